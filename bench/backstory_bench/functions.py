@@ -150,6 +150,30 @@ def rate_of(mode: Mode, programs: Path, line: str, base: Path, backstory: str) -
         reap_orphans()
 
 
+LONGER = (1, 8, 64)
+"""How many times the seconds a test gets, until it has ended something."""
+
+
+def counted_rate(
+    mode: Mode, programs: Path, test: str, seconds: int, base: Path, backstory: str
+) -> tuple[float, float | None]:
+    """Runs a test until it has a rate above 0: a slow method ends no script in a few seconds.
+
+    The rate is that of `seconds`, however long the test took. The second value is that of `rate_of`.
+    """
+    words = {**TESTS, **DHRYSTONE}[test][0]
+    for longer in LONGER:
+        rate, imported = rate_of(mode, programs, words.format(s=seconds * longer), base, backstory)
+        if rate > 0:
+            return rate / (1 if is_per_second(test) else longer), imported
+    raise SystemExit(f"backstory-bench: {test} ended nothing in {seconds * LONGER[-1]} s: give more --seconds")
+
+
+def is_per_second(test: str) -> bool:
+    """True if a test prints what it did in a second (fstime), and not in all seconds."""
+    return test.startswith("fcopy")
+
+
 def real_rate(mode: Mode, real: RealProgram, program: str, base: Path, backstory: str) -> float:
     """Runs a real program once, and returns its rate."""
     work = Path(tempfile.mkdtemp(dir=base))
@@ -197,26 +221,30 @@ def bytes_per_call(programs: Path, base: Path, backstory: str) -> tuple[int, int
     return logs, calls
 
 
-def summary(rows: Sequence[Mapping[str, object]], seconds: int) -> list[str]:
-    """Returns a table of rates relative to the mode's own native ones, and of indices."""
+def median_rates(rows: Sequence[Mapping[str, object]]) -> dict[tuple[str, str], float]:
+    """Returns the median rate of each test in each mode. A median of 0 is no rate: nothing ended."""
     rates: dict[tuple[str, str], list[float]] = {}
     for row in rows:
         rates.setdefault((str(row["test"]), str(row["mode"])), []).append(float(str(row["rate"])))
-    sizes = {mode: values for (test, mode), values in rates.items() if test == BYTES_OF_A_CALL}
-    imports = {mode: values for (test, mode), values in rates.items() if test == IMPORT}
+    medians = {measured: statistics.median(values) for measured, values in rates.items()}
+    return {measured: median for measured, median in medians.items() if median > 0}
+
+
+def summary(rows: Sequence[Mapping[str, object]], seconds: int) -> list[str]:
+    """Returns a table of rates relative to the mode's own native ones, and of indices."""
+    rates = median_rates(rows)
+    sizes = {mode: value for (test, mode), value in rates.items() if test == BYTES_OF_A_CALL}
+    imports = {mode: value for (test, mode), value in rates.items() if test == IMPORT}
     rates = {key: values for key, values in rates.items() if key[0] not in (BYTES_OF_A_CALL, IMPORT)}
     modes = [mode for mode in MODES if any(key[1] == mode for key in rates)]
     tests = dict.fromkeys(key[0] for key in rates)
     lines = [f"| Test | {' | '.join(modes)} |", "| --- |" + " ---: |" * len(modes)]
 
-    def median(test: str, mode: str) -> float:
-        return statistics.median(rates[test, mode])
-
     def relative_rate(test: str, mode: str) -> str:
         against = MODES[mode].against
         if (test, mode) not in rates or (test, against) not in rates:
             return "–"
-        return f"{median(test, mode) / median(test, against):.3f}"
+        return f"{rates[test, mode] / rates[test, against]:.3f}"
 
     for test in tests:
         cells = [relative_rate(test, mode) for mode in modes]
@@ -225,8 +253,7 @@ def summary(rows: Sequence[Mapping[str, object]], seconds: int) -> list[str]:
     def index(mode: str) -> float:
         logs = []
         for test, (_, standard, per) in TESTS.items():
-            # fstime prints KB per second, the others what they did in all seconds.
-            count = median(test, mode) * (1 if test.startswith("fcopy") else per / seconds)
+            count = rates[test, mode] * (1 if is_per_second(test) else per / seconds)
             logs.append(math.log(10 * count / standard))
         return math.exp(statistics.fmean(logs))
 
@@ -242,10 +269,10 @@ def summary(rows: Sequence[Mapping[str, object]], seconds: int) -> list[str]:
             relative.append("–" if base is None else f"{indices[mode] / base:.3f}")
         lines.append(f"| Index, relative | {' | '.join(relative)} |")
     if sizes:
-        cells = [f"{statistics.median(sizes[mode]):.1f}" if mode in sizes else "–" for mode in modes]
+        cells = [f"{sizes[mode]:.1f}" if mode in sizes else "–" for mode in modes]
         lines.append(f"| Bytes of a call | {' | '.join(cells)} |")
     if imports:
-        cells = [f"{statistics.median(imports[mode]):.2f}" if mode in imports else "–" for mode in modes]
+        cells = [f"{imports[mode]:.2f}" if mode in imports else "–" for mode in modes]
         lines.append(f"| Import of a second, s | {' | '.join(cells)} |")
     return lines
 
@@ -278,8 +305,8 @@ def measured(args: argparse.Namespace, backstory: str) -> Iterator[dict[str, obj
                     rate = real_rate(MODES[mode], BEYOND[test], real[test, mode], base, backstory)
                     yield {"test": test, "mode": mode, "round": number, "rate": rate}
                     continue
-                line = chosen[test][0].format(s=args.seconds)
-                rate, imported = rate_of(MODES[mode], programs[MODES[mode].build], line, base, backstory)
+                directory = programs[MODES[mode].build]
+                rate, imported = counted_rate(MODES[mode], directory, test, args.seconds, base, backstory)
                 yield {"test": test, "mode": mode, "round": number, "rate": rate}
                 if imported is not None:
                     yield {"test": IMPORT, "mode": mode, "round": number, "rate": imported}

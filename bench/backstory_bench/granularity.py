@@ -13,7 +13,7 @@ from pathlib import Path
 
 from .byte_truth.command import measured_bytes, read_bytes
 from .byte_truth.tables import byte_tables
-from .functions import IMPORT, TESTS, measured_rows
+from .functions import IMPORT, TESTS, measured_rows, median_rates
 from .paper_data import paper_table
 from .real_programs import BEYOND
 from .workloads.sources import source
@@ -53,14 +53,6 @@ PAPER_ROWS: dict[str, tuple[str, str, str, str]] = {
 """The same in the paper's table I."""
 
 HEAD = ["Method", "Integration effort", "Granularity", "Scope", "False positives"]
-
-
-def median_rates(rows: Sequence[Mapping[str, object]]) -> dict[tuple[str, str], float]:
-    """Returns the median rate of each test in each mode."""
-    rates: dict[tuple[str, str], list[float]] = {}
-    for row in rows:
-        rates.setdefault((str(row["test"]), str(row["mode"])), []).append(float(str(row["rate"])))
-    return {measured: statistics.median(values) for measured, values in rates.items()}
 
 
 def base_of(mode: str) -> str:

@@ -55,6 +55,27 @@ def test_the_table_of_methods_has_a_slowdown_once_all_were_measured(tmp_path: Pa
         put_tables(page, {"other": measured})
 
 
+def test_a_method_that_ended_nothing_has_no_rate_and_breaks_no_table() -> None:
+    some = [{**row, "rate": 0} if row["mode"] == "bytes" else row for row in rows({"none": 100, "bytes": 1})]
+    assert summary(some, 1)[-1] == "| Index, relative | 1.000 |"
+    assert "| syscall | 0.0074 | 0.610 | 0.016 |" in beside_paper(some)
+    assert "slowdown" not in properties(some)[0]
+
+
+def test_a_slow_method_gets_more_time_until_it_has_a_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(_mode: object, _programs: object, line: str, *_: object) -> tuple[float, float | None]:
+        seconds = int(next(word for word in line.split() if word.isdigit()))
+        # The words of fstime have its rate in a second, and the others the count of all seconds.
+        return (seconds // 40, 0.5) if "looper" in line else (float(seconds > 2), None)
+
+    monkeypatch.setattr(functions, "rate_of", slow)
+    given = (MODES["bytes"], Path("pgms"))
+    assert functions.counted_rate(*given, "shell-1", 2, Path("."), "b") == (3 / 64, 0.5)
+    assert functions.counted_rate(*given, "fcopy-256", 2, Path("."), "b") == (1.0, None)
+    with pytest.raises(SystemExit, match="shell-8 ended nothing in 0 s"):
+        functions.counted_rate(*given, "shell-8", 0, Path("."), "b")
+
+
 def test_every_method_is_a_mode() -> None:
     assert set(METHODS) <= set(MODES)
 
