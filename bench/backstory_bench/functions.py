@@ -157,7 +157,7 @@ LONGER = (1, 8, 64)
 def counted_rate(
     mode: Mode, programs: Path, test: str, seconds: int, base: Path, backstory: str
 ) -> tuple[float, float | None]:
-    """Runs a test until it has a rate above 0: a slow method ends no script in a few seconds.
+    """Runs a test until it has a rate above 0: a slow method may end no script at first.
 
     The rate is that of `seconds`, however long the test took. The second value is that of `rate_of`.
     """
@@ -222,7 +222,7 @@ def bytes_per_call(programs: Path, base: Path, backstory: str) -> tuple[int, int
 
 
 def median_rates(rows: Sequence[Mapping[str, object]]) -> dict[tuple[str, str], float]:
-    """Returns the median rate of each test in each mode. A median of 0 is no rate: nothing ended."""
+    """Returns the median rate of each test in each mode. A median of 0 is no rate."""
     rates: dict[tuple[str, str], list[float]] = {}
     for row in rows:
         rates.setdefault((str(row["test"]), str(row["mode"])), []).append(float(str(row["rate"])))

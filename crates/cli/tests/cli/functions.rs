@@ -347,6 +347,28 @@ fn python_site(place: &Place) -> Option<std::path::PathBuf> {
     Some(String::from_utf8(output.stdout).unwrap().trim().into())
 }
 
+#[test]
+fn calls_inside_of_very_many_open_calls_are_counted() {
+    let place = Place::new();
+    let deep = "#include <stdio.h>\n\
+                void down(int depth) {\n\
+                if (depth) down(depth - 1); else fclose(fopen(\"bottom\", \"w\"));\n}\n\
+                int main(void) { down(1000); down(2); return 0; }\n";
+    place.write("deep.c", deep);
+    let mut built = place.command(&["cc"]);
+    let built = built.args(["-O0", "-o", "deep", "deep.c"]).status();
+    if !built.is_ok_and(|status| status.success()) {
+        return skipped("functions", "there is no compiler");
+    }
+    place.keep("./deep", &["--functions", "down"]);
+    let processes = place.run(&["processes"]).out;
+    assert!(
+        processes.contains("calls of down() in deep.c:2=1004"),
+        "{processes}"
+    );
+    assert!(made_by(&place, "bottom", "down() in deep.c:2"));
+}
+
 /// The first block of a language in the page about functions.
 fn block_of_the_page(language: &str) -> String {
     let page = include_str!("../../../../docs/howto/functions.md");

@@ -32,7 +32,7 @@ struct calls {
     u64 end;     /* offset in the chunk behind the batch */
     u64 began;
     u32 depth;  /* frames in use */
-    u32 beyond; /* open calls that found no free frame; they are not logged */
+    u32 beyond; /* open calls that found no free frame; they are logged as if they had returned */
     struct frame frames[FRAMES];
 };
 static __thread struct calls calls __attribute__((tls_model("initial-exec")));
@@ -119,14 +119,15 @@ static inline void put_return(struct calls *c)
         __atomic_store_n(words, entry(BS_CALLS_RETURN, c, now), __ATOMIC_RELEASE);
 }
 
-static inline void put_call(struct calls *c, u32 number)
+static inline void put_call(struct calls *c, u32 number, bool returned)
 {
+    u32 kind = returned ? BS_CALLS_CALL | BS_CALLS_RETURN : BS_CALLS_CALL;
     u64 now = bs_now();
     u32 *words = claim(c, now, 2);
     if (BS_LIKELY(words)) {
         words[1] = number;
-        __atomic_store_n(words, entry(BS_CALLS_CALL, c, now), __ATOMIC_RELEASE);
-        c->last = (u32)(words - c->words);
+        __atomic_store_n(words, entry(kind, c, now), __ATOMIC_RELEASE);
+        c->last = returned ? NONE : (u32)(words - c->words);
     }
 }
 
@@ -153,18 +154,25 @@ void bs_function_called(u32 number, u64 stack, u64 site)
         put_return(c);
     }
     if (BS_UNLIKELY(c->depth == FRAMES)) {
+        /* It is counted, and its operations belong to the function around it. */
         c->beyond++;
+        put_call(c, number, true);
         return;
     }
     u32 at = c->depth++;
     c->frames[at] = (struct frame){stack, site, number};
-    put_call(c, number);
+    put_call(c, number, false);
 }
 
-/* True if the function that returns was too deep for a frame, and was only counted. */
+/* True if the function of a stack pointer was too deep for a frame, and was only counted. */
+static inline bool is_beyond(const struct calls *c, u64 stack)
+{
+    return c->beyond && stack < c->frames[c->depth - 1].stack;
+}
+
 static inline bool returns_beyond(struct calls *c, u64 stack)
 {
-    if (BS_LIKELY(!c->beyond || stack >= c->frames[c->depth - 1].stack))
+    if (BS_LIKELY(!is_beyond(c, stack)))
         return false;
     c->beyond--;
     return true;
@@ -214,6 +222,19 @@ void bs_redirected_function_returned(u64 stack)
  */
 u8 bs_values_wanted;
 
+/* The values of a call that was only counted would be those of the function around it. */
+static void log_arguments(u32 number, const struct bs_registers *registers, u64 pc)
+{
+    if (!calls.beyond)
+        bs_log_arguments(number, registers, pc);
+}
+
+static void log_result(u32 number, u64 stack, const struct bs_registers *registers, u64 pc)
+{
+    if (!is_beyond(&calls, stack))
+        bs_log_result(number, registers, pc);
+}
+
 void bs_hook_entered(u64 function, u64 site)
 {
     u32 number = bs_function_number(function);
@@ -235,7 +256,7 @@ void bs_hook_entered_with(u64 function, u64 site, const struct bs_registers *reg
     if (!number)
         return;
     bs_function_called(number, registers->general[STACK_POINTER], site);
-    bs_log_arguments(number, registers, pc);
+    log_arguments(number, registers, pc);
 }
 
 void bs_hook_left_with(u64 function, u64 site, const struct bs_registers *registers, u64 pc)
@@ -244,19 +265,19 @@ void bs_hook_left_with(u64 function, u64 site, const struct bs_registers *regist
     u32 number = bs_function_number(function);
     if (!number)
         return;
-    bs_log_result(number, registers, pc);
+    log_result(number, registers->general[STACK_POINTER], registers, pc);
     bs_function_returned(number, registers->general[STACK_POINTER]);
 }
 
 void bs_sled_entered_with(u32 number, u64 stack, u64 site, const struct bs_registers *registers)
 {
     bs_function_called(number, stack, site);
-    bs_log_arguments(number, registers, 0);
+    log_arguments(number, registers, 0);
 }
 
 void bs_sled_left_with(u32 number, u64 stack, const struct bs_registers *registers)
 {
-    bs_log_result(number, registers, 0);
+    log_result(number, stack, registers, 0);
     bs_function_returned(number, stack);
 }
 
