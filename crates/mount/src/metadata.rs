@@ -1,6 +1,6 @@
 //! Operations on attributes: mode, owner, times, size, extended attributes.
 
-use crate::attributes::timespec;
+use crate::attributes::requested_timespec;
 use crate::file_maker::as_writer;
 use crate::inode_table::Inode;
 use crate::recorded_tree::{Call, RecordedTree};
@@ -168,7 +168,7 @@ fn set_mode(inode: &Inode, mode: u32) -> Result<(), Errno> {
 fn time(new: Option<TimeOrNow>) -> Timespec {
     let special = |tv_nsec| Timespec { tv_sec: 0, tv_nsec };
     match new {
-        Some(TimeOrNow::SpecificTime(time)) => timespec(time),
+        Some(TimeOrNow::SpecificTime(time)) => requested_timespec(time),
         Some(TimeOrNow::Now) => special(UTIME_NOW),
         None => special(UTIME_OMIT),
     }

@@ -149,7 +149,6 @@ pub fn contents(store: &dyn Store, run: &str) -> Result<RunContents> {
     let surroundings = store.directory_snapshot(run)?;
     let settled = surroundings.is_some();
     let snapshot = surroundings.map(|s| s.entries).unwrap_or_default();
-    let stores = record.header.modes.stores_contents();
     let mut uses: HashMap<u32, Use> = HashMap::new();
     let (mut became, mut written): (HashMap<u32, Vec<u32>>, HashSet<u32>) = Default::default();
     for activity in store.activities(record.key)? {
@@ -197,7 +196,7 @@ pub fn contents(store: &dyn Store, run: &str) -> Result<RunContents> {
         let place = at.ok().map(|at| &snapshot[at]);
         let (digest, held) = known.unwrap_or_else(|| {
             let ended = used.deleted || replaced.contains(&entity.id);
-            let why = why_not((stores, settled), &entity, ended);
+            let why = why_not((&record.header, settled), &entity, ended);
             (None, Availability::Missing(why.to_owned()))
         });
         files.push(Content {

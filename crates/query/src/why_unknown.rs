@@ -3,6 +3,7 @@
 //! In: a version that has no fact about its content. Out: a sentence without its subject. Absent:
 //! reasons for a content that was looked for and not found; the facts have those.
 
+use backstory_eventlog::run::RunHeader;
 use backstory_graph::model::{Edge, Entity, Relation};
 use backstory_store::{ActivityKey, EntityKey, Store};
 
@@ -26,21 +27,20 @@ pub fn why_unknown(store: &dyn Store, version: EntityKey) -> Result<&'static str
         ended |= stream.edges.iter().any(removes);
     }
     let entity = store.entity(version)?;
-    Ok(why_not(
-        (header.modes.stores_contents(), settled),
-        &entity,
-        ended,
-    ))
+    Ok(why_not((&header, settled), &entity, ended))
 }
 
-/// `stores`: the run was recorded with contents. `settled`: they were stored. `ended`: the run
-/// itself changed or removed the version again.
+/// `settled`: the contents of the run were stored. `ended`: the run itself changed or removed the
+/// version again.
 pub(crate) fn why_not(
-    (stores, settled): (bool, bool),
+    (header, settled): (&RunHeader, bool),
     entity: &Entity,
     ended: bool,
 ) -> &'static str {
-    match (stores, settled) {
+    match (header.modes.stores_contents(), settled) {
+        (false, _) if header.imported.is_some() || header.source.is_some() => {
+            "runs of `mount`, `watch` and `import` store no contents"
+        }
         (false, _) => "the run was recorded with --contents=off",
         (true, false) => "it has not been stored yet; `backstory index --wait` stores it now",
         _ if entity.version > 0 && ended => {

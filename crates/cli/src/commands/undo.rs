@@ -60,7 +60,13 @@ pub fn run(args: &UndoArgs, step: HistoryMove, store: Option<&Path>) -> Outcome 
     let note = PositionNote::of(&current, &path)?;
     let present = present(&path, &name)?;
     let now = present.as_deref().map(digest_of).transpose()?;
-    let at = position(&states, now, note.read(), &name)?;
+    let at = match now {
+        None => None,
+        Some(now) => match position(&states, now, note.read()) {
+            None => return Err(Failure::not_found(not_stored(&current, &unknown, &name)?)),
+            at => at,
+        },
+    };
     let wanted = match (step, at) {
         // A file that is gone comes back as it was last.
         (HistoryMove::Back, None) => states.len().checked_sub(1),
@@ -176,26 +182,29 @@ fn present(path: &Path, name: &str) -> Result<Option<Vec<u8>>, Failure> {
     }
 }
 
-/// The place of the present content in the history. `None` if the file is gone.
-fn position(
-    states: &[FormerState],
-    now: Option<Digest>,
-    noted: Option<(Digest, usize)>,
-    name: &str,
-) -> Result<Option<usize>, Failure> {
-    let Some(now) = now else {
-        return Ok(None);
-    };
+/// The place of the present content in the history. `None` if the store does not have it.
+fn position(states: &[FormerState], now: Digest, noted: Option<(Digest, usize)>) -> Option<usize> {
     let noted = noted.filter(|(digest, at)| {
         *digest == now && states.get(*at).is_some_and(|state| state.digest == now)
     });
     let newest = states.iter().rposition(|state| state.digest == now);
-    match noted.map(|(_, at)| at).or(newest) {
-        Some(at) => Ok(Some(at)),
-        None => Err(Failure::not_found(format!(
-            "{name} was changed outside of recorded runs: its present content is stored nowhere and would be lost. Copy it away, or record a command that reads it"
-        ))),
-    }
+    noted.map(|(_, at)| at).or(newest)
+}
+
+/// Why the present content would be lost. `unknown`: recorded versions whose content is not stored.
+fn not_stored(
+    current: &CurrentStore,
+    unknown: &[EntityKey],
+    name: &str,
+) -> Result<String, Failure> {
+    let why = match unknown.last() {
+        // It may be one of these versions.
+        Some(newest) => query::why_unknown(&current.store, *newest)?,
+        None => "it was changed outside of recorded runs",
+    };
+    Ok(format!(
+        "the present content of {name} is stored nowhere and would be lost: {why}. Copy it away, or record a command that reads it"
+    ))
 }
 
 /// Writes beside the file and renames. `now` is what the file had when it was read.

@@ -252,6 +252,30 @@ fn a_mounted_directory_whose_files_the_kernel_reads_behaves_as_a_plain_one() {
     compare("operations with passthrough", &["--passthrough", "on"]);
 }
 
+#[test]
+fn a_time_that_a_program_sets_is_the_time_of_the_file_also_before_1970() {
+    let Some(mounted) = mounted("times before 1970", &[]) else {
+        return;
+    };
+    let (path, behind) = (mounted.at.join("file"), mounted.behind.join("file"));
+    fs::write(&path, "").unwrap();
+    for (seconds, nanoseconds) in [(-2, 500_000_000), (-1, 1), (-7, 0), (0, 1), (5, 6)] {
+        let time = rustix::fs::Timespec {
+            tv_sec: seconds,
+            tv_nsec: nanoseconds,
+        };
+        let times = rustix::fs::Timestamps {
+            last_access: time,
+            last_modification: time,
+        };
+        rustix::fs::utimensat(CWD, &path, &times, AtFlags::empty()).unwrap();
+        for file in [&path, &behind] {
+            let set = fs::metadata(file).unwrap();
+            assert_eq!((set.mtime(), set.mtime_nsec()), (seconds, nanoseconds));
+        }
+    }
+}
+
 /// The kernel reads and writes all open files of an inode by itself, or none.
 #[test]
 fn a_file_is_opened_again_after_its_set_user_id_bit_has_changed() {

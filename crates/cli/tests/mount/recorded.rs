@@ -56,6 +56,30 @@ fn a_file_read_and_written_by_the_kernel_alone_has_its_origin() {
 }
 
 #[test]
+fn undo_and_contents_say_that_a_mount_stores_no_contents() {
+    let Some(mut mounted) = mounted("contents of a mount", &[]) else {
+        return;
+    };
+    assert!(mounted.shell("echo 1 > f; echo 2 > f").status.success());
+    assert!(mounted.unmount().success());
+    mounted.answer(&["index", "--wait"]);
+    let file = mounted.behind.join("f");
+    let undone = mounted
+        .stage
+        .backstory(&["undo", file.to_str().unwrap()])
+        .output()
+        .unwrap();
+    let refusal = String::from_utf8_lossy(&undone.stderr);
+    assert!(
+        !undone.status.success() && refusal.contains("`mount`"),
+        "{refusal}"
+    );
+    assert!(!refusal.contains("outside of recorded runs"), "{refusal}");
+    let contents = mounted.answer(&["contents"]);
+    assert!(!contents.contains("--contents=off"), "{contents}");
+}
+
+#[test]
 fn a_program_has_the_files_that_it_inherits_open() {
     let Some(mut mounted) = mounted("redirected files below a mount", &[]) else {
         return;
