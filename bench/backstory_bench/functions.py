@@ -159,7 +159,7 @@ def counted_rate(
 ) -> tuple[float, float | None]:
     """Runs a test until it has a rate above 0: a slow method may end no script at first.
 
-    The rate is that of `seconds`, however long the test took. The second value is that of `rate_of`.
+    The rate is that of `seconds`, however long the test took. The second value is as in `rate_of`.
     """
     words = {**TESTS, **DHRYSTONE}[test][0]
     for longer in LONGER:
