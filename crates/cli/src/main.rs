@@ -18,6 +18,7 @@ mod error;
 mod evidence_policy;
 mod file_age;
 mod file_inspector;
+mod file_rows;
 mod filtered_indexing;
 mod handover;
 mod index;

@@ -21,7 +21,7 @@ use backstory_graph::model::EntityKind;
 use backstory_query as query;
 use backstory_query::subject as versions;
 use backstory_query::{PathChange, PathEvent};
-use backstory_store::{ContentFacts, EntityKey, GraphStore};
+use backstory_store::{ContentFacts, EntityKey, GraphStore, RunKey};
 
 use crate::commit_subject;
 use crate::current_store::CurrentStore;
@@ -184,19 +184,14 @@ pub fn find(
     }
 }
 
-/// Finds the versions of a table, or of a row of it, that a question means.
+/// Finds all versions of a table, or of a row of it, that a question means, the newest first.
 pub fn of_table(
     current: &CurrentStore,
     table: &str,
     key: Option<&str>,
-    run: Option<&str>,
-    reach: Reach,
-) -> Result<FileSubject, Failure> {
+    run: Option<RunKey>,
+) -> query::Result<FileSubject> {
     let store = &current.store;
-    let run = match run {
-        Some(run) => store.run(run)?.map(|record| record.key),
-        None => None,
-    };
     let versions = query::table_versions(store, table, key, run)?;
     let unrecorded = match key {
         Some(_) => query::runs_that_changed_unrecorded_rows(store, table, run)?,
@@ -208,7 +203,7 @@ pub fn of_table(
         unrecorded.join(", ")
     );
     Ok(FileSubject {
-        versions: reach.of(versions),
+        versions,
         note: (!unrecorded.is_empty()).then_some(note),
     })
 }

@@ -45,6 +45,7 @@ use backstory_inspection::format_answer::{FormatAnswer, NotebookCells, TableRows
 use backstory_inspection::question::{
     FormatQuestion, Portion, QuestionHead, ReadFormatQuestion, ReadQuestion,
 };
+use backstory_inspection::row_changes::{DatabaseFiles, RowChanges, RowsWanted};
 
 /// A content of a file, with the file's name.
 #[derive(Debug, Clone, Copy)]
@@ -146,6 +147,19 @@ pub trait Inspector: Sync {
     fn size(&self, _content: NamedContent<'_>) -> Read<(u32, u32)> {
         Err(without("size"))
     }
+
+    /// Rows that changed between two states of a database's files.
+    ///
+    /// # Errors
+    /// As [`Inspector::text`].
+    fn row_changes(
+        &self,
+        _wanted: &RowsWanted,
+        _older: DatabaseFiles<'_>,
+        _newer: DatabaseFiles<'_>,
+    ) -> Read<RowChanges> {
+        Err(without("rows that change"))
+    }
 }
 
 fn without(view: &str) -> UnreadableContent {
@@ -194,7 +208,7 @@ pub fn answer_format(question: &ReadFormatQuestion<'_>) -> FormatAnswer {
         name: &head.name,
         bytes,
     };
-    use FormatQuestion::{Cells, Difference, Lines, Rows, Size, Text};
+    use FormatQuestion::{Cells, Difference, Lines, RowChanges, Rows, Size, Text};
     let read = match (head.question, &question.contents[..]) {
         (Difference, [old, new]) => inspector
             .difference(content(old), content(new))
@@ -208,11 +222,38 @@ pub fn answer_format(question: &ReadFormatQuestion<'_>) -> FormatAnswer {
         (Size, [one]) => inspector
             .size(content(one))
             .map(|(width, height)| FormatAnswer::Size(width, height)),
-        _ => Err(UnreadableContent(
-            "the question has another number of contents".to_owned(),
-        )),
+        (RowChanges, [wanted, states @ ..]) => {
+            row_changes(inspector, wanted, states).map(FormatAnswer::RowChanges)
+        }
+        _ => Err(wrong_number()),
     };
     read.unwrap_or_else(|error| unreadable(&error.to_string()))
+}
+
+fn wrong_number() -> UnreadableContent {
+    UnreadableContent("the question has another number of contents".to_owned())
+}
+
+/// Reads the parts of a question about changed rows.
+fn row_changes(inspector: &dyn Inspector, wanted: &[u8], states: &[&[u8]]) -> Read<RowChanges> {
+    let wanted: RowsWanted = serde_json::from_slice(wanted).map_err(UnreadableContent::of)?;
+    let [database, log, journal, newer @ ..] = states else {
+        return Err(wrong_number());
+    };
+    let older = DatabaseFiles {
+        database,
+        log,
+        journal,
+    };
+    let [database, log, journal] = newer else {
+        return Err(wrong_number());
+    };
+    let newer = DatabaseFiles {
+        database,
+        log,
+        journal,
+    };
+    inspector.row_changes(&wanted, older, newer)
 }
 
 /// An answer that says why contents cannot be read.

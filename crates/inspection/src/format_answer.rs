@@ -7,6 +7,7 @@ use backstory_comparison::{FormatDifference, WireBytes};
 use serde::{Deserialize, Serialize};
 
 use crate::question::FormatQuestion;
+use crate::row_changes::RowChanges;
 
 /// The most bytes of an answer.
 pub const LONGEST: usize = 48 << 20;
@@ -31,6 +32,8 @@ pub enum FormatAnswer {
     Cells(NotebookCells),
     /// Width and height of an image.
     Size(u32, u32),
+    /// Changed rows of a database.
+    RowChanges(RowChanges),
     /// The content is damaged, or is not of the format.
     Unreadable(String),
 }

@@ -14,6 +14,7 @@ use backstory_comparison::{ContentDifference, LARGEST, compare, is_text};
 
 use crate::format_answer::{FormatAnswer, NotebookCells, TableRows, TextLines};
 use crate::question::{FormatQuestion, Portion};
+use crate::row_changes::{DatabaseFiles, RowChanges, RowsWanted};
 use crate::worker::printable;
 use crate::{Catalogue, InspectionWorker, InspectorEntry, Trouble};
 
@@ -226,6 +227,34 @@ impl FormatReader {
         )
     }
 
+    /// Rows of a database of SQLite that changed from one state of its files to another. Without
+    /// an older state, only the newer one's write-ahead log tells changes.
+    ///
+    /// # Errors
+    /// As [`FormatReader::lines`].
+    pub fn row_changes(
+        &self,
+        name: &[u8],
+        older: Option<DatabaseFiles<'_>>,
+        newer: DatabaseFiles<'_>,
+        (table, key): (Option<&str>, Option<&str>),
+    ) -> Result<RowChanges, Trouble> {
+        let rows = RowsWanted {
+            has_older: older.is_some(),
+            table: table.map(str::to_owned),
+            key: key.map(str::to_owned),
+        };
+        let rows = serde_json::to_vec(&rows).unwrap_or_default();
+        let states = [older.unwrap_or_default().parts(), newer.parts()].concat();
+        let parts = [&[&rows[..]][..], &states].concat();
+        let entry = self.entry("sqlite", name)?;
+        let found = |answer| match answer {
+            FormatAnswer::RowChanges(found) => Some(found),
+            _ => None,
+        };
+        self.ask(entry, name, FormatQuestion::RowChanges, &parts, found)
+    }
+
     fn view<T>(
         &self,
         format: &str,
@@ -234,15 +263,23 @@ impl FormatReader {
         content: &[u8],
         wanted: impl FnOnce(FormatAnswer) -> Option<T>,
     ) -> Result<T, Trouble> {
+        self.ask(
+            self.entry(format, name)?,
+            name,
+            question,
+            &[content],
+            wanted,
+        )
+    }
+
+    fn entry(&self, format: &str, name: &[u8]) -> Result<&InspectorEntry, Trouble> {
         let mut entries = self.catalogue.entries().iter();
-        match entries.find(|entry| entry.name == format) {
-            Some(entry) => self.ask(entry, name, question, &[content], wanted),
-            None => Err(Trouble::Unreadable {
-                inspector: format.to_owned(),
-                object: printable(&String::from_utf8_lossy(name)),
-                because: "there is no such inspector".to_owned(),
-            }),
-        }
+        let found = entries.find(|entry| entry.name == format);
+        found.ok_or_else(|| Trouble::Unreadable {
+            inspector: format.to_owned(),
+            object: printable(&String::from_utf8_lossy(name)),
+            because: "there is no such inspector".to_owned(),
+        })
     }
 
     /// Every question goes through here, and from here to the worker.

@@ -10,6 +10,7 @@
 //! | [`question`] | what a worker is asked, and the bytes that it reads |
 //! | [`answer`], [`format_answer`] | what it answers, and the checks of that |
 //! | [`format_reader`] | compares and shows contents by their formats, for all commands |
+//! | [`row_changes`] | rows of a database of SQLite that changed: question and answer |
 //! | [`worker`] | asks the worker about a file, and names both in its errors |
 //! | [`judging`] | asks a user's filter about the nodes of a graph |
 //! | `asking` | the one path from this program to a worker |
@@ -38,6 +39,7 @@ pub mod judging;
 mod media_types;
 mod name_pattern;
 pub mod question;
+pub mod row_changes;
 mod trouble;
 pub mod worker;
 mod worker_process;

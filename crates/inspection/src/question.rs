@@ -12,7 +12,7 @@
 //! | question | parts | answer |
 //! | --- | --- | --- |
 //! | `inspect` | one or two contents | [`Answer`](crate::Answer): facts, or changes |
-//! | `read` | one or two contents | [`FormatAnswer`](crate::format_answer::FormatAnswer) |
+//! | `read` | one or two contents; for changed rows, see [`crate::row_changes`] | [`FormatAnswer`](crate::format_answer::FormatAnswer) |
 //! | `judge` | lines about nodes, or records with their schemas | lines |
 
 use serde::{Deserialize, Serialize};
@@ -103,6 +103,8 @@ pub enum FormatQuestion {
     Cells(Portion),
     /// Width and height of an image.
     Size,
+    /// Rows that changed between two states of a database's files ([`crate::row_changes`]).
+    RowChanges,
 }
 
 /// A part of a list.
@@ -191,7 +193,7 @@ pub struct ReadQuestion<'q> {
 pub struct ReadFormatQuestion<'q> {
     /// The question.
     pub head: FormatHead,
-    /// One or two contents.
+    /// One or two contents. For changed rows, the parts of [`crate::row_changes`].
     pub contents: Vec<&'q [u8]>,
 }
 
@@ -237,8 +239,11 @@ pub fn read(bytes: &[u8]) -> Result<ReadRequest<'_>, String> {
             }))
         }
         Request::Read(head) => Ok(ReadRequest::Read(ReadFormatQuestion {
+            contents: match head.question {
+                FormatQuestion::RowChanges => parts.collect(),
+                _ => contents(parts)?,
+            },
             head,
-            contents: contents(parts)?,
         })),
         Request::Judge(head) => {
             let component = match head.component {

@@ -18,6 +18,7 @@ mod checkouts;
 mod connections;
 mod content_states;
 mod contents;
+mod database_states;
 mod error;
 mod file_filter;
 mod file_pattern;
@@ -53,6 +54,7 @@ pub use checkouts::{Checkout, checkouts, runs_at_commit};
 pub use connections::{AddressScope, ConnectionEnd, connection_ends};
 pub use content_states::{ContentState, ContentStates, content_states, former_content};
 pub use contents::{Content, ContentRole, RunContents, born, contents, kind, known, stayed};
+pub use database_states::{DatabaseState, FileThen, database_states, sqlite_databases};
 pub use error::{Error, Result};
 pub use file_filter::FileFilter;
 pub use file_pattern::FilePattern;
@@ -71,7 +73,7 @@ pub use remote_runs::{RemoteEnd, RemoteRun, starter};
 pub use replaced::replaced;
 pub use replay_verdicts::ReplayVerdict;
 pub use resources::{
-    is_of_database, is_of_server, runs_that_changed_unrecorded_rows, table_versions,
+    SqliteTable, is_of_database, is_of_server, runs_that_changed_unrecorded_rows, table_versions,
 };
 pub use results::{RunResult, callers_files, results};
 pub use root::{Asked, RealDirectories};

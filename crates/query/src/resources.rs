@@ -160,6 +160,66 @@ fn runs_without_rows(
     Ok(runs)
 }
 
+/// A table of a database of SQLite, as a question means it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SqliteTable {
+    /// The name that the extension of SQLite gives the database, with a slash at its end.
+    database: String,
+    /// The table's name.
+    pub table: String,
+}
+
+impl SqliteTable {
+    /// The table of the database at a path that a question can mean. `None` if the question names
+    /// another database.
+    pub fn meant(path: &[u8], wanted: &str) -> Option<SqliteTable> {
+        let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
+        let name = String::from_utf8_lossy(name);
+        let database = format!("sqlite://{}/", encoded(path, b""));
+        let table = match wanted.rsplit_once('/') {
+            Some((place, table)) if wanted.starts_with("sqlite://") => {
+                let is_own = database.strip_suffix('/') == Some(place);
+                decoded(is_own.then_some(table)?)
+            }
+            Some((place, table)) => (place == name).then(|| table.to_owned())?,
+            None => match wanted.strip_prefix(&*name) {
+                Some(rest) if rest.starts_with('.') => rest[1..].to_owned(),
+                _ => wanted.to_owned(),
+            },
+        };
+        Some(SqliteTable { database, table })
+    }
+
+    /// The full name of a row.
+    pub fn row(&self, table: &str, key: &[(String, String)]) -> String {
+        let part = |text: &str| encoded(text.as_bytes(), b"/");
+        let columns = key
+            .iter()
+            .map(|(column, value)| format!("{}={}", part(column), part(value)));
+        format!(
+            "{}{}?{}",
+            self.database,
+            part(table),
+            columns.collect::<Vec<_>>().join("&")
+        )
+    }
+}
+
+/// The bytes of a name as the extension of SQLite writes them.
+fn encoded(bytes: &[u8], also: &[u8]) -> String {
+    let mut name = Vec::new();
+    for byte in bytes {
+        match byte {
+            0..33 | 127 | b'%' | b'&' | b'=' | b'?' | b'#' | b',' => {
+                name.extend(format!("%{byte:02x}").bytes());
+            }
+            byte if also.contains(byte) => name.extend(format!("%{byte:02x}").bytes()),
+            byte => name.push(*byte),
+        }
+    }
+    String::from_utf8_lossy(&name).into_owned()
+}
+
 /// The versions of the thing with this full name, the newest first.
 pub(crate) fn versions_of(
     store: &dyn Store,
@@ -257,6 +317,28 @@ mod tests {
             assert!(!is_table(full, part), "{part}");
         }
         assert!(is_of_database(full.as_bytes()) && !is_of_database(b"/mariadb://x"));
+    }
+
+    #[test]
+    fn a_table_of_a_file_is_meant_by_the_names_that_the_extension_gives_it() {
+        let path = b"/data/my bank.db";
+        let full = "sqlite:///data/my%20bank.db/accounts";
+        for part in [
+            "accounts",
+            "my bank.db.accounts",
+            "my bank.db/accounts",
+            full,
+        ] {
+            let found = SqliteTable::meant(path, part).unwrap();
+            let row = found.row(&found.table, &[("id".to_owned(), "4/2".to_owned())]);
+            assert_eq!(row, format!("{full}?id=4%2f2"), "{part}");
+            assert!(is_row(
+                row.split_once('?').map(|parts| parts.1),
+                Some("4/2")
+            ));
+        }
+        assert_eq!(SqliteTable::meant(path, "shop.db/accounts"), None);
+        assert_eq!(SqliteTable::meant(path, "sqlite:///shop.db/accounts"), None);
     }
 
     #[test]

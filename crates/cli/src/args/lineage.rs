@@ -100,7 +100,8 @@ pub struct LineageArgs {
           required_unless_present = "table")]
     pub path: Option<PathBuf>,
 
-    /// Ask about a table of a watched database: TABLE, SCHEMA.TABLE or DATABASE/SCHEMA.TABLE
+    /// Ask about a table of a database: TABLE, SCHEMA.TABLE, DATABASE/TABLE or
+    /// DATABASE/SCHEMA.TABLE
     #[arg(long, value_name = "TABLE", conflicts_with = "path")]
     pub table: Option<String>,
 

@@ -1,5 +1,7 @@
 //! `inspect`: what is inside of a file of a known format, or what changed between two.
 
+mod log_rows;
+
 use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::Path;
@@ -24,7 +26,7 @@ use crate::text::style::{Role, Style};
 use crate::version_contents::VersionContents;
 
 /// The most parts of a list that are printed without `--full`.
-const LISTED: usize = 20;
+pub const LISTED: usize = 20;
 
 /// The width of a printed part.
 const WIDTH: usize = 110;
@@ -53,9 +55,20 @@ pub fn run(args: InspectArgs, store: Option<&Path>) -> Outcome {
         .ask(entry, name, first, second.map(|(_, content)| &content[..]))
         .map_err(Failure::not_found)?;
     let is_same = second.is_none_or(|(_, content)| content == first);
+    let rows = match second {
+        None if is_present(&args.path) => log_rows::of_files(&entry.name, path, first),
+        _ => None,
+    };
     answer(|out| match (args.json, second) {
-        (true, _) => json::object(out, fields(&found, path, second.map(|(name, _)| &name[..]))),
-        (false, None) => facts(&found, path, args.full, out),
+        (true, _) => {
+            let mut fields = fields(&found, path, second.map(|(name, _)| &name[..]));
+            fields.extend(rows.as_ref().map(|rows| ("rows", log_rows::json(rows))));
+            json::object(out, fields)
+        }
+        (false, None) => {
+            facts(&found, path, args.full, out)?;
+            rows.map_or(Ok(()), |rows| log_rows::write(&rows, args.full, out))
+        }
         (false, Some(_)) if is_same => writeln!(out, "no difference"),
         (false, Some(_)) => sentences(&found, out),
     })?;

@@ -13,12 +13,14 @@ use backstory_store::{EntityKey, Store};
 use backstory_vocabulary::Word;
 
 use super::account::AskedAccount;
+use super::contents::store_contents;
 use super::{Outcome, account, answer, here};
 use crate::args::lineage::{Level, LineageArgs, SourceList};
 use crate::current_store::CurrentStore;
-use crate::error::complain;
+use crate::error::{Failure, complain};
+use crate::file_rows;
 use crate::json::{self, Fields};
-use crate::subject::{self, Reach};
+use crate::subject::{self, FileSubject, Reach};
 use crate::text::dot;
 use crate::text::row_history;
 use crate::text::style::{Role, Style};
@@ -37,7 +39,7 @@ pub fn run(
     direction: Direction,
     store: Option<&Path>,
 ) -> Outcome {
-    let current = CurrentStore::open(store)?;
+    let mut current = CurrentStore::open(store)?;
     current.tell_left_running();
     let run = match &args.run {
         Some(run) => Some(current.run(Some(run))?),
@@ -57,25 +59,15 @@ pub fn run(
         ..Scope::default()
     };
     let reach = reach(direction);
-    let history = match (&args.table, &args.key, direction) {
-        (Some(table), Some(key), Direction::Of) => {
+    let (mut found, history) = match (&args.table, &args.path) {
+        (Some(table), _) => {
             let run = scope.run.as_deref();
-            let rows = subject::of_table(&current, table, Some(key), run, Reach::EveryVersion)?;
-            Some(query::row_history(&current.store, &rows.versions)?)
+            table_subject(&mut current, table, args.key.as_deref(), run, direction)?
         }
-        _ => None,
-    };
-    let mut found = match (&args.table, &args.path) {
-        (Some(table), _) => subject::of_table(
-            &current,
-            table,
-            args.key.as_deref(),
-            scope.run.as_deref(),
-            reach,
-        )?,
         (None, path) => {
             let path = path.as_deref().unwrap_or(Path::new(""));
-            subject::find(&current, path.as_os_str(), scope.run.as_deref(), reach)?
+            let found = subject::find(&current, path.as_os_str(), scope.run.as_deref(), reach)?;
+            (found, None)
         }
     };
     if let Some(note) = &found.note {
@@ -95,12 +87,17 @@ pub fn run(
     let lineage = search(&current.store, &found.versions, direction, &scope)?;
     // Steps are commands. A transaction of a database is not a command.
     let level = match level {
-        Level::Step if list.is_none() && args.is_for_a_screen() && has_tables(&lineage) => {
+        Level::Step
+            if list.is_none()
+                && args.is_for_a_screen()
+                && (has_tables(&lineage) || history.is_some()) =>
+        {
             Level::Process
         }
         other => other,
     };
-    let tells_change = direction == Direction::Of && list.is_none() && args.tells_change();
+    let tells_change =
+        direction == Direction::Of && list.is_none() && history.is_none() && args.tells_change();
     let newest = found.versions.first().filter(|_| tells_change);
     let change = newest.and_then(|&version| VersionChange::into_version(&current, version));
     if level == Level::Step {
@@ -138,6 +135,46 @@ pub fn run(
     std::mem::forget(lineage);
     current.end();
     done
+}
+
+/// The versions of a table or a row that a question means, and the history of a row. If no record
+/// of a database has them, they are looked for in stored files of SQLite.
+fn table_subject(
+    current: &mut CurrentStore,
+    table: &str,
+    key: Option<&str>,
+    run: Option<&str>,
+    direction: Direction,
+) -> Result<(FileSubject, Option<Vec<RowEvent>>), Failure> {
+    let has_history = key.is_some() && direction == Direction::Of;
+    let run = match run {
+        Some(run) => current.store.run(run)?.map(|record| record.key),
+        None => None,
+    };
+    let (mut found, history) = match subject::of_table(current, table, key, run) {
+        Ok(found) => {
+            let history = has_history.then(|| query::row_history(&current.store, &found.versions));
+            (found, history.transpose()?)
+        }
+        Err(error @ query::Error::NoTable(_)) => {
+            store_contents(current);
+            let rows = file_rows::find(current, table, key, run)?;
+            if rows.versions.is_empty() {
+                let reasons = [vec![error.to_string()], rows.notes].concat();
+                return Err(Failure::not_found(reasons.join("; ")));
+            }
+            let found = FileSubject {
+                versions: rows.versions,
+                note: (!rows.notes.is_empty()).then(|| rows.notes.join("; ")),
+            };
+            (found, has_history.then_some(rows.events))
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if reach(direction) == Reach::Newest {
+        found.versions.truncate(1);
+    }
+    Ok((found, history))
 }
 
 /// The versions of a file that a question in this direction means.

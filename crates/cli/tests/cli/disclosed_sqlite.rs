@@ -8,7 +8,7 @@ use backstory_testkit::need::{needs, skipped};
 use super::Place;
 
 /// Builds the extension. `None`, with a notice, if that is not possible here.
-fn extension(place: &Place) -> Option<String> {
+pub(super) fn extension(place: &Place) -> Option<String> {
     if !needs("the extension of SQLite", &["cc", "sqlite3"]) {
         return None;
     }

@@ -41,6 +41,7 @@ mod exchange_ssh;
 mod export;
 mod exported_steps;
 mod exported_workflows;
+mod file_rows;
 mod filter_programs;
 mod filters;
 mod forget;

@@ -1,27 +1,20 @@
 //! Databases of SQLite: tables with columns and numbers of rows, views, indexes, triggers, and
 //! changed rows.
 //!
-//! The library of SQLite reads the content in memory. Nothing that the database defines is
-//! executed: views are not queried, generated columns and virtual tables are not read.
-//!
-//! Absent: changes that are only in the write-ahead log (`sqlite_log`).
+//! Absent in facts and changes: rows that are only in the write-ahead log. `sqlite_history` reads
+//! them.
 
-use rusqlite::config::DbConfig;
-use rusqlite::{Connection, MAIN_DB};
+use backstory_inspection::row_changes::{DatabaseFiles, RowChanges, RowsWanted};
+use rusqlite::Connection;
 use serde_json::{Value, json};
 
+use super::sqlite_content::{JOURNAL, open, tables};
+use super::sqlite_history;
 use super::sqlite_rows::{TableReader, compare};
 use crate::changes::{self, FileChanges};
 use crate::{FileFacts, Inspector, NamedContent, Read, UnreadableContent};
 
 pub struct SqliteDatabase;
-
-/// The first bytes of each database.
-const MAGIC: &[u8] = b"SQLite format 3\0";
-
-/// Where the head says how to write and how to read: 1 with a rollback journal, 2 with a
-/// write-ahead log.
-const JOURNAL: std::ops::Range<usize> = 18..20;
 
 /// The most changed cells that a sentence shows, in all tables.
 const SHOWN: usize = 5;
@@ -92,29 +85,15 @@ impl Inspector for SqliteDatabase {
         found.append(changes::between(&before, &after));
         Ok(found)
     }
-}
 
-/// Opens a database in memory, to read only.
-fn open(content: &[u8]) -> Read<Connection> {
-    if !content.starts_with(MAGIC) || content.len() < 100 {
-        return Err(UnreadableContent("it is no database of SQLite".to_owned()));
+    fn row_changes(
+        &self,
+        wanted: &RowsWanted,
+        older: DatabaseFiles<'_>,
+        newer: DatabaseFiles<'_>,
+    ) -> Read<RowChanges> {
+        sqlite_history::row_changes(wanted, older, newer)
     }
-    // A database in memory cannot have a log beside it.
-    let mut head = content[..100].to_vec();
-    head[JOURNAL].fill(1);
-    let bytes = std::io::Read::chain(&*head, &content[100..]);
-    let opened = || {
-        let mut database = Connection::open_in_memory()?;
-        database.deserialize_read_exact(MAIN_DB, bytes, content.len(), true)?;
-        database.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-        database.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-        database.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
-        database.pragma_update(None, "temp_store", "MEMORY")?;
-        // A file that the library takes for a database may still be none.
-        database.query_row("SELECT count(*) FROM sqlite_schema", (), |_| Ok(()))?;
-        Ok::<_, rusqlite::Error>(database)
-    };
-    opened().map_err(UnreadableContent::of)
 }
 
 /// The facts that no row belongs to.
@@ -151,25 +130,6 @@ fn schema(database: &Connection, content: &[u8]) -> Read<FileFacts> {
             }
         }
         Ok::<_, rusqlite::Error>(facts)
-    };
-    read().map_err(UnreadableContent::of)
-}
-
-/// The tables whose rows can be read, by name.
-fn tables(database: &Connection) -> Read<Vec<TableReader>> {
-    let read = || {
-        let mut query = database.prepare(
-            "SELECT name, wr FROM pragma_table_list \
-             WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \
-             ORDER BY name",
-        )?;
-        let named = query.query_map((), |row| Ok((row.get(0)?, row.get(1)?)))?;
-        named
-            .map(|named| {
-                let (name, without_rowid): (String, bool) = named?;
-                TableReader::new(database, name, without_rowid)
-            })
-            .collect::<rusqlite::Result<Vec<_>>>()
     };
     read().map_err(UnreadableContent::of)
 }

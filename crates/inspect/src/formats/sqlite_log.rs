@@ -48,9 +48,36 @@ fn number(bytes: &[u8], at: usize) -> u32 {
     four.copied().map_or(0, u32::from_be_bytes)
 }
 
-impl Inspector for SqliteLog {
-    fn facts(&self, content: NamedContent<'_>) -> Read<FileFacts> {
-        let bytes = content.bytes;
+/// A log, with the frames of it that count.
+pub struct LogFrames<'l> {
+    /// Bytes of a page.
+    pub page_size: usize,
+    /// How often the log was written anew from its beginning.
+    pub checkpoint: u32,
+    /// The two numbers that are in each frame of this writing.
+    pub salts: &'l [u8],
+    /// The frames, in order.
+    pub frames: Vec<LogFrame<'l>>,
+    /// The number of frames behind them that do not count: of before the last checkpoint, or
+    /// damaged.
+    pub others: usize,
+    /// The log ends within a frame.
+    pub is_torn: bool,
+}
+
+/// A page that a transaction wrote.
+pub struct LogFrame<'l> {
+    /// The page's number, from 1.
+    pub page: u32,
+    /// The pages of the database after the transaction, if this is its last frame.
+    pub commits: Option<u32>,
+    /// The page's content.
+    pub content: &'l [u8],
+}
+
+impl<'l> LogFrames<'l> {
+    /// Reads a log.
+    pub fn read(bytes: &'l [u8]) -> Read<LogFrames<'l>> {
         let refused = |why: &str| Err(UnreadableContent(why.to_owned()));
         let magic = number(bytes, 0);
         let size = number(bytes, 8) as usize;
@@ -69,10 +96,10 @@ impl Inspector for SqliteLog {
         if sums != RunningSums(number(bytes, 24), number(bytes, 28)) {
             return refused("the sums of its head are wrong");
         }
-        let mut transactions = Vec::new();
-        let (mut pages, mut frames) = (Vec::new(), 0);
         let all = bytes[HEAD..].chunks_exact(FRAME_HEAD + size);
+        let is_torn = !all.remainder().is_empty();
         let places = all.len();
+        let mut frames = Vec::new();
         for frame in all {
             sums.add(&frame[..8], is_big);
             sums.add(&frame[FRAME_HEAD..], is_big);
@@ -80,10 +107,32 @@ impl Inspector for SqliteLog {
             if frame[8..16] != bytes[16..24] || !is_right {
                 break;
             }
-            frames += 1;
-            pages.push(number(frame, 0));
             let after = number(frame, 4);
-            if after != 0 {
+            frames.push(LogFrame {
+                page: number(frame, 0),
+                commits: (after != 0).then_some(after),
+                content: &frame[FRAME_HEAD..],
+            });
+        }
+        Ok(LogFrames {
+            page_size: size,
+            checkpoint: number(bytes, 12),
+            salts: &bytes[16..24],
+            others: places - frames.len(),
+            frames,
+            is_torn,
+        })
+    }
+}
+
+impl Inspector for SqliteLog {
+    fn facts(&self, content: NamedContent<'_>) -> Read<FileFacts> {
+        let log = LogFrames::read(content.bytes)?;
+        let mut transactions = Vec::new();
+        let mut pages = Vec::new();
+        for frame in &log.frames {
+            pages.push(frame.page);
+            if let Some(after) = frame.commits {
                 pages.sort_unstable();
                 pages.dedup();
                 let name = (transactions.len() + 1).to_string();
@@ -93,14 +142,14 @@ impl Inspector for SqliteLog {
             }
         }
         let mut facts = FileFacts::default();
-        facts.value("page_size", size);
-        facts.value("checkpoint", number(bytes, 12));
-        facts.value("frames", frames);
+        facts.value("page_size", log.page_size);
+        facts.value("checkpoint", log.checkpoint);
+        facts.value("frames", log.frames.len());
         if !pages.is_empty() {
             facts.value("frames_without_commit", pages.len());
         }
-        if places > frames {
-            facts.value("frames_of_before", places - frames);
+        if log.others > 0 {
+            facts.value("frames_of_before", log.others);
         }
         facts.positions(("transaction", "transactions"), transactions);
         Ok(facts)

@@ -9,8 +9,8 @@ use std::cmp::Ordering;
 
 use backstory_vocabulary::counted;
 use rusqlite::Connection;
-use rusqlite::types::ValueRef;
-use serde_json::{Value, json};
+use rusqlite::types::{Value, ValueRef};
+use serde_json::{Value as Json, json};
 
 /// The most changed cells that are kept.
 const KEPT: usize = 500;
@@ -109,6 +109,87 @@ impl TableReader {
         database.query_row(&query, (), |row| row.get(0))
     }
 
+    /// The names of the columns of the key.
+    fn key_names(&self) -> Vec<&str> {
+        let mut declared: Vec<&Column> = self.columns.iter().filter(|one| one.key > 0).collect();
+        declared.sort_by_key(|one| one.key);
+        match declared.is_empty() {
+            true => self.key.iter().map(String::as_str).collect(),
+            false => declared.iter().map(|one| one.name.as_str()).collect(),
+        }
+    }
+
+    /// The row with this key: its value, or `COLUMN=VALUE,…`. `None` if no row has it.
+    pub fn row(&self, database: &Connection, key: &str) -> rusqlite::Result<Option<RowImage>> {
+        let Some(values) = self.key_values(key) else {
+            return Ok(None);
+        };
+        // A column may hold a number or its text.
+        let tests = self.key.iter().enumerate().map(|(at, column)| {
+            let at = at * 3;
+            format!(
+                "({column} = ?{} OR {column} = ?{} OR {column} = ?{})",
+                at + 1,
+                at + 2,
+                at + 3
+            )
+        });
+        let all = self.columns.iter().map(|column| quoted(&column.name));
+        let selected = self.key.iter().cloned().chain(all);
+        let query = format!(
+            "SELECT {} FROM {} WHERE {} LIMIT 1",
+            selected.collect::<Vec<_>>().join(", "),
+            quoted(&self.name),
+            tests.collect::<Vec<_>>().join(" AND ")
+        );
+        let mut bound = Vec::new();
+        for value in values {
+            let text = Value::Text(value.to_owned());
+            bound.push(value.parse().map_or(text.clone(), Value::Integer));
+            bound.push(value.parse().map_or(text.clone(), Value::Real));
+            bound.push(text);
+        }
+        let mut query = database.prepare(&query)?;
+        let mut rows = query.query(rusqlite::params_from_iter(bound))?;
+        let Some(row) = rows.next()? else {
+            return Ok(None);
+        };
+        let names = self.key_names();
+        let mut image = RowImage::default();
+        for (at, name) in names.iter().enumerate() {
+            let value = Cell::from(row.get_ref(at)?);
+            image.key.push(((*name).to_owned(), value.text(database)?));
+        }
+        // The extension names a row by the columns in the order of the table.
+        let place = |name: &str| self.columns.iter().position(|column| column.name == name);
+        image.key.sort_by_key(|(name, _)| place(name));
+        for (at, column) in self.columns.iter().enumerate() {
+            let value = Cell::from(row.get_ref(names.len() + at)?);
+            image
+                .columns
+                .insert(column.name.clone(), value.json(database)?);
+        }
+        Ok(Some(image))
+    }
+
+    /// The values of the key's columns. `None` if the text is of another key.
+    fn key_values<'k>(&self, key: &'k str) -> Option<Vec<&'k str>> {
+        let names = self.key_names();
+        let of = |part: &'k str, name: &str| {
+            let (column, value) = part.split_once('=')?;
+            column.eq_ignore_ascii_case(name).then_some(value)
+        };
+        if let [name] = names[..] {
+            return Some(vec![of(key, name).unwrap_or(key)]);
+        }
+        let parts: Vec<&str> = key.split(',').collect();
+        let value = |name: &&str| parts.iter().find_map(|part| of(part, name));
+        let is_whole = !names.is_empty() && parts.len() == names.len();
+        is_whole
+            .then(|| names.iter().map(value).collect())
+            .flatten()
+    }
+
     fn has(&self, name: &str) -> bool {
         self.columns.iter().any(|column| column.name == name)
     }
@@ -126,6 +207,46 @@ impl TableReader {
             quoted(&self.name),
             order.join(", ")
         )
+    }
+}
+
+/// A row: the columns of its key as texts, and all columns.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RowImage {
+    /// The columns of the key, in the order of the table.
+    pub key: Vec<(String, String)>,
+    /// All columns, in the form that the extension of SQLite gives them.
+    pub columns: serde_json::Map<String, Json>,
+}
+
+/// The most characters of a text in an image.
+const MOST_TEXT: usize = 200;
+
+impl Cell {
+    /// The value as SQLite writes it.
+    fn text(&self, database: &Connection) -> rusqlite::Result<String> {
+        match self {
+            // The digits of a number are those of SQLite.
+            Cell::Real(number) => {
+                database.query_row("SELECT CAST(?1 AS TEXT)", [number], |row| row.get(0))
+            }
+            other => Ok(shown(other)),
+        }
+    }
+
+    fn json(&self, database: &Connection) -> rusqlite::Result<Json> {
+        Ok(match self {
+            Cell::Null => Json::Null,
+            Cell::Blob(bytes) => json!({"bytes": bytes.len()}),
+            Cell::Text(bytes) => {
+                let text = String::from_utf8_lossy(bytes);
+                match text.char_indices().nth(MOST_TEXT) {
+                    Some((end, _)) => json!({"begins": &text[..end], "bytes": bytes.len()}),
+                    None => Json::String(text.into_owned()),
+                }
+            }
+            number => Json::String(number.text(database)?),
+        })
     }
 }
 
@@ -165,7 +286,7 @@ impl RowDifference {
     }
 
     /// The differences in detail.
-    pub fn json(&self) -> Value {
+    pub fn json(&self) -> Json {
         let cells = self.cells.iter().map(
             |cell| json!({"row": cell.row, "column": cell.column, "from": cell.from, "to": cell.to}),
         );
@@ -174,7 +295,7 @@ impl RowDifference {
             "rows_added": self.added,
             "rows_changed": self.changed,
             "cells_changed": self.cells_changed,
-            "cells": cells.collect::<Value>(),
+            "cells": cells.collect::<Json>(),
         })
     }
 }

@@ -7,6 +7,7 @@ mod formats;
 mod hostile;
 mod malformed;
 mod plugins;
+mod row_changes;
 mod schemas;
 
 use std::path::{Path, PathBuf};

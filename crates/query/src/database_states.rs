@@ -1,0 +1,204 @@
+//! The states of the files of a database of SQLite, one after the other.
+//!
+//! In: the path of a database. Out: for each process that changed the database or its log, the
+//! versions of all its files once the process had made its last change.
+//!
+//! A database, its write-ahead log (`-wal`) and its rollback journal (`-journal`) belong together.
+//! A process changes them in turn, so a state in the middle of its changes means nothing. Processes
+//! whose changes overlap in time make one state together. Absent: contents.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use backstory_eventlog::event::{Bytes, Time};
+use backstory_graph::model::{Activity, ActivityId, Certainty, EntityKind, Relation};
+use backstory_ordering::SmallSort;
+use backstory_store::{ActivityKey, EntityKey, RunKey, Store};
+
+use crate::history::{PathChange, PathEvent, history};
+use crate::{Error, Result};
+
+/// The ends of the names of the log and the journal, after the name of the database.
+const BESIDE: [&str; 2] = ["-wal", "-journal"];
+
+/// A file of a database at some moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileThen {
+    /// No file was there.
+    Absent,
+    /// It had this version.
+    Version(EntityKey),
+    /// It had a version that no run knows.
+    Unknown,
+}
+
+/// The files of a database, once a process had made its last change.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DatabaseState {
+    /// When.
+    pub time: Time,
+    /// The run that recorded it.
+    pub run: Option<RunKey>,
+    /// The database, its write-ahead log and its rollback journal.
+    pub files: [FileThen; 3],
+    /// The newest version of the database that came with this state, if one did.
+    pub database: Option<EntityKey>,
+    /// That of the log.
+    pub log: Option<EntityKey>,
+    /// The processes that wrote the database or its log. Each one of several is only possible.
+    pub writers: Vec<(Activity, Certainty)>,
+    /// No file was there before.
+    pub is_new: bool,
+}
+
+/// The paths of the recorded files that have a log or journal of SQLite beside them.
+///
+/// # Errors
+///
+/// The store fails.
+pub fn sqlite_databases(store: &dyn Store) -> Result<BTreeSet<Bytes>> {
+    let without_end = |name: &[u8]| {
+        let mut ends = BESIDE.iter();
+        ends.find_map(|end| name.strip_suffix(end.as_bytes()))
+            .map(Bytes::from)
+    };
+    let mut paths = BTreeSet::new();
+    for key in store.below(b"/", &|name| without_end(name).is_some())? {
+        let entity = store.entity(key)?;
+        let names = std::iter::once(&entity.path).chain(&entity.aliases);
+        paths.extend(names.filter_map(|name| without_end(name)));
+    }
+    let mut found = BTreeSet::new();
+    for path in paths {
+        for key in store.at_path(&path)? {
+            if store.entity(key)?.kind == EntityKind::File {
+                found.insert(path);
+                break;
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// An event of one of the files: which, and what.
+type FileEvent = (usize, PathEvent);
+
+/// The states of a database, the oldest first.
+///
+/// # Errors
+///
+/// As [`history`].
+pub fn database_states(store: &dyn Store, path: &[u8]) -> Result<Vec<DatabaseState>> {
+    let mut events: Vec<FileEvent> = Vec::new();
+    for (place, end) in ["", BESIDE[0], BESIDE[1]].into_iter().enumerate() {
+        let name = [path, end.as_bytes()].concat();
+        match history(store, Path::new(OsStr::from_bytes(&name))) {
+            Ok(found) => events.extend(found.into_iter().map(|event| (place, event))),
+            Err(Error::NotFound(_) | Error::OnlyMissing(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    events.sort_small_by_key(|(place, event)| (event.time, event.run, *place));
+    let mut files = [FileThen::Absent; 3];
+    let mut states = Vec::new();
+    for group in groups(events) {
+        let is_new = files[0] == FileThen::Absent;
+        let was_found = |event: &PathEvent| {
+            matches!(event.change, PathChange::Found | PathChange::ChangedUnseen)
+        };
+        let found = group
+            .iter()
+            .any(|(place, event)| *place == 0 && was_found(event));
+        for (place, event) in &group {
+            files[*place] = match (event.change.leaves_file(), event.version) {
+                (false, _) => FileThen::Absent,
+                (true, Some(version)) => FileThen::Version(version),
+                (true, None) => FileThen::Unknown,
+            };
+        }
+        let Some((_, last)) = group.last() else {
+            continue;
+        };
+        let newest = |wanted: usize| {
+            let mut own = group.iter().rev().filter(|(place, _)| *place == wanted);
+            own.find_map(|(_, event)| event.version.filter(|_| event.change.leaves_file()))
+        };
+        states.push(DatabaseState {
+            time: last.time,
+            run: last.run,
+            files,
+            database: newest(0),
+            log: newest(1),
+            writers: writers(store, &group)?,
+            is_new: is_new && !found,
+        });
+    }
+    Ok(states)
+}
+
+/// The run and the activity of an event. The activity of an inferred event is unknown.
+type Maker = (Option<RunKey>, Option<ActivityKey>);
+
+/// The events of each process, in order of time. Processes whose events overlap are one group.
+fn groups(events: Vec<FileEvent>) -> Vec<Vec<FileEvent>> {
+    let maker = |event: &PathEvent| -> Maker { (event.run, event.activity) };
+    let mut ends: BTreeMap<_, Time> = BTreeMap::new();
+    for (_, event) in &events {
+        let end = ends.entry(maker(event)).or_insert(event.time);
+        *end = event.time.max(*end);
+    }
+    let mut groups: Vec<Vec<FileEvent>> = Vec::new();
+    let mut open: Option<(Maker, Time)> = None;
+    for (place, event) in events {
+        let of = maker(&event);
+        let end = ends.get(&of).copied().unwrap_or(event.time);
+        match (&mut open, groups.last_mut()) {
+            (Some((last, until)), Some(group)) if *last == of || event.time < *until => {
+                *until = end.max(*until);
+                *last = of;
+                group.push((place, event));
+            }
+            _ => {
+                open = Some((of, end));
+                groups.push(vec![(place, event)]);
+            }
+        }
+    }
+    groups
+}
+
+/// The processes that wrote the versions of the database or its log in a group.
+fn writers(store: &dyn Store, group: &[FileEvent]) -> Result<Vec<(Activity, Certainty)>> {
+    let mut found: BTreeMap<(RunKey, ActivityId), Certainty> = BTreeMap::new();
+    let versions = group.iter().filter(|(place, _)| *place < 2);
+    let versions = versions.filter(|(_, event)| event.activity.is_some());
+    let versions: BTreeSet<EntityKey> = versions.filter_map(|(_, event)| event.version).collect();
+    for version in versions {
+        for (activity, generated) in store.touching(version)? {
+            if !generated {
+                continue;
+            }
+            let key = ActivityKey::new(version.run(), activity);
+            for edge in store.stream(key)?.edges {
+                if edge.entity == version.local() && edge.relation == Relation::Write {
+                    let known = found
+                        .entry((version.run(), activity))
+                        .or_insert(edge.certainty);
+                    *known = edge.certainty.max(*known);
+                }
+            }
+        }
+    }
+    let is_alone = found.len() == 1;
+    let writers = found.into_iter().map(|((run, activity), certainty)| {
+        let activity = store.activity(ActivityKey::new(run, activity))?;
+        let certainty = match is_alone {
+            true => certainty,
+            false => Certainty::Possible,
+        };
+        Ok((activity, certainty))
+    });
+    writers.collect()
+}
