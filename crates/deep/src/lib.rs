@@ -12,6 +12,7 @@
 pub mod address;
 pub mod call;
 pub mod call_numbers;
+mod compact;
 mod connections;
 pub mod coverage;
 pub mod digest;

@@ -3,9 +3,10 @@
 //! Opening walks the frames and reads the header of each chunk. Records are decompressed while a
 //! stream is read, one chunk at a time.
 
+use crate::compact::expanded;
 use crate::error::Error;
 use crate::facts::{DeepEnd, DeepHeader};
-use crate::writer::{VERSION, ZSTD};
+use crate::writer::{COMPACT, VERSION, ZSTD};
 use backstory_abi::{CHUNK_DEEP, CHUNK_SIZE, Chunk};
 use backstory_eventlog::frame::{self, Frame, FrameKind, LogPiece};
 use backstory_eventlog::map::MappedFile;
@@ -13,6 +14,7 @@ use backstory_ordering::SmallSort;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
+use zstd::zstd_safe::get_frame_content_size;
 
 /// The parts of a deep log that could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -246,8 +248,20 @@ impl DeepLog {
         match place.head.pad {
             0 => Some(stored[..stored.len().min(most)].to_vec()),
             ZSTD => zstd::bulk::decompress(stored, most).ok(),
+            // Only a record that is no record is longer in this form.
+            COMPACT => expanded(&zstd::bulk::decompress(stored, 2 * most).ok()?, most),
             _ => None,
         }
+    }
+
+    /// Bytes of the records of a chunk before compression.
+    pub(crate) fn uncompressed(&self, place: &ChunkPlace) -> u64 {
+        let stored = self.map.bytes().get(place.records.clone());
+        let compact = stored.filter(|_| place.head.pad == COMPACT);
+        let size = compact.and_then(|stored| get_frame_content_size(stored).ok().flatten());
+        let end = place.head.next.min(u64::from(CHUNK_SIZE));
+        let size = size.map(|size| size.min(2 * u64::from(CHUNK_SIZE)));
+        size.unwrap_or_else(|| end.saturating_sub(Chunk::SIZE as u64))
     }
 }
 

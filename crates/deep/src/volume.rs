@@ -5,7 +5,6 @@
 use crate::call::{Call, Content};
 use crate::call_numbers as nr;
 use crate::log::DeepLog;
-use backstory_abi::{CHUNK_SIZE, Chunk};
 use std::ops::AddAssign;
 
 /// Bytes of a deep log, and of the I/O that it describes.
@@ -31,10 +30,7 @@ impl AddAssign for Volume {
 impl DeepLog {
     /// The bytes of the log before compression, and of the I/O that it describes.
     pub fn volume(&self) -> Volume {
-        let records = self.all_chunks().map(|chunk| {
-            let end = chunk.head.next.min(u64::from(CHUNK_SIZE));
-            end.saturating_sub(Chunk::SIZE as u64)
-        });
+        let records = self.all_chunks().map(|chunk| self.uncompressed(chunk));
         let mut volume = Volume {
             records: records.sum(),
             ..Volume::default()

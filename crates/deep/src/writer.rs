@@ -3,6 +3,7 @@
 //! Invariant: when a method returns `Ok`, the kernel has the frame. A frame that did not fit on the
 //! disk is taken back whole.
 
+use crate::compact::compact;
 use crate::error::Error;
 use crate::facts::{DeepEnd, DeepHeader};
 use backstory_abi::{CHUNK_SIZE, Chunk};
@@ -15,9 +16,11 @@ use std::path::{Path, PathBuf};
 use zstd::bulk::Compressor;
 
 /// Version of the frames of a deep log.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// Value of `pad` in the header of a chunk whose records are one zstd frame.
 pub const ZSTD: u64 = 1;
+/// The same for records in their compact form. This is the form of version 2.
+pub const COMPACT: u64 = 2;
 
 /// Where the records of a chunk begin in its frame.
 const RECORDS: usize = HEADER + Chunk::SIZE;
@@ -50,6 +53,8 @@ pub struct DeepWriter {
     /// Its tables would have to be made anew for each chunk otherwise, which takes longer than the
     /// chunk. `None`: there is no memory for them, and chunks are stored.
     compressor: Option<Compressor<'static>>,
+    /// The records of the chunk that is being written, in their compact form.
+    compact: Vec<u8>,
     /// The chunk that is being written: room for the frame's header, then its payload.
     frame: Vec<u8>,
 }
@@ -77,6 +82,7 @@ impl DeepWriter {
             file,
             path: path.to_owned(),
             compressor: Compressor::new(Compression::Usual.level()).ok(),
+            compact: Vec::new(),
             frame: Vec::new(),
         };
         if writer.length().map_err(Error::io("look at", path))? == 0 {
@@ -101,7 +107,7 @@ impl DeepWriter {
             frame.extend_from_slice(records);
         }
         let head = Chunk {
-            pad: if is_packed { ZSTD } else { 0 },
+            pad: if is_packed { COMPACT } else { 0 },
             ..head
         };
         frame[HEADER..RECORDS].copy_from_slice(&head.to_bytes());
@@ -114,14 +120,15 @@ impl DeepWriter {
 
     /// Compresses records into a frame, behind its headers. False if that does not shorten them.
     fn pack(&mut self, records: &[u8], compression: Compression, frame: &mut Vec<u8>) -> bool {
-        let room = RECORDS + zstd::zstd_safe::compress_bound(records.len());
+        compact(records, &mut self.compact);
+        let room = RECORDS + zstd::zstd_safe::compress_bound(self.compact.len());
         if frame.len() < room {
             frame.resize(room, 0);
         }
         let packed = self.compressor.as_mut().and_then(|compressor| {
             compressor.set_compression_level(compression.level()).ok()?;
             compressor
-                .compress_to_buffer(records, &mut frame[RECORDS..])
+                .compress_to_buffer(&self.compact, &mut frame[RECORDS..])
                 .ok()
         });
         match packed.filter(|&packed| packed < records.len()) {

@@ -4,6 +4,7 @@
 
 use backstory_abi::{CHUNK_DEEP, CHUNK_MAGIC, Chunk, DONE, DeepRecord, deep};
 use backstory_deep::{Call, Compression, DeepEnd, DeepHeader, DeepLog, DeepWriter};
+use backstory_eventlog::frame::{self, FrameKind};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -48,25 +49,35 @@ const WRITE: u16 = 1;
 const ACCEPT: u16 = 288;
 
 /// A server with two threads: each accepts a connection, reads twice and writes. One read goes on
-/// in the next chunk.
-fn sample(path: &Path) -> Vec<u8> {
-    let mut log = DeepWriter::open(path, &DeepHeader::default()).unwrap();
+/// in the next chunk. Thread, number and records of each chunk.
+fn sample_chunks() -> Vec<(u32, u32, Vec<Vec<u8>>)> {
     let address: &[u8] = &[2, 0, 0x1f, 0x90, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
-    for tid in [10, 11] {
+    let of_thread = |tid: u32| {
         let fd = tid as i32;
         let time = u64::from(tid) * 100;
-        let first = [
+        let first = vec![
             record(ACCEPT, 0, time, 3, i64::from(fd), (deep::ADDRESS, address)),
             record(READ, 0, time + 1, fd, 5, (deep::ENTERED, b"hello")),
             record(READ, deep::MORE, time + 2, fd, 9, (deep::ENTERED, b"pass")),
         ];
-        let second = [
+        let second = vec![
             record(READ, 0, time + 2, fd, 9, (deep::ENTERED, b"word!")),
             record(WRITE, 0, time + 3, fd, 3, (deep::LEFT, b"yes")),
         ];
-        log.chunk(&chunk(1, tid, 0, &first), Compression::Usual)
-            .unwrap();
-        log.chunk(&chunk(1, tid, 1, &second), Compression::Hurried)
+        [(tid, 0, first), (tid, 1, second)]
+    };
+    [10, 11].into_iter().flat_map(of_thread).collect()
+}
+
+/// A log with the chunks of the sample, half of them compressed less.
+fn sample(path: &Path) -> Vec<u8> {
+    let mut log = DeepWriter::open(path, &DeepHeader::default()).unwrap();
+    for (tid, seq, records) in sample_chunks() {
+        let compression = match seq {
+            0 => Compression::Usual,
+            _ => Compression::Hurried,
+        };
+        log.chunk(&chunk(1, tid, seq, &records), compression)
             .unwrap();
     }
     log.end(&DeepEnd::default()).unwrap();
@@ -134,8 +145,42 @@ fn bytes_of_io_are_counted_whether_the_log_has_them_or_not() {
     log.chunk(&chunk(1, 10, 0, &records), Compression::Usual)
         .unwrap();
     let volume = DeepLog::open(file(&directory)).unwrap().volume();
-    assert_eq!(volume.records, records.concat().len() as u64);
+    let in_the_arena = records.concat().len() as u64;
+    assert!(volume.records < in_the_arena / 2 + 144, "{volume:?}");
     assert_eq!((volume.stored, volume.moved), (5, 5 + 700 + 40 + 6000));
+}
+
+#[test]
+fn a_log_of_version_1_is_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(&directory);
+    sample(&path);
+    let new = DeepLog::open(&path).unwrap();
+    let wanted = [calls(&new, 10), calls(&new, 11)];
+    let compact = new.volume().records;
+    drop(new);
+    // The same chunks, as version 1 compressed them.
+    let mut frames = fs::read(&path).unwrap();
+    frames.truncate(frame_length(&frames));
+    for (tid, seq, records) in sample_chunks() {
+        let chunk = chunk(1, tid, seq, &records);
+        let mut head = Chunk::read(&chunk).unwrap();
+        head.pad = 1;
+        let packed = zstd::bulk::compress(&chunk[Chunk::SIZE..], 1).unwrap();
+        let payload = [&head.to_bytes()[..], &packed].concat();
+        let length = payload.len() as u32;
+        frames.extend(frame::header(FrameKind::DeepChunk, 1, length, &[&payload]));
+        frames.extend(payload);
+    }
+    fs::write(&path, frames).unwrap();
+    let old = DeepLog::open(&path).unwrap();
+    assert_eq!([calls(&old, 10), calls(&old, 11)], wanted);
+    assert!(old.volume().records > compact);
+}
+
+/// Bytes of the first frame.
+fn frame_length(frames: &[u8]) -> usize {
+    frame::HEADER + u32::from_le_bytes(*frames[8..].first_chunk().unwrap()) as usize
 }
 
 #[test]
