@@ -2,6 +2,7 @@
 
 import http.client
 import random
+import shutil
 import socket
 import threading
 from pathlib import Path
@@ -11,7 +12,9 @@ import pytest
 from backstory_bench.cli import main
 from backstory_bench.scenes import CASES
 from backstory_bench.scenes.beside_paper import beside_paper, needed
+from backstory_bench.scenes.clients import GitClient, serving
 from backstory_bench.scenes.run import EQUAL, difference, summary
+from backstory_bench.scenes.tls import TLS_CLIENTS, TLS_SERVERS, make_pem
 from backstory_bench.scenes.web import SIZES, ask, make_files
 
 RUNS = Path(__file__).resolve().parents[1] / "runs"
@@ -65,9 +68,27 @@ def test_the_files_of_a_server_are_the_same_each_time(tmp_path: Path) -> None:
 
 def test_each_client_views_a_page_that_its_server_has(tmp_path: Path) -> None:
     for scene in CASES.values():
-        if scene.is_client and scene.name != "git":
+        if scene.is_client and not isinstance(scene, GitClient):
             path = scene.prepare(tmp_path, random.Random(1))  # type: ignore[attr-defined]
             assert (tmp_path / "files" / path).exists()
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
+def test_a_client_of_tls_gets_its_page_over_tls(tmp_path: Path) -> None:
+    make_files(tmp_path)
+    pem = TLS_CLIENTS[0].pem(tmp_path)
+    assert pem == make_pem(tmp_path)
+    with serving(tmp_path, pem) as port:
+        connection = TLS_SERVERS[0].connection(port)  # type: ignore[attr-defined]
+        assert isinstance(connection, http.client.HTTPSConnection)
+        assert ask(connection, "GET", "/index.html") == 200
+        connection.close()
+
+
+def test_the_settings_of_a_server_of_tls_name_its_key(tmp_path: Path) -> None:
+    for server in TLS_SERVERS:
+        settings = server.server.settings  # type: ignore[attr-defined]
+        assert "{top}/tls.pem" in settings and settings.count("ssl") >= 2
 
 
 def test_the_requests_for_one_percent_follow_from_any_record() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .clients import CLIENTS
 from .data_servers import DATA_SERVERS
 from .scene import Scene
+from .tls import TLS_CLIENTS, TLS_SERVERS
 from .web import WEB
 
-CASES: dict[str, Scene] = {scene.name: scene for scene in (*WEB, *DATA_SERVERS, *CLIENTS)}
+CASES: dict[str, Scene] = {scene.name: scene for scene in (*WEB, *TLS_SERVERS, *DATA_SERVERS, *CLIENTS, *TLS_CLIENTS)}

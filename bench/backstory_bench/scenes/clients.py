@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import random
+import ssl
 import subprocess
 import sys
 import threading
@@ -25,9 +26,13 @@ class Quiet(SimpleHTTPRequestHandler):
 
 
 @contextmanager
-def serving(top: Path) -> Iterator[int]:
-    """Serves the directory `files`, and yields the port."""
+def serving(top: Path, pem: Path | None = None) -> Iterator[int]:
+    """Serves the directory `files`, over TLS if there is a key, and yields the port."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(top / "files")))
+    if pem:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(pem)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
@@ -55,6 +60,10 @@ class Client(Scene):
         """Makes the files of the server, and returns the path that is viewed."""
         names = make_files(top) if not (top / "files").exists() else [p.name for p in (top / "files").iterdir()]
         return "index.html" if self.page else rng.choice(sorted(names))
+
+    def pem(self, top: Path) -> Path | None:
+        """Returns the file with the server's key and certificate, if the client speaks TLS."""
+        return None
 
     def words_for(self, top: Path, url: str) -> list[str]:
         """Returns the command for one page view."""

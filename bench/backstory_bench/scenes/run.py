@@ -160,8 +160,9 @@ def client_rows(scene: Client, top: Path, args: argparse.Namespace) -> list[Row]
     for number in range(args.picks):
         name = f"{scene.name}-{number}"
         path = scene.prepare(top, rng)
-        with serving(top) as port:
-            words = scene.words_for(top, f"http://127.0.0.1:{port}/{path}")
+        pem = scene.pem(top)
+        with serving(top, pem) as port:
+            words = scene.words_for(top, f"{'https' if pem else 'http'}://127.0.0.1:{port}/{path}")
             subprocess.run(
                 [*record_words(store, name), *words],
                 capture_output=True,

@@ -7,7 +7,7 @@ import random
 import shutil
 from pathlib import Path
 
-from ..web_servers import WEB_SERVERS
+from ..web_servers import WEB_SERVERS, WebServer
 from .scene import Scene, found
 
 SIZES = (0, 1, 100, 1000, 8_000, 70_000, 300_000)
@@ -102,9 +102,9 @@ def ask(connection: http.client.HTTPConnection, method: str, path: str, body: by
 class FileServer(Scene):
     """A web server of files. Every third request uses a kept-alive connection."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.server = WEB_SERVERS[name]
+    def __init__(self, server: WebServer) -> None:
+        self.name = server.name
+        self.server = server
         self.program = self.server.program
         self.stop = self.server.stop
 
@@ -112,9 +112,13 @@ class FileServer(Scene):
         make_files(top)
         return self.server.prepare(top, port)
 
+    def connection(self, port: int) -> http.client.HTTPConnection:
+        """Returns a connection to the server, which the first request opens."""
+        return http.client.HTTPConnection("127.0.0.1", port)
+
     def drive(self, top: Path, port: int, requests: int, rng: random.Random) -> None:
         names = sorted(path.name for path in (top / "files").iterdir())
-        kept = http.client.HTTPConnection("127.0.0.1", port)
+        kept = self.connection(port)
         for number in range(requests):
             path = rng.choice([*names, "missing", ""])
             method = "HEAD" if number % 7 == 0 else "GET"
@@ -123,7 +127,7 @@ class FileServer(Scene):
                 if number % 30 == 0:
                     kept.close()
                 continue
-            single = http.client.HTTPConnection("127.0.0.1", port)
+            single = self.connection(port)
             ask(single, method, f"/{path}?n={number}")
             single.close()
         kept.close()
@@ -183,10 +187,10 @@ class NodeServer(FileServer):
 
 
 WEB: tuple[Scene, ...] = (
-    FileServer("lighttpd"),
-    FileServer("nginx"),
+    FileServer(WEB_SERVERS["lighttpd"]),
+    FileServer(WEB_SERVERS["nginx"]),
     PythonServer(),
-    FileServer("apache-prefork"),
-    FileServer("apache-event"),
+    FileServer(WEB_SERVERS["apache-prefork"]),
+    FileServer(WEB_SERVERS["apache-event"]),
     NodeServer(),
 )
