@@ -91,7 +91,10 @@ static s32 claim_or_wait(void)
 {
     s32 index = bs_claim(BS_BITMAP_WORDS);
     for (int tries = 0; index < 0 && tries < 8 && bs_is_guarded(); tries++) {
-        if (bs_raw(__NR_getpriority, BS_MAGIC_WHICH, BS_MAGIC_DRAIN, 0) < 0)
+        s64 asked = bs_raw(__NR_getpriority, BS_MAGIC_WHICH, BS_MAGIC_DRAIN, 0);
+        if (asked == -BS_EINVAL)
+            break; /* the supervisor has died: its successor drains, but is not asked */
+        if (asked < 0)
             return -1;
         index = bs_claim(BS_BITMAP_WORDS);
         if (index < 0 && is_dry())
