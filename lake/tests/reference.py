@@ -191,13 +191,15 @@ class Names:
 
     def join(self) -> None:
         """Adds the steps."""
+        served = self._sessions()
         for path, files in self._by_path.items():
             sockets = [file for file in files if file["kind"] == "socket"]
             for here in sockets:
                 for there in sockets:
                     if here["run"] != there["run"]:
                         join = self._ssh if path.startswith("ssh:") else self._watched
-                        join(here, there)
+                        if here["file"] not in served:
+                            join(here, there)
             self._things([file for file in files if file["kind"] == "resource"])
         self._connections()
 
@@ -255,8 +257,9 @@ class Names:
     def _connections(self) -> None:
         """Joins the two ends of each connection."""
         rows = self._graph._rows("connections")
-        clients = [row for row in rows if row["role"] == "client"]
-        servers = [row for row in rows if row["role"] == "server"]
+        unwatched = [row for row in rows if self._runs[row["run"]]["source"] is None]
+        clients = [row for row in unwatched if row["role"] == "client"]
+        servers = [row for row in unwatched if row["role"] == "server"]
         by_runs: dict[tuple[str, str], list[tuple[dict[str, Any], dict[str, Any]]]]
         by_runs = defaultdict(list)
         for client in clients:
@@ -274,6 +277,74 @@ class Names:
                 certainty = self._certainty(client, server)
                 self._cross(client["file"], server["file"], certainty, to_client, server)
                 self._cross(server["reply"], client["reply"], certainty, to_server, client)
+
+    def _sessions(self) -> set[int]:
+        """Joins clients and the sessions of watched servers. Returns the sessions' entities."""
+        rows = self._graph._rows("connections")
+        served = set()
+        for server in rows:
+            if server["role"] != "server" or self._runs[server["run"]]["source"] is None:
+                continue
+            found = [row for row in rows if self._can_be_served(row, server)]
+            newest = max((row["began_ns"] for row in found), default=0)
+            found = [row for row in found if row["began_ns"] + self._slack(row, server) >= newest]
+            for client in found:
+                served |= {server["file"], server["reply"]}
+                is_sure = len(found) == 1 and self._is_sure(client, server)
+                certainty = "seen" if is_sure else "possible"
+                there = 60 * 10**9
+                back = there
+                if self._is_one_boot(client["run"], server["run"]):
+                    there = self._graph._shift(client["run"], server["run"])
+                    back = -there
+                for source, target, shift in (
+                    (client["file"], server["file"], there),
+                    (server["reply"], client["reply"], back),
+                ):
+                    self._graph._jumps["back"][target].append(Jump(source, None, certainty, shift))
+                    self._graph._jumps["forth"][source].append(Jump(target, None, certainty, shift))
+        return served
+
+    def _slack(self, client: dict[str, Any], server: dict[str, Any]) -> int:
+        """How far the clocks of the two runs can differ."""
+        return 10**7 if self._is_one_boot(client["run"], server["run"]) else 60 * 10**9
+
+    def _can_be_served(self, client: dict[str, Any], server: dict[str, Any]) -> bool:
+        """True if the session can have this client: the addresses and times agree."""
+        run, other = client["run"], server["run"]
+        if client["role"] != "client" or run == other or self._runs[run]["source"] is not None:
+            return False
+        if (client["own"], client["other"]) != (server["other"], server["own"]):
+            return False
+        one_boot = self._is_one_boot(run, other)
+        networks = {client["network"], server["network"]}
+        is_one_network = one_boot and (len(networks) == 1 or 0 in networks)
+        if client["scope"] == "loopback" and not is_one_network:
+            return False
+        began = server["began_ns"] + self._graph._shift(run, other)
+        slack, ended = (
+            self._slack(client, server),
+            self._processes[client["process"]]["ended_ns"],
+        )
+        return client["began_ns"] <= began + slack and ended + slack >= began
+
+    def _is_sure(self, client: dict[str, Any], server: dict[str, Any]) -> bool:
+        """True if no other process can have sent the statements of the session."""
+        process = client["process"]
+        pid = self._processes[process]["pid"]
+        sharers = self._users[client["file"]] | self._users[client["reply"]]
+        for row in self._graph._rows("informs"):
+            is_heir = row["origin"] == process and row["how"] in ("fork", "exec")
+            if is_heir and row["time_ns"] >= client["began_ns"]:
+                sharers.add(row["process"])
+        seen = [self._processes[key]["pid"] for key in self._users[server["file"]]]
+        began = server["began_ns"] + self._graph._shift(client["run"], server["run"])
+        return (
+            self._certainty(client, server) == "seen"
+            and sharers <= {process}
+            and not any(one < 1 << 30 and one != pid for one in seen)
+            and began - client["began_ns"] <= 60 * 10**9
+        )
 
     def _cross(
         self, source: int, target: int, certainty: str, shift: int, receiver: dict[str, Any]

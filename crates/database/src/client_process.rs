@@ -11,7 +11,7 @@
 //! with the socket. A process that has ended since may have given its socket to another one first.
 
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use backstory_sys::clock::machine;
 
@@ -45,6 +45,14 @@ impl SessionClient {
     /// True if no process was found.
     pub fn is_unknown(&self) -> bool {
         self.processes.is_empty()
+    }
+
+    /// This client, with the server's address of an earlier look if it is not known any more.
+    pub fn or_server_of(mut self, earlier: &SessionClient) -> SessionClient {
+        if self.server.is_empty() {
+            self.server.clone_from(&earlier.server);
+        }
+        self
     }
 
     /// The certain process.
@@ -126,7 +134,7 @@ pub fn socket_names(path: &str) -> Vec<String> {
 
 /// Finds the client that has this address and a connection to the server's port. `server_pid`: the
 /// server's process of the session, which has the other end. `seen`: the session existed then, in
-/// ns since 1970.
+/// ns since 1970. Of a client on another machine, the address of the server is found.
 ///
 /// The kernel gives the port of a client that has ended to another client. So the answer holds only
 /// if the session's own end is open afterwards.
@@ -143,8 +151,19 @@ pub fn find(
     }
     let found = || {
         let local = SocketAddr::new(host.parse().ok()?, port);
-        let (server, inode) = connection_to(local, server_port)?;
-        let client = SessionClient::with_socket(inode, vec![format!("tcp:{server}")], seen);
+        let here = connection_to(local, server_port);
+        let server = match here {
+            Some((server, _)) => server,
+            None => server_end(local, server_port)?,
+        };
+        let names = vec![format!("tcp:{server}")];
+        let client = match here {
+            Some((_, inode)) => SessionClient::with_socket(inode, names, seen),
+            None => SessionClient {
+                server: names,
+                ..SessionClient::default()
+            },
+        };
         let serves = |pid: u32| {
             let own_end = tcp_inode(server, local);
             is_as_old(pid, seen) && socket_inodes(pid).any(|one| Some(u64::from(one)) == own_end)
@@ -159,6 +178,27 @@ fn is_as_old(pid: u32, seen: i64) -> bool {
     birth(pid).is_some_and(|birth| birth <= seen + COARSE)
 }
 
+/// The address of a server of this machine that has a connection from this client.
+fn server_end(client: SocketAddr, server_port: u16) -> Option<SocketAddr> {
+    // Replies leave from the address of the interface that leads to the client. Nothing is sent.
+    let any = match client {
+        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+    };
+    let route = UdpSocket::bind(any).and_then(|socket| {
+        socket.connect(client)?;
+        socket.local_addr()
+    });
+    let near = route.ok().map(|own| SocketAddr::new(own.ip(), server_port));
+    let near = near.filter(|own| socket_diag::tcp_inode(*own, client).is_some());
+    near.or_else(|| {
+        let is_of_client =
+            |own: SocketAddr, other| own.port() == server_port && is_same(other, client);
+        let (own, ..) = in_tables(&is_of_client)?;
+        Some(SocketAddr::new(own.ip().to_canonical(), server_port))
+    })
+}
+
 /// The server's address and the inode of the client's socket.
 fn connection_to(local: SocketAddr, server_port: u16) -> Option<(SocketAddr, u64)> {
     // A client that connects to an address of its own machine has that address, too.
@@ -166,41 +206,43 @@ fn connection_to(local: SocketAddr, server_port: u16) -> Option<(SocketAddr, u64
     if let Some(inode) = socket_diag::tcp_inode(local, server) {
         return Some((server, inode));
     }
-    in_tables(local, &|other| other.port() == server_port)
+    let is_of_client = |own, other: SocketAddr| is_same(own, local) && other.port() == server_port;
+    let (_, server, inode) = in_tables(&is_of_client)?;
+    Some((server, inode))
 }
 
 /// The inode of the socket with these addresses.
 fn tcp_inode(own: SocketAddr, other: SocketAddr) -> Option<u64> {
-    let same = |one: SocketAddr| {
-        one.port() == other.port() && one.ip().to_canonical() == other.ip().to_canonical()
-    };
+    let is_wanted = |one, two| is_same(one, own) && is_same(two, other);
     let known = socket_diag::tcp_inode(own, other);
-    known.or_else(|| Some(in_tables(own, &same)?.1))
+    known.or_else(|| Some(in_tables(&is_wanted)?.2))
 }
 
-/// The other address and the inode of a socket, by the kernel's tables of all sockets.
-fn in_tables(own: SocketAddr, is_other: &dyn Fn(SocketAddr) -> bool) -> Option<(SocketAddr, u64)> {
+/// True for one address in two forms.
+fn is_same(one: SocketAddr, other: SocketAddr) -> bool {
+    one.port() == other.port() && one.ip().to_canonical() == other.ip().to_canonical()
+}
+
+/// A connection: the address of an end, that of the other end, and the inode of the first.
+type Connection = (SocketAddr, SocketAddr, u64);
+
+/// The connection whose ends are wanted, by the kernel's tables of all sockets.
+fn in_tables(is_wanted: &dyn Fn(SocketAddr, SocketAddr) -> bool) -> Option<Connection> {
     ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()
         .find_map(|table| {
             let text = fs::read_to_string(table).ok()?;
-            text.lines()
-                .find_map(|line| connection(line, own, is_other))
+            let mut found = text.lines().filter_map(connection);
+            found.find(|(own, other, inode)| *inode != 0 && is_wanted(*own, *other))
         })
 }
 
-/// The other address and the inode of the socket, if a line of the table is this connection.
-fn connection(
-    line: &str,
-    local: SocketAddr,
-    is_other: &dyn Fn(SocketAddr) -> bool,
-) -> Option<(SocketAddr, u64)> {
+/// The connection of a line of the table.
+fn connection(line: &str) -> Option<Connection> {
     let mut words = line.split_whitespace();
     let (own, other) = (words.nth(1)?, words.next()?);
-    let (own, other) = (address(own)?, address(other)?);
-    let inode: u64 = words.nth(6)?.parse().ok()?;
-    let same = own.port() == local.port() && own.ip().to_canonical() == local.ip().to_canonical();
-    (same && is_other(other) && inode != 0).then_some((other, inode))
+    let inode = words.nth(6)?.parse().ok()?;
+    Some((address(own)?, address(other)?, inode))
 }
 
 /// An address of the table: the bytes of each 32-bit word in the machine's order.
@@ -396,6 +438,25 @@ mod tests {
         assert_eq!(found.server, names);
         for (path, seen) in [("/another", now()), ("/server", 0)] {
             assert!(find_local(id(), path, seen).is_unknown());
+        }
+    }
+
+    #[test]
+    fn the_servers_end_of_a_connection_has_its_address_by_that_of_the_client() {
+        // A server for both families sees the address of a client in another form.
+        for (bound, host) in [
+            ("127.0.0.1:0", "127.0.0.1"),
+            ("[::]:0", "127.0.0.1"),
+            ("127.0.0.2:0", "127.0.0.2"),
+        ] {
+            let listener = TcpListener::bind(bound).unwrap();
+            let port = listener.local_addr().unwrap().port();
+            let stream = TcpStream::connect((host, port)).unwrap();
+            let _accepted = listener.accept().unwrap();
+            let client = stream.local_addr().unwrap();
+            let server: SocketAddr = format!("{host}:{port}").parse().unwrap();
+            assert_eq!(server_end(client, port), Some(server), "{bound}");
+            assert_eq!(server_end(client, port ^ 1), None, "{bound}");
         }
     }
 

@@ -58,6 +58,7 @@ impl DatabaseNames {
         match session.client.is_unknown() {
             false => session.client.server.clone(),
             true if session.host.parse::<IpAddr>().is_err() => self.sockets.clone(),
+            true if !session.client.server.is_empty() => session.client.server.clone(),
             true if session.host.contains(':') => {
                 vec![format!("tcp:[{}]:{}", session.host, self.port)]
             }

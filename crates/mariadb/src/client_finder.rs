@@ -176,10 +176,10 @@ impl ClientFinder {
         let clients = hosts.into_iter().map(|host| {
             client_process::find((host, port), self.server_port, self.server_pid, seen)
         });
-        clients
-            .into_iter()
-            .find(|one| !one.is_unknown())
-            .unwrap_or_default()
+        // A client on another machine has no process here, but its server has an address.
+        let is_found = |one: &&SessionClient| !one.is_unknown() || !one.server.is_empty();
+        let clients: Vec<SessionClient> = clients.collect();
+        clients.iter().find(is_found).cloned().unwrap_or_default()
     }
 }
 

@@ -303,7 +303,7 @@ impl MariadbWatch {
                 _ => client.host,
             };
             session.port = client.port;
-            session.client = client.client;
+            session.client = client.client.or_server_of(&session.client);
         }
         for id in sought.into_keys() {
             let session = self.table.session(id);

@@ -104,7 +104,8 @@ impl SessionTable {
             session.client = match session.port {
                 0 => find_local(server, &format!(".s.PGSQL.{server_port}"), seen),
                 port => find((&session.host, port), server_port, Some(server), seen),
-            };
+            }
+            .or_server_of(&session.client);
         }
     }
 

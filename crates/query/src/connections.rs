@@ -60,6 +60,22 @@ pub enum AddressScope {
 }
 
 impl AddressScope {
+    /// The scope of an address.
+    pub(crate) fn of(address: IpAddr) -> AddressScope {
+        let (loopback, private) = match address {
+            IpAddr::V4(ip) => (ip.is_loopback(), ip.is_private() || ip.is_link_local()),
+            IpAddr::V6(ip) => (
+                ip.is_loopback(),
+                ip.is_unique_local() || ip.is_unicast_link_local(),
+            ),
+        };
+        match (loopback, private) {
+            (true, _) => AddressScope::Loopback,
+            (_, true) => AddressScope::Private,
+            _ => AddressScope::Global,
+        }
+    }
+
     /// Its word.
     pub fn word(self) -> &'static str {
         match self {
@@ -78,18 +94,7 @@ impl ConnectionEnd {
 
     /// Where the address of the server is unique.
     pub fn scope(&self) -> AddressScope {
-        let (loopback, private) = match self.server().ip() {
-            IpAddr::V4(ip) => (ip.is_loopback(), ip.is_private() || ip.is_link_local()),
-            IpAddr::V6(ip) => (
-                ip.is_loopback(),
-                ip.is_unique_local() || ip.is_unicast_link_local(),
-            ),
-        };
-        match (loopback, private) {
-            (true, _) => AddressScope::Loopback,
-            (_, true) => AddressScope::Private,
-            _ => AddressScope::Global,
-        }
+        AddressScope::of(self.server().ip())
     }
 
     /// The names that the connection's entity can have in the run of the other end. A server may

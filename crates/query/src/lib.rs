@@ -48,6 +48,7 @@ pub mod subject;
 mod text_pattern;
 mod touches;
 mod undone;
+mod watched_ends;
 mod why_unknown;
 
 pub use checkouts::{Checkout, checkouts, runs_at_commit};
@@ -83,4 +84,5 @@ pub use runs::{details, facts, processes, projects, resolve, running, runs, runs
 pub use text_pattern::TextPattern;
 pub use touches::{TouchSearch, Touches, version_touches};
 pub use undone::{ended_from_outside, is_undone};
+pub use watched_ends::{WatchedEnd, watched_ends};
 pub use why_unknown::why_unknown;

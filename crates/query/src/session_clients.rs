@@ -9,7 +9,8 @@
 //! alive when the session began, and had begun the connection less than a minute before. No other
 //! process of its run can have got its socket. The kernel gives a port to another connection later,
 //! so the newest connection before the session counts. Where the log has only bounds for the begin
-//! of the session, each connection between them counts.
+//! of the session, each connection between them counts. The clocks of two machines differ by less
+//! than a minute, else their runs have no connection in common.
 //!
 //! Absent: connections through sockets of files, which have no port.
 
@@ -27,7 +28,8 @@ use serde_json::Value;
 
 use crate::Result;
 use crate::connections::{
-    ClosedByExec, ConnectionEnd, DRIFT, EndsByAddress, MINUTE, closed_by_exec, connection_ends,
+    AddressScope, ClosedByExec, ConnectionEnd, DRIFT, EndsByAddress, MINUTE, closed_by_exec,
+    connection_ends,
 };
 use crate::peers::REPLY;
 
@@ -46,16 +48,16 @@ pub(crate) struct RecordedClient {
 
 /// The client's end of a session, as the log of the server has it.
 #[derive(Debug, Clone, Copy)]
-struct SessionEnd {
-    address: SocketAddr,
+pub(crate) struct SessionEnd {
+    pub(crate) address: SocketAddr,
     /// The cookie of the network namespace of the watch. 0 if unknown.
-    network: u64,
+    pub(crate) network: u64,
     /// The session existed at this time, and may have begun a while before.
-    seen: Time,
+    pub(crate) seen: Time,
 }
 
 /// The ends of the sessions of a run, by their transactions.
-type SessionEnds = HashMap<ActivityId, SessionEnd>;
+pub(crate) type SessionEnds = HashMap<ActivityId, SessionEnd>;
 
 /// Runs that recorded commands, with the ends of their connections.
 type RecordedRuns = BTreeMap<RunKey, Rc<EndsByAddress>>;
@@ -77,6 +79,8 @@ struct ClientEnd {
     run: RunKey,
     end: ConnectionEnd,
     process: Activity,
+    /// How far the clocks of the two runs can differ, in ns.
+    slack: i64,
 }
 
 impl<'s> SessionClients<'s> {
@@ -146,7 +150,7 @@ impl<'s> SessionClients<'s> {
         let Some(server) = address_in(&path) else {
             return Ok(Vec::new());
         };
-        let mut runs = self.recorded_runs(&path, &here)?;
+        let mut runs = self.recorded_runs(&path, server, &here)?;
         runs.retain(|_, ends| ends.keys().any(|(_, other)| *other == server));
         let session = match runs.is_empty() {
             true => None,
@@ -158,10 +162,14 @@ impl<'s> SessionClients<'s> {
         let seen = session.seen.max(began);
         let mut candidates = Vec::new();
         for (run, ends) in runs {
-            let shift = self.header(run)?.to_clock_of(&here);
+            let there = self.header(run)?;
+            let (shift, is_one_boot) = (there.to_clock_of(&here), there.boot_id == here.boot_id);
+            let slack = if is_one_boot { DRIFT } else { MINUTE };
             let ends = ends.get(&(session.address, server)).into_iter().flatten();
-            let ends = ends.filter(|end| !end.accepted && is_one_network(end, &session));
-            for end in ends {
+            let is_possible = |end: &&ConnectionEnd| {
+                !end.accepted && (!is_one_boot || is_one_network(end, &session))
+            };
+            for end in ends.filter(is_possible) {
                 let process = self.store.activity(ActivityKey::new(run, end.activity))?;
                 let lasted = process.interval.end.saturating_add(shift);
                 let candidate = ClientEnd {
@@ -169,9 +177,10 @@ impl<'s> SessionClients<'s> {
                     run,
                     end: end.clone(),
                     process,
+                    slack,
                 };
-                let is_before = candidate.began <= seen.saturating_add(DRIFT);
-                if is_before && lasted.saturating_add(DRIFT) >= began {
+                let is_before = candidate.began <= seen.saturating_add(slack);
+                if is_before && lasted.saturating_add(slack) >= began {
                     candidates.push(candidate);
                 }
             }
@@ -182,9 +191,12 @@ impl<'s> SessionClients<'s> {
         // The log may have the time of the session's begin too early. So each connection since then
         // can be its own.
         let first = newest.min(began);
-        candidates.retain(|one| one.began.saturating_add(DRIFT) >= first);
+        candidates.retain(|one| one.began.saturating_add(one.slack) >= first);
         let is_near = began.saturating_sub(newest) <= MINUTE;
-        let mut found = self.with_sharers(candidates, is_near)?;
+        // Several networks may use the address.
+        let is_unique = AddressScope::of(server.ip()) != AddressScope::Private
+            || candidates.iter().all(|one| one.slack == DRIFT);
+        let mut found = self.with_sharers(candidates, is_near && is_unique)?;
         // The watch may have seen the socket in another process.
         let pids: BTreeSet<_> = found.iter().map(|one| one.activity.pid).collect();
         let watched = processes_with(self.store, socket)?;
@@ -196,18 +208,18 @@ impl<'s> SessionClients<'s> {
         Ok(found)
     }
 
-    /// The processes of the connections, and those that can have got their sockets. `is_near`: the
-    /// session began soon after the connection.
+    /// The processes of the connections, and those that can have got their sockets. `is_sure`: the
+    /// one connection is certainly that of the session.
     fn with_sharers(
         &self,
         candidates: Vec<ClientEnd>,
-        is_near: bool,
+        is_sure: bool,
     ) -> Result<Vec<RecordedClient>> {
         let is_one = candidates.len() == 1;
         let mut found: Vec<RecordedClient> = Vec::new();
         for one in candidates {
             let sharers = self.sharers(&one)?;
-            let certainty = match is_one && is_near && sharers.is_empty() {
+            let certainty = match is_one && is_sure && sharers.is_empty() {
                 true => Certainty::Seen,
                 false => Certainty::Possible,
             };
@@ -302,13 +314,19 @@ impl<'s> SessionClients<'s> {
         Ok(own.all(|edge| edge.certainty == Certainty::Possible && edge.interval.end <= closed))
     }
 
-    /// The runs that recorded commands on the machine of a server while it ran, and have a
-    /// connection of this name.
-    fn recorded_runs(&self, path: &[u8], server: &RunHeader) -> Result<RecordedRuns> {
+    /// The runs that recorded commands, and have a connection of this name. Those of other machines
+    /// are left out if they cannot reach the server's address.
+    fn recorded_runs(
+        &self,
+        path: &[u8],
+        address: SocketAddr,
+        server: &RunHeader,
+    ) -> Result<RecordedRuns> {
+        let is_reached = is_reached_from_elsewhere(address);
         let mut found = RecordedRuns::new();
         for entity in self.store.at_path(path)? {
             let there = self.header(entity.run())?;
-            if there.source.is_none() && there.boot_id == server.boot_id {
+            if there.source.is_none() && (is_reached || there.boot_id == server.boot_id) {
                 found.insert(entity.run(), self.ends(entity.run())?);
             }
         }
@@ -339,19 +357,24 @@ impl<'s> SessionClients<'s> {
         if let Some(known) = self.sessions.borrow().get(&run) {
             return Ok(known.clone());
         }
-        let mut found = SessionEnds::new();
-        for (activity, _, kind, payload) in self.store.extended(run)? {
-            if kind.ends_with(ROW) {
-                continue;
-            }
-            if let Ok(fact) = serde_json::from_slice::<Value>(&payload) {
-                found.extend(session_end(&fact["client"]).map(|end| (activity, end)));
-            }
-        }
-        let found = Rc::new(found);
+        let found = Rc::new(sessions_of(self.store, run)?);
         self.sessions.borrow_mut().insert(run, found.clone());
         Ok(found)
     }
+}
+
+/// The clients' ends of the sessions of a run that watched a server, by their transactions.
+pub(crate) fn sessions_of(store: &dyn Store, run: RunKey) -> Result<SessionEnds> {
+    let mut found = SessionEnds::new();
+    for (activity, _, kind, payload) in store.extended(run)? {
+        if kind.ends_with(ROW) {
+            continue;
+        }
+        if let Ok(fact) = serde_json::from_slice::<Value>(&payload) {
+            found.extend(session_end(&fact["client"]).map(|end| (activity, end)));
+        }
+    }
+    Ok(found)
 }
 
 /// The client of the fact about a transaction.
@@ -366,11 +389,16 @@ fn session_end(client: &Value) -> Option<SessionEnd> {
 }
 
 /// The address in the name of a TCP connection, `tcp:127.0.0.1:80`.
-fn address_in(name: &[u8]) -> Option<SocketAddr> {
+pub(crate) fn address_in(name: &[u8]) -> Option<SocketAddr> {
     let name = name.strip_suffix(REPLY).unwrap_or(name);
     let text = std::str::from_utf8(name.strip_prefix(b"tcp:")?).ok()?;
     let address: SocketAddr = text.parse().ok()?;
     Some(SocketAddr::new(address.ip().to_canonical(), address.port()))
+}
+
+/// True if a server's address can be that of a connection from another machine.
+pub(crate) fn is_reached_from_elsewhere(address: SocketAddr) -> bool {
+    AddressScope::of(address.ip()) != AddressScope::Loopback
 }
 
 fn is_one_network(end: &ConnectionEnd, session: &SessionEnd) -> bool {

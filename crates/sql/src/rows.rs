@@ -19,6 +19,9 @@ use backstory_workflow::steps::{RunCommands, workflow_of};
 use crate::cell::Cell;
 use crate::error::{Error, Result};
 
+/// The end of the name of a connection's direction from the server.
+const REPLY: &[u8] = b" (reply)";
+
 /// The rows that a question wants of a view.
 #[derive(Debug, Clone)]
 pub(crate) enum Selection {
@@ -244,14 +247,25 @@ impl Rows {
 
     fn connection_rows(&mut self, key: RunKey) -> Result<VecDeque<Row>> {
         let ends = backstory_query::connection_ends(self.store, key).map_err(Error::query)?;
+        let watched = backstory_query::watched_ends(self.store, key).map_err(Error::query)?;
+        let mut rows = VecDeque::new();
+        for one in &watched {
+            let entities = (Some(one.requests), one.replies);
+            rows.push_back(self.connection_row(key, &one.end, entities)?);
+        }
         if ends.is_empty() {
-            return Ok(VecDeque::new());
+            return Ok(rows);
         }
         let sockets = self.store.entities(key)?.into_iter();
         let sockets = sockets.filter(|one| one.kind == EntityKind::Socket);
         let ids: HashMap<Bytes, EntityId> = sockets.map(|one| (one.path, one.id)).collect();
-        let rows = ends.iter().map(|end| self.connection_row(key, end, &ids));
-        rows.collect()
+        for end in &ends {
+            let reply = [&end.name, REPLY].concat();
+            let id = |name: &[u8]| ids.get(name).copied();
+            let entities = (id(&end.name), id(&reply));
+            rows.push_back(self.connection_row(key, end, entities)?);
+        }
+        Ok(rows)
     }
 
     fn step_rows(&mut self, key: RunKey) -> Result<VecDeque<Row>> {

@@ -267,9 +267,13 @@ const INFORMS: View = View {
 
 const CONNECTIONS: View = View {
     name: "connections",
-    about: "ends of TCP connections that dynamically linked programs had",
+    about: "ends of TCP connections that dynamically linked programs and watched servers had",
     columns: &[
-        column("process", Integer, "process that had this end"),
+        column(
+            "process",
+            Integer,
+            "process that had this end, or the session of a watched server",
+        ),
         column("file", Integer, "what the client sends, in files"),
         column("reply", Integer, "what the server sends, in files"),
         key("run", Text, Key::Run, "their run"),
@@ -284,7 +288,7 @@ const CONNECTIONS: View = View {
         column(
             "began",
             Time,
-            "a client began to connect, or a server had accepted",
+            "a client began to connect, or a server had accepted; of a session: it existed then",
         ),
         hidden("began_ns", Integer, "the same in ns since 1970"),
         hidden(

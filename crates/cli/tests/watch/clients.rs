@@ -234,6 +234,28 @@ fn a_recorded_client_is_certain_by_its_port_although_the_watch_never_saw_its_pro
 }
 
 #[test]
+fn both_ends_of_a_session_are_in_the_table_of_connections() {
+    let Some(place) = place("the ends of sessions") else {
+        return;
+    };
+    let watch = place.watched();
+    for key in 1..=2 {
+        place.record(&format!("$SQL -c 'INSERT INTO a VALUES ({key})'"));
+    }
+    place.record("$LOCAL -c 'INSERT INTO a VALUES (3)'");
+    wait_for_line(&place, "VALUES (3)");
+    watch.end().unwrap();
+    let both = "FROM connections c JOIN connections s ON s.own = c.other AND s.other = c.own
+        JOIN runs r ON r.run = s.run JOIN files f ON f.file = s.file
+        JOIN files g ON g.file = s.reply
+        WHERE c.role = 'client' AND s.role = 'server' AND r.source IS NOT NULL
+        AND g.path = f.path || ' (reply)'";
+    let asked = format!("SELECT DISTINCT c.run {both}");
+    let found = place.json(&["query", &asked]);
+    assert_eq!(found.as_array().unwrap().len(), 2, "{found}");
+}
+
+#[test]
 fn a_recorded_client_whose_child_had_its_connection_is_possible() {
     let Some(place) = place("a recorded client and its child") else {
         return;

@@ -7,9 +7,10 @@
 //! to the connections of this process. A search meets the shared thing after the process, and then
 //! takes the steps on behalf of the process.
 //!
-//! Both runs are of one boot of the machine, so a process id and a time identify a process. The
+//! If both runs are of one boot of the machine, a process id and a time identify a process. The
 //! ports of a recorded process are known in its own run. They decide where the server's run lacks
-//! the process, or is not certain of it.
+//! the process, or is not certain of it, and between machines. The clocks of two machines can
+//! differ by a minute, so a step between them widens the time that matters by as much.
 
 use std::rc::Rc;
 
@@ -22,9 +23,11 @@ use rustc_hash::FxHashMap;
 
 use super::{Direction, Key, Neighbour, NeighbourFinder, step};
 use crate::Result;
-use crate::connections::DRIFT;
+use crate::connections::{DRIFT, MINUTE};
 use crate::peers::REPLY;
-use crate::session_clients::{RecordedClient, processes_with};
+use crate::session_clients::{
+    RecordedClient, address_in, is_reached_from_elsewhere, processes_with,
+};
 
 /// A connection that the run of a watched server has of a process.
 #[derive(Debug)]
@@ -50,6 +53,8 @@ pub(super) struct SocketUsers {
     users: Vec<Activity>,
     /// From the clock of the server's run to that of this run, in ns.
     shift: i64,
+    /// Both runs are of one boot of a machine.
+    is_one_boot: bool,
 }
 
 impl NeighbourFinder<'_> {
@@ -149,11 +154,11 @@ impl NeighbourFinder<'_> {
             let path = self.store.entity(socket)?.path;
             for other in self.store.at_path(&path)? {
                 let there = self.header(other.run())?;
-                let is_of_server = there.source.is_some() && there.boot_id == here.boot_id;
-                if !is_of_server || !self.is_in_scope(other) {
+                if there.source.is_none() || !self.is_in_scope(other) {
                     continue;
                 }
-                let shift = here.to_clock_of(&there);
+                let is_one_boot = there.boot_id == here.boot_id;
+                let shift = self.shift_between(&here, &there);
                 let recorded = self.session_clients.of(other)?;
                 let is_recorded = |pid| recorded.iter().any(|one| one.activity.pid == pid);
                 for one in recorded.iter().filter(|one| one.run == socket.run()) {
@@ -164,6 +169,9 @@ impl NeighbourFinder<'_> {
                         edges: vec![edge_of(one, other, &path)],
                         shift,
                     });
+                }
+                if !is_one_boot {
+                    continue;
                 }
                 let watched = processes_with(self.store, other)?.into_iter();
                 for (client, _) in watched.filter(|(client, _)| !is_recorded(client.pid)) {
@@ -226,7 +234,7 @@ impl NeighbourFinder<'_> {
         for (client, _) in clients {
             let edges = self.edges_to(socket, &client)?;
             for edge in edges.iter().filter(|edge| self.is_inward(edge)) {
-                for shared in users.iter() {
+                for shared in users.iter().filter(|shared| shared.is_one_boot) {
                     self.add_recorded((&client, edge), time, shared, steps)?;
                 }
             }
@@ -269,17 +277,28 @@ impl NeighbourFinder<'_> {
         edge.relation.is_use() == (self.direction == Direction::Forth) && self.follows(edge)
     }
 
-    /// The processes that used things of this name, in runs that recorded commands while this run
-    /// recorded their server.
+    /// The ns to add to a time of one run for that of another one. No time of the other run that
+    /// can matter is left out.
+    fn shift_between(&self, one: &RunHeader, other: &RunHeader) -> i64 {
+        match (one.boot_id == other.boot_id, self.direction) {
+            (true, _) => one.to_clock_of(other),
+            (false, Direction::Back) => MINUTE,
+            (false, Direction::Forth) => -MINUTE,
+        }
+    }
+
+    /// The processes that used things of this name, in runs that recorded commands.
     fn recorded_users(&self, path: &Bytes, server: &RunHeader) -> Result<Rc<Vec<SocketUsers>>> {
         let key = (server.id.clone(), path.clone());
         if let Some(known) = self.socket_users.borrow().get(&key) {
             return Ok(known.clone());
         }
+        let is_reached = address_in(path).is_some_and(is_reached_from_elsewhere);
         let mut found = Vec::new();
         for socket in self.store.at_path(path)? {
             let there = self.header(socket.run())?;
-            let is_recorded = there.source.is_none() && there.boot_id == server.boot_id;
+            let is_one_boot = there.boot_id == server.boot_id;
+            let is_recorded = there.source.is_none() && (is_reached || is_one_boot);
             if !is_recorded || !self.is_in_scope(socket) {
                 continue;
             }
@@ -295,7 +314,8 @@ impl NeighbourFinder<'_> {
             let users = users.map(|id| self.store.activity(ActivityKey::new(socket.run(), id)));
             found.push(SocketUsers {
                 socket,
-                shift: server.to_clock_of(&there),
+                is_one_boot,
+                shift: self.shift_between(server, &there),
                 users: users.collect::<backstory_store::Result<_>>()?,
             });
         }

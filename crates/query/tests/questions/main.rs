@@ -8,3 +8,4 @@ mod newest;
 mod reference;
 mod runs;
 mod shapes;
+mod watched_clients;

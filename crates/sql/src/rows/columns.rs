@@ -2,9 +2,6 @@
 //!
 //! In: what the store has of a run, a process, a version or a link. Out: a row.
 
-use std::collections::HashMap;
-
-use backstory_eventlog::event::Bytes;
 use backstory_graph::model::{Activity, Derived, Edge, Entity, EntityId, Inform};
 use backstory_query::ConnectionEnd;
 use backstory_store::{ActivityKey, EntityKey, RunKey, RunRecord};
@@ -13,9 +10,6 @@ use backstory_vocabulary::Word;
 use super::{Row, Rows};
 use crate::cell::Cell;
 use crate::error::Result;
-
-/// The end of the name of a connection's direction from the server.
-const REPLY: &[u8] = b" (reply)";
 
 pub(super) fn run_row(record: RunRecord) -> Row {
     let run = backstory_query::summary(&record);
@@ -131,16 +125,13 @@ impl Rows {
         &mut self,
         run: RunKey,
         end: &ConnectionEnd,
-        ids: &HashMap<Bytes, EntityId>,
+        (requests, replies): (Option<EntityId>, Option<EntityId>),
     ) -> Result<Row> {
-        let entity = |name: &[u8]| {
-            let id = ids.get(name).copied();
-            Cell::of(id, |id| Cell::Integer(EntityKey::new(run, id).0 as i64))
-        };
+        let entity = |id| Cell::of(id, |id| Cell::Integer(EntityKey::new(run, id).0 as i64));
         Ok(vec![
             Cell::Integer(ActivityKey::new(run, end.activity).0 as i64),
-            entity(&end.name),
-            entity(&[&end.name, REPLY].concat()),
+            entity(requests),
+            entity(replies),
             self.run(run)?,
             Cell::Word(if end.accepted { "server" } else { "client" }),
             Cell::text(&end.own.to_string()),

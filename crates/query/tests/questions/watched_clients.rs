@@ -1,0 +1,120 @@
+//! Lineage from a recorded client to the session of a server that another run watched.
+
+use std::path::Path;
+
+use backstory_eventlog::event::UNNUMBERED;
+use backstory_eventlog::run::RunHeader;
+use backstory_graph::model::*;
+use backstory_query::answer::Scope;
+use backstory_query::{ancestry, influence, watched_ends};
+use backstory_store::Store;
+
+use crate::graph::*;
+
+const SECOND: i64 = 1_000_000_000;
+const MINUTE: i64 = 60 * SECOND;
+/// When the session existed.
+const SESSION: i64 = 10 * MINUTE;
+const CLIENT: &str = "198.51.100.7:40000";
+
+/// A run whose process reads a script and then sends it to the server.
+fn client(server: &str, began: i64) -> Graph {
+    let mut graph = Graph::default();
+    let process = graph.activity(None, 7, "psql", 0);
+    graph.activities[0].interval.end = 2 * SESSION;
+    let script = graph.file(&nowhere("fill.sql"), 0, None);
+    graph.edge(process, script, Relation::Read, began, began);
+    let name = format!("tcp:{server}");
+    let socket = graph.entity(EntityKind::Socket, &name, 0, None);
+    graph.edge(process, socket, Relation::Write, began, began + SECOND);
+    let mut payload = vec![0];
+    payload.extend(9u64.to_le_bytes());
+    payload.extend([CLIENT, "\0", server, "\0", &name].concat().bytes());
+    graph.extended.push((process, began, "connection", payload));
+    graph
+}
+
+/// A run that watched the server. A transaction of the session wrote a file.
+fn watch(server: &str) -> Graph {
+    let mut graph = Graph::default();
+    let session = graph.activity(None, UNNUMBERED + 1, "session", SESSION);
+    let work = graph.activity(Some(session), UNNUMBERED + 2, "transaction", SESSION);
+    graph.activities[work.0 as usize].parent = Some(session);
+    let socket = graph.entity(EntityKind::Socket, &format!("tcp:{server}"), 0, None);
+    graph.edge(work, socket, Relation::Read, SESSION, SESSION + SECOND);
+    let result = graph.file(&nowhere("result"), 1, None);
+    let written = SESSION + SECOND;
+    graph.edge(work, result, Relation::Write, written, written);
+    let (host, port) = CLIENT.split_once(':').unwrap();
+    let fact = format!(r#"{{"client":{{"address":"{host}","port":{port},"network":9}}}}"#);
+    let fact = (work, SESSION, "postgres", fact.into_bytes());
+    graph.extended.push(fact);
+    graph
+}
+
+fn of_boot(id: &str, boot: &str, source: Option<&str>) -> RunHeader {
+    RunHeader {
+        boot_id: boot.into(),
+        source: source.map(str::to_owned),
+        ..header(id, 0)
+    }
+}
+
+/// Whether the result leads to the script, and the script to the result: certainly, or at all.
+fn joins(store: &mut dyn Store, server: &str, boot: &str, began: i64) -> [bool; 4] {
+    client(server, began).append_as(store, &of_boot("client", boot, None));
+    watch(server).append_as(store, &of_boot("watch", "b2", Some("postgres")));
+    let mut found = Vec::new();
+    for possible in [false, true] {
+        let scope = Scope {
+            possible,
+            ..Scope::default()
+        };
+        let of = ancestry(store, Path::new(&nowhere("result")), &scope).unwrap();
+        let uses = influence(store, Path::new(&nowhere("fill.sql")), &scope).unwrap();
+        let has = |names: Vec<String>, name: &str| names.iter().any(|one| one.ends_with(name));
+        found.push(has(names(&of), "fill.sql"));
+        found.push(has(names(&uses), "result"));
+    }
+    found.try_into().unwrap()
+}
+
+const SEEN: [bool; 4] = [true; 4];
+const POSSIBLE: [bool; 4] = [false, false, true, true];
+const NO: [bool; 4] = [false; 4];
+
+#[test]
+fn a_client_of_another_machine_meets_the_watched_server_by_its_port() {
+    let global = "203.0.113.9:5432";
+    for (server, boot, began, expected) in [
+        (global, "b1", SESSION, SEEN),
+        // The clock of the client is ahead, and then too far ahead.
+        (global, "b1", SESSION + MINUTE, SEEN),
+        (global, "b1", SESSION + MINUTE + SECOND, NO),
+        // Several networks may use a private address.
+        ("10.0.0.9:5432", "b1", SESSION, POSSIBLE),
+        ("127.0.0.1:5432", "b1", SESSION, NO),
+        (global, "b2", SESSION, SEEN),
+    ] {
+        every_store(|store| {
+            let found = joins(store, server, boot, began);
+            assert_eq!(found, expected, "{server} {boot} {began}");
+        });
+    }
+}
+
+#[test]
+fn the_session_of_a_watched_server_has_an_end_of_the_connection() {
+    every_store(|store| {
+        watch("203.0.113.9:5432").append_as(store, &of_boot("watch", "b2", Some("postgres")));
+        let run = store.run("watch").unwrap().unwrap().key;
+        let ends = watched_ends(store, run).unwrap();
+        let [one] = &ends[..] else {
+            panic!("{ends:?}");
+        };
+        assert_eq!(one.end.activity, ActivityId(0));
+        assert_eq!(one.end.own.to_string(), "203.0.113.9:5432");
+        assert_eq!(one.end.other.to_string(), CLIENT);
+        assert_eq!((one.end.began, one.end.network), (SESSION, 9));
+    });
+}
