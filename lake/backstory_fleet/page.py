@@ -36,8 +36,8 @@ _METHOD = """
 writes this page. A fleet repeats recorded runs on many machines and days. Its machines share
 directories, copies of files, and container layers.
 
-- `s` is wall time. `core s` is the time of all cores: other programs hardly change it. Without its
-  driver for Spark.
+- `s` is wall time. `core s` is the time of all cores, which other programs hardly change. The time
+  of Spark's driver is not in it.
 - DuckDB runs in one process on all cores. Spark runs on a cluster of this machine: a master, and
   workers of one core.
 {others}
@@ -154,8 +154,8 @@ def _lakes(measured: list[Measurement]) -> str:
 ## Lakes, measured
 
 "Bytes an edge" are those of all tables over the number of edges. The goal is at most 16. Small
-lakes have small files, which compress less. Writing is that of `ship`,
-without its questions to a store.
+lakes have small files, which compress less. Writing is that of `ship`, without its questions to a
+store.
 {table(head, rows)}"""
 
 

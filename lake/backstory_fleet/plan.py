@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from backstory_lake.batches import NUMBERS
@@ -95,9 +96,9 @@ like those that were measured.
             times = []
             for kind in ("DuckDB: open", "DuckDB: lineage", "DuckDB: fleet"):
                 model = self._models.get(kind)
-                one = Measurement("", "", int(edges), links=LINKS, files=int(files))
+                one = Measurement("", "", int(edges), links=LINKS, files=math.ceil(files))
                 times.append(number(model.predict(one) / CORES) if model else "not measured")
-            rows.append([number(edges), number(files), *times])
+            rows.append([number(edges), number(math.ceil(files)), *times])
         head = ["edges", "data files", "s, open", "s, ancestry", "s, fleet question"]
         return f"""
 DuckDB on one such machine, if memory suffices:
