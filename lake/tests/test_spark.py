@@ -109,7 +109,8 @@ def test_lineage_on_spark_is_that_of_the_reference_for_a_fleet(
     assert agree(engine, reference, 2, each=False, options=((None, True), (2, False))) > 200
 
 
-@pytest.mark.parametrize("seed", range(200, 202))
+# The lake of seed 3 has clients of watched servers.
+@pytest.mark.parametrize("seed", [3, 200, 201])
 def test_lineage_on_spark_is_that_of_the_reference_for_coincidences(
     lake: Path, session: object, seed: int
 ) -> None:
