@@ -299,3 +299,39 @@ fn what_is_not_stored_or_not_readable_is_said() {
     assert_eq!(history(&place, "b.db/t", "1", "v").len(), 2);
     assert_eq!(history(&place, "a.db/t", "1", "v").len(), 1);
 }
+
+#[test]
+fn without_the_worker_the_answer_says_where_it_belongs() {
+    if !needs("rows in files of SQLite", &["sqlite3"]) {
+        return;
+    }
+    let place = Place::new();
+    place.keep(
+        "sqlite3 bank.db 'create table t (id integer primary key)'",
+        &[],
+    );
+    let asked = ["of", "--table", "t", "--key", "1"];
+    place.run(&asked).is_error(
+        1,
+        &["row 1 of table t", "backstory-inspect is not installed"],
+    );
+}
+
+#[test]
+fn a_question_about_one_run_has_the_changes_of_that_run_alone() {
+    let Some(place) = place(&["sqlite3"]) else {
+        return;
+    };
+    let make = "create table t (id integer primary key, v); insert into t values (1, 1)";
+    let run = place.keep(&format!("sqlite3 bank.db \"{make}\""), &[]);
+    place.keep("sqlite3 bank.db 'update t set v = 2'", &[]);
+    let of_run = |run: &str| {
+        let asked = ["of", "--table", "t", "--key", "1", "--run", run, "--json"];
+        let history = place.json(&asked)["history"].clone();
+        let all = history.as_array().unwrap().iter();
+        all.map(|one| one["change"]["operation"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of_run(&run), ["insert"]);
+    assert_eq!(of_run(&place.runs()[0]), ["update"]);
+}
