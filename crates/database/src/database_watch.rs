@@ -1,7 +1,11 @@
 //! A watch of a database from its beginning to its end: the frame of all servers.
 //!
-//! In: a [`WatchedDatabase`], which reads one server. Out: a run. The frame waits for news, and
+//! In: a [`WatchedDatabase`], which reads one server. Out: a run. The frame works in rounds, and
 //! ends the run whatever the server does.
+//!
+//! The server and its clients come first. Where a thread of its own reads the log, the rest of the
+//! work is done in the background ([`WatchRank`]). Work that has waited for `LATE` is done with an
+//! ordinary priority.
 //!
 //! Absent: what is read of a server, and how it is joined.
 
@@ -12,19 +16,19 @@ use backstory_eventlog::Reason;
 use backstory_session::{Options, RecordingResult, SourceRun};
 use backstory_sys as sys;
 use backstory_vocabulary::{RowsMode, error_chain};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 
 use crate::connection_target::ConnectionTarget;
 use crate::database_gaps::DatabaseGaps;
 use crate::error::Error;
-use crate::log_lines::forget_news;
 
-/// Interval between two looks at what has arrived, if nothing tells of news.
-const LOOK: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 50_000_000,
-};
+/// Interval between two rounds in the background.
+pub const ROUND: Duration = Duration::from_millis(200);
+/// Lines that have waited for so long are worked on with an ordinary priority.
+const LATE: Duration = Duration::from_secs(2);
+/// A round in the background that takes so long gets no processor.
+const SLOW: Duration = Duration::from_millis(300);
+/// Interval between two looks at what has ended.
+const SETTLE: Duration = Duration::from_millis(50);
 /// The server writes the lines and row changes of a transaction within this time.
 pub const LINES: Duration = Duration::from_millis(300);
 /// A transaction that may have changed rows has its commit within this time.
@@ -38,6 +42,16 @@ pub fn lost_without(rows: RowsMode) -> &'static str {
     }
 }
 
+/// The priority with which a watch works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WatchRank {
+    /// The log is read by a thread of its own. All else is done while no other process wants to
+    /// run, as long as it does not wait too long.
+    Background,
+    /// Times depend on when the log and the stream are read, so nothing can wait.
+    Ordinary,
+}
+
 /// Reports of a watch to its user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WatchNews {
@@ -48,9 +62,11 @@ pub enum WatchNews {
 }
 
 /// A watched database: what is read of its server, and recorded.
-pub trait WatchedDatabase: Sized {
+pub trait WatchedDatabase: Sized + Send {
     /// The source's word in the run.
     const SOURCE: &'static str;
+    /// The priority of its work.
+    const RANK: WatchRank;
     /// The server's state before the run begins.
     type Examined;
 
@@ -72,13 +88,25 @@ pub trait WatchedDatabase: Sized {
         run: &SourceRun,
     ) -> Result<Self, Error>;
 
-    /// Readable when the server has written to its log. A client must be looked for while it lives.
-    fn log_news(&self) -> &OwnedFd;
+    /// Waits for the next round. `found`: the last round found something. `signals` end the wait.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses to wait.
+    fn wait(&mut self, signals: BorrowedFd<'_>, found: bool) -> std::io::Result<()>;
 
-    /// Readable when row changes have arrived, or the server is gone. `None`: nothing tells.
-    fn stream(&self) -> Option<BorrowedFd<'_>>;
+    /// When the oldest line was read that waits. `None`: no line waits.
+    fn waits_since(&mut self) -> Option<Instant> {
+        None
+    }
 
-    /// Reads the server's log. True if there was anything.
+    /// True if a part of the log is known to be unread.
+    fn is_behind(&self) -> bool;
+
+    /// Ends the thread that reads the log, if there is one. The log is read in the rounds then.
+    fn finish_reading(&mut self) {}
+
+    /// Reads the server's log, or takes a part of the lines that wait. True if there was anything.
     ///
     /// # Errors
     ///
@@ -114,8 +142,9 @@ pub trait WatchedDatabase: Sized {
     /// Does what is due from time to time.
     fn keep_up(&mut self) {}
 
-    /// Records what has ended and waits for nothing more. `all`: nothing is waited for.
-    fn settle(&mut self, all: bool);
+    /// Records what has ended and waits for nothing more. `all`: nothing is waited for. It may
+    /// return before the end if it `is_late`.
+    fn settle(&mut self, all: bool, is_late: &dyn Fn() -> bool);
 
     /// The gaps so far.
     fn gaps(&mut self) -> &mut DatabaseGaps;
@@ -148,7 +177,7 @@ pub fn watch<D: WatchedDatabase>(
         sys::set_mask(&old);
     })?;
     news(WatchNews::Watching);
-    // Each statement wakes this thread. The server and its clients come first.
+    // The server and its clients come first.
     sys::interrupt_nobody();
     let served = serve(&mut database, &signals, news);
     sys::set_mask(&old);
@@ -177,61 +206,145 @@ fn begin<D: WatchedDatabase>(
     }
 }
 
+/// Why the rounds were interrupted.
+enum Interruption {
+    /// A signal ends the watch.
+    Signal,
+    /// Lines wait for too long.
+    Late,
+    /// The connection to the server broke.
+    Broken(Error),
+}
+
 fn serve<D: WatchedDatabase>(
     database: &mut D,
     signals: &OwnedFd,
     news: &mut dyn FnMut(WatchNews),
 ) -> Result<(), Error> {
     loop {
-        if wait(database, signals)? {
-            return settle_all(database);
+        let mut why = match D::RANK {
+            WatchRank::Background => in_background(|| rounds(database, signals))?,
+            WatchRank::Ordinary => rounds(database, signals)?,
+        };
+        if let Interruption::Late = why {
+            match round(database, &|| false)? {
+                Round::Broken(error) => why = Interruption::Broken(error),
+                Round::Done { .. } => settle(database, false, &|| false),
+            }
         }
-        database.read_log()?;
-        if let Err(error) = database.read_stream()
-            && let Err(last) = database.begin_again(&error, signals)?
-        {
-            settle_all(database)?;
-            news(WatchNews::ServerGone(error_chain(&last)));
-            return Ok(());
+        match why {
+            Interruption::Late => (),
+            Interruption::Signal => return settle_all(database),
+            Interruption::Broken(error) => {
+                if let Err(last) = database.begin_again(&error, signals)? {
+                    settle_all(database)?;
+                    news(WatchNews::ServerGone(error_chain(&last)));
+                    return Ok(());
+                }
+            }
         }
-        database.keep_up();
-        database.settle(false);
     }
 }
 
-/// Waits for news. True if a signal ends the watch.
-fn wait<D: WatchedDatabase>(database: &D, signals: &OwnedFd) -> Result<bool, Error> {
-    let mut waited = vec![
-        PollFd::new(signals, PollFlags::IN),
-        PollFd::new(database.log_news(), PollFlags::IN),
-    ];
-    let stream = database.stream();
-    waited.extend(
-        stream
-            .as_ref()
-            .map(|stream| PollFd::new(stream, PollFlags::IN)),
-    );
-    match poll(&mut waited, Some(&LOOK)) {
-        Ok(_) | Err(Errno::INTR) => (),
-        Err(error) => return Err(Error::system("wait for the server")(error)),
+/// Works in a thread that runs while no other process wants to. This thread keeps its priority for
+/// what cannot wait: a thread that came last may not come back without privilege.
+fn in_background<T: Send>(work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
+    std::thread::scope(|scope| {
+        let background = || {
+            sys::come_last();
+            work()
+        };
+        let thread = std::thread::Builder::new().name("statements".to_owned());
+        let thread = thread.spawn_scoped(scope, background);
+        let thread = thread.map_err(Error::system("start a thread"))?;
+        let done = thread.join();
+        done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Works in rounds until it is interrupted.
+fn rounds<D: WatchedDatabase>(database: &mut D, signals: &OwnedFd) -> Result<Interruption, Error> {
+    let mut found = false;
+    let mut settled = Instant::now();
+    loop {
+        let waited = database.wait(signals.as_fd(), found);
+        waited.map_err(Error::system("wait for the server"))?;
+        if sys::read_end_signal(signals.as_fd()) {
+            return Ok(Interruption::Signal);
+        }
+        let waits = database.waits_since();
+        if waits.is_some_and(|since| since.elapsed() >= LATE) {
+            return Ok(Interruption::Late);
+        }
+        let began = Instant::now();
+        let in_background = D::RANK == WatchRank::Background;
+        let is_late = || in_background && began.elapsed() >= SLOW;
+        match round(database, &is_late)? {
+            Round::Broken(error) => return Ok(Interruption::Broken(error)),
+            Round::Done { any } => found = any,
+        }
+        if !is_late() && settled.elapsed() >= SETTLE {
+            settled = began;
+            settle(database, false, &is_late);
+        }
+        if is_late() {
+            return Ok(Interruption::Late);
+        }
     }
-    let first = waited.first();
-    let signalled = first.is_some_and(|first| !first.revents().is_empty());
-    forget_news(database.log_news());
-    Ok(signalled && sys::read_end_signal(signals.as_fd()))
+}
+
+/// The result of a round.
+enum Round {
+    Done {
+        /// There was something to read.
+        any: bool,
+    },
+    Broken(Error),
+}
+
+/// Reads what has arrived, unless it `is_late`.
+fn round<D: WatchedDatabase>(database: &mut D, is_late: &dyn Fn() -> bool) -> Result<Round, Error> {
+    let lines = read_log(database, is_late)?;
+    let rows = match database.read_stream() {
+        Ok(rows) => rows,
+        Err(error) => return Ok(Round::Broken(error)),
+    };
+    database.keep_up();
+    Ok(Round::Done { any: lines || rows })
+}
+
+/// Reads the log, and takes all lines that wait. True if there was anything.
+fn read_log<D: WatchedDatabase>(
+    database: &mut D,
+    is_late: &dyn Fn() -> bool,
+) -> Result<bool, Error> {
+    let mut any = database.read_log()?;
+    while !is_late() && database.waits_since().is_some() {
+        any |= database.read_log()?;
+    }
+    Ok(any)
+}
+
+/// Records what has ended. A transaction may have lines in the part of the log that is unread.
+fn settle<D: WatchedDatabase>(database: &mut D, all: bool, is_late: &dyn Fn() -> bool) {
+    if all || !database.is_behind() {
+        database.settle(all, is_late);
+    }
 }
 
 /// Records all that is left. A busy server goes on: what it does from now on is left out.
 fn settle_all<D: WatchedDatabase>(database: &mut D) -> Result<(), Error> {
+    database.finish_reading();
     let began = Instant::now();
     let mut quiet = began;
     let is_over = |database: &D, quiet: Instant| {
-        let is_logged = began.elapsed() >= 2 * LINES && database.is_drained();
+        let is_read = database.is_drained() && !database.is_behind();
+        let is_logged = began.elapsed() >= 2 * LINES && is_read;
         quiet.elapsed() >= LINES || is_logged
     };
     while !is_over(database, quiet) {
         std::thread::sleep(Duration::from_millis(10));
-        let lines = database.read_log()?;
+        let lines = read_log(database, &|| false)?;
         let rows = database.read_stream().unwrap_or_else(|broken| {
             lose_rows(database, &error_chain(&broken));
             false
@@ -241,15 +354,130 @@ fn settle_all<D: WatchedDatabase>(database: &mut D) -> Result<(), Error> {
         }
         if began.elapsed() >= COMMIT {
             lose_rows(database, "the server sent them faster than they were read");
-            break;
+            // The log is read to its end, however long it is.
+            if !database.is_behind() {
+                break;
+            }
         }
     }
-    database.settle(true);
+    settle(database, true, &|| false);
     Ok(())
 }
 
 fn lose_rows<D: WatchedDatabase>(database: &mut D, why: &str) {
     if let Some(from) = database.end_of_stream() {
         database.gaps().between("row changes", from, None, why);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A database whose lines come in the background, and whose server goes away after them.
+    #[derive(Default)]
+    struct FakeDatabase {
+        /// When the lines were read that wait.
+        waiting: Vec<Instant>,
+        /// For each line, whether the thread that took it came last.
+        taken: Vec<bool>,
+        has_stopped: bool,
+        gaps: DatabaseGaps,
+    }
+
+    impl WatchedDatabase for FakeDatabase {
+        const SOURCE: &'static str = "fake";
+        const RANK: WatchRank = WatchRank::Background;
+        type Examined = ();
+
+        fn examine(_: &ConnectionTarget, _: RowsMode) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn begin((): (), _: &ConnectionTarget, _: &SourceRun) -> Result<FakeDatabase, Error> {
+            Ok(FakeDatabase::default())
+        }
+
+        fn wait(&mut self, _: BorrowedFd<'_>, _: bool) -> std::io::Result<()> {
+            Ok(())
+        }
+
+        fn waits_since(&mut self) -> Option<Instant> {
+            self.waiting.last().copied()
+        }
+
+        fn is_behind(&self) -> bool {
+            false
+        }
+
+        fn finish_reading(&mut self) {
+            self.has_stopped = true;
+        }
+
+        fn read_log(&mut self) -> Result<bool, Error> {
+            let taken = self.waiting.pop().map(|_| sys::is_last());
+            self.taken.extend(taken);
+            Ok(taken.is_some())
+        }
+
+        fn read_stream(&mut self) -> Result<bool, Error> {
+            match self.waiting.is_empty() && !self.has_stopped {
+                true => Err(Error::closed()),
+                false => Ok(false),
+            }
+        }
+
+        fn is_drained(&self) -> bool {
+            true
+        }
+
+        fn end_of_stream(&mut self) -> Option<i64> {
+            None
+        }
+
+        fn begin_again(&mut self, _: &Error, _: &OwnedFd) -> Result<Result<(), Error>, Error> {
+            // A line that is read after the connection broke.
+            self.waiting.push(Instant::now());
+            Ok(Err(Error::closed()))
+        }
+
+        fn settle(&mut self, _: bool, _: &dyn Fn() -> bool) {}
+
+        fn gaps(&mut self) -> &mut DatabaseGaps {
+            &mut self.gaps
+        }
+
+        fn end(self) -> DatabaseGaps {
+            self.gaps
+        }
+    }
+
+    /// Watches a database with a line that was read at this moment.
+    fn watched(read: Instant) -> FakeDatabase {
+        let mut database = FakeDatabase {
+            waiting: vec![read],
+            ..FakeDatabase::default()
+        };
+        let (signals, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+        signals.set_nonblocking(true).unwrap();
+        serve(&mut database, &signals.into(), &mut |_| ()).unwrap();
+        database
+    }
+
+    /// A line that is never late, however busy the machine is.
+    fn in_time() -> Instant {
+        Instant::now() + Duration::from_secs(3600)
+    }
+
+    #[test]
+    fn lines_are_taken_in_the_background_and_late_ones_with_an_ordinary_priority() {
+        assert_eq!(watched(in_time()).taken, [true, false]);
+        let late = Instant::now().checked_sub(LATE).unwrap();
+        assert_eq!(watched(late).taken, [false, false]);
+    }
+
+    #[test]
+    fn at_the_end_the_log_is_read_without_the_thread() {
+        assert!(watched(in_time()).has_stopped);
     }
 }

@@ -11,7 +11,7 @@
 //! | the names in a statement | `statement_tables`, `statement_secrets`, `sql_dialect` |
 //! | what the names mean | `catalog`, `routines`, `built_in_functions`, `read_tables`, `written_tables` |
 //! | the client | `client_process`, `socket_holders`, `socket_diag` |
-//! | a log that the server writes | `log_lines`, `calendar` |
+//! | a log that the server writes | `log_lines`, `log_news`, `log_reader` |
 //! | the records | `transaction_records`, `recorded_clients`, `transaction_facts`, `database_records`, `database_names`, `counter_times` |
 //!
 //! Invariant: nothing here knows a protocol, or asks a server: each server's crate implements
@@ -33,6 +33,8 @@ pub mod database_records;
 pub mod database_watch;
 pub mod error;
 pub mod log_lines;
+pub mod log_news;
+pub mod log_reader;
 pub mod logged_transaction;
 pub mod percent;
 mod read_tables;

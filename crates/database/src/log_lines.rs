@@ -1,19 +1,15 @@
 //! Reads a log that a server writes, line by line.
 //!
-//! In: an open file. Out: its whole lines, from a position on. A line without its end is waited
-//! for. A descriptor becomes readable when a file of a directory is written or made.
+//! In: an open file. Out: its whole lines, from a position on, in bounded portions. A line without
+//! its end is waited for.
 //!
 //! Absent: which file comes next, which depends on the server.
 
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::Path;
 
-use rustix::fs::inotify;
-
-/// Most bytes that are read at once.
+/// Most bytes that one call reads.
 const PORTION: u64 = 1 << 22;
 
 /// A file of a log, and how much of it was read.
@@ -24,6 +20,8 @@ pub struct LineFile {
     offset: u64,
     /// A line whose end has not been written.
     partial: Vec<u8>,
+    /// The last call left a part of the file unread.
+    is_behind: bool,
 }
 
 /// The bytes of a file since it was read last.
@@ -50,6 +48,7 @@ impl LineFile {
             file,
             offset: 0,
             partial: Vec::new(),
+            is_behind: false,
         }
     }
 
@@ -76,7 +75,7 @@ impl LineFile {
         Ok(LineFile { offset, ..whole })
     }
 
-    /// The lines that were written since the last call.
+    /// The lines that were written since the last call, or the first part of them.
     ///
     /// # Errors
     ///
@@ -89,21 +88,26 @@ impl LineFile {
             self.offset = 0;
             self.partial.clear();
         }
-        let mut portion = Vec::new();
-        while self.offset < size {
-            portion.resize((size - self.offset).min(PORTION) as usize, 0);
-            let count = self.file.read_at(&mut portion, self.offset)?;
-            if count == 0 {
-                break;
-            }
-            self.offset += count as u64;
-            self.partial.extend_from_slice(&portion[..count]);
-        }
+        let most = (size - self.offset).min(PORTION) as usize;
+        let begin = self.partial.len();
+        self.partial.resize(begin + most, 0);
+        let count = match most {
+            0 => 0,
+            _ => self.file.read_at(&mut self.partial[begin..], self.offset)?,
+        };
+        self.partial.truncate(begin + count);
+        self.offset += count as u64;
+        self.is_behind = count > 0 && self.offset < size;
         if let Some(end) = self.partial.iter().rposition(|byte| *byte == b'\n') {
             let rest = self.partial.split_off(end + 1);
             new.text = std::mem::replace(&mut self.partial, rest);
         }
         Ok(new)
+    }
+
+    /// True if the last call left a part of the file unread.
+    pub fn is_behind(&self) -> bool {
+        self.is_behind
     }
 
     /// How much of the file has been read, in bytes.
@@ -130,25 +134,6 @@ impl LineFile {
         let meta = self.file.metadata()?;
         Ok((meta.dev(), meta.ino()))
     }
-}
-
-/// A descriptor that becomes readable when a file of a directory is written or made.
-///
-/// # Errors
-///
-/// The kernel refuses to watch the directory.
-pub fn log_news(directory: &Path) -> io::Result<OwnedFd> {
-    let flags = inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK;
-    let news = inotify::init(flags)?;
-    let wanted = inotify::WatchFlags::MODIFY | inotify::WatchFlags::CREATE;
-    inotify::add_watch(&news, directory, wanted)?;
-    Ok(news)
-}
-
-/// Takes all news of a log: the log itself says what they are.
-pub fn forget_news(news: &OwnedFd) {
-    let mut buffer = [0; 4096];
-    while rustix::io::read(news, &mut buffer).is_ok_and(|count| count > 0) {}
 }
 
 #[cfg(test)]
@@ -189,5 +174,22 @@ mod tests {
         assert_eq!(texts(&mut file), (vec!["two".to_owned()], false));
         std::fs::write(&path, "new\n").unwrap();
         assert_eq!(texts(&mut file), (vec!["new".to_owned()], true));
+    }
+
+    #[test]
+    fn a_long_file_is_read_in_portions_without_loss() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        std::fs::write(&path, "").unwrap();
+        let mut file = LineFile::from_end(File::open(&path).unwrap()).unwrap();
+        let line = format!("{}\n", "x".repeat(999));
+        let count = PORTION as usize * 5 / 2 / line.len();
+        std::fs::write(&path, line.repeat(count)).unwrap();
+        let mut portions = Vec::new();
+        while portions.is_empty() || file.is_behind() {
+            portions.push(texts(&mut file).0.len());
+        }
+        assert_eq!((portions.len(), portions.iter().sum::<usize>()), (3, count));
+        assert!(texts(&mut file).0.is_empty());
     }
 }

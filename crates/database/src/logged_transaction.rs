@@ -1,5 +1,6 @@
 //! Sessions and transactions, as the server's log tells of them.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::catalog::Catalog;
@@ -10,7 +11,7 @@ use crate::statement_tables::StatementTables;
 
 /// Interval between two looks at the processes that have a client's socket, while statements
 /// arrive.
-const SHARERS: Duration = Duration::from_millis(250);
+pub const SHARERS: Duration = Duration::from_millis(250);
 
 /// A statement that was executed.
 #[derive(Debug, Clone)]
@@ -28,7 +29,7 @@ pub struct ExecutedStatement {
     /// The schemas in which names without a schema are looked for, in this order.
     pub path: Vec<String>,
     /// The tables, or the parser's message.
-    pub tables: Result<StatementTables, String>,
+    pub tables: Result<Arc<StatementTables>, String>,
     /// The tables that the server opened for it to read, if the log tells.
     pub opened: Option<Vec<WrittenName>>,
     /// The tables that the server opened for it to change, if the log tells.
@@ -41,7 +42,7 @@ impl ExecutedStatement {
     /// A statement of which no more is known than its text. Its time is 0.
     pub fn new(
         text: String,
-        tables: Result<StatementTables, String>,
+        tables: Result<impl Into<Arc<StatementTables>>, String>,
         path: Vec<String>,
     ) -> ExecutedStatement {
         ExecutedStatement {
@@ -51,7 +52,7 @@ impl ExecutedStatement {
             text,
             parameters: None,
             path,
-            tables,
+            tables: tables.map(Into::into),
             opened: None,
             opened_to_write: Vec::new(),
             error: None,
@@ -104,10 +105,10 @@ impl LoggedTransaction {
         last.unwrap_or(self.began)
     }
 
-    /// Adds a statement that was read now.
-    pub fn add(&mut self, statement: ExecutedStatement) {
+    /// Adds a statement that was read at this moment.
+    pub fn add(&mut self, statement: ExecutedStatement, read: Instant) {
         self.statements.push(statement);
-        self.read = Instant::now();
+        self.read = read;
     }
 
     /// True if it was undone as a whole. Where an error undoes all, a transaction cannot commit

@@ -6,6 +6,7 @@
 //! Invariant: the memory is bounded: long texts are not kept, and a full cache is emptied.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::sql_dialect::SqlDialect;
 use crate::statement_tables::StatementTables;
@@ -24,7 +25,7 @@ pub type ParsesStatement = fn(&str, SqlDialect) -> Result<StatementTables, Strin
 pub struct StatementCache {
     dialect: SqlDialect,
     parse: ParsesStatement,
-    known: HashMap<String, Result<StatementTables, String>>,
+    known: HashMap<String, Result<Arc<StatementTables>, String>>,
 }
 
 impl Default for StatementCache {
@@ -48,11 +49,11 @@ impl StatementCache {
     /// # Errors
     ///
     /// The parser's message.
-    pub fn names_of(&mut self, text: &str) -> Result<StatementTables, String> {
+    pub fn names_of(&mut self, text: &str) -> Result<Arc<StatementTables>, String> {
         if let Some(known) = self.known.get(text) {
             return known.clone();
         }
-        let names = (self.parse)(text, self.dialect);
+        let names = (self.parse)(text, self.dialect).map(Arc::new);
         if text.len() <= LONGEST {
             if self.known.len() >= TEXTS {
                 self.known.clear();
@@ -71,7 +72,7 @@ mod tests {
     fn a_repeated_statement_has_the_names_of_the_first_one() {
         let mut cache = StatementCache::default();
         for text in ["SELECT a FROM t", "no statement", "UPDATE t SET a = $1"] {
-            let first = StatementTables::of(text, SqlDialect::Postgres);
+            let first = StatementTables::of(text, SqlDialect::Postgres).map(Arc::new);
             assert_eq!(
                 [cache.names_of(text), cache.names_of(text)],
                 [first.clone(), first]

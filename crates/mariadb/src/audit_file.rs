@@ -69,7 +69,7 @@ impl AuditFile {
         })
     }
 
-    /// The lines that were written since the last call.
+    /// The lines that were written since the last call, or the first part of them.
     pub(crate) fn lines(&mut self) -> Result<Vec<TimedLine>, Error> {
         let now = machine();
         let texts = self.texts();
@@ -109,13 +109,23 @@ impl AuditFile {
         }
     }
 
-    /// The new lines of all files, the oldest first.
+    /// True if the last call left a part of the log unread.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.file.is_behind()
+    }
+
+    /// The new lines of all files, the oldest first, or the first part of them.
     fn texts(&mut self) -> io::Result<Vec<Vec<u8>>> {
         let mut texts = Vec::new();
         self.read_file(&mut texts)?;
-        while let Some(next) = self.next_file()? {
+        while !self.is_behind()
+            && let Some(next) = self.next_file()?
+        {
             // Lines may have come between the look at the file and its renaming.
             self.read_file(&mut texts)?;
+            if self.is_behind() {
+                break;
+            }
             self.file = LineFile::whole(next);
             self.read_file(&mut texts)?;
         }

@@ -8,6 +8,7 @@
 //! smaller number. Units that ended are held for a while, until such a statement takes them over.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Instant;
 
 use backstory_database::logged_transaction::{ClientSession, ExecutedStatement, LoggedTransaction};
@@ -83,6 +84,8 @@ pub(crate) struct AuditSessions {
     pub(crate) autocommit: bool,
     /// Connections whose clients are not known yet.
     pub(crate) sought: BTreeSet<u64>,
+    /// When the last statement of a connection had arrived, if its client was not looked for since.
+    pub(crate) due: BTreeMap<u64, i64>,
     /// A definition was changed.
     pub(crate) is_outdated: bool,
 }
@@ -113,13 +116,19 @@ impl AuditSessions {
             .map(|one| &mut one.session)
     }
 
-    /// Looks whether other processes have got the sockets of the clients of units.
+    /// Looks whether other processes have got the sockets of clients whose statements have arrived.
     pub(crate) fn look_for_sharers(&mut self) {
-        for unit in self.units.values() {
-            if let Some(one) = self.sessions.get_mut(&unit.connection) {
-                one.session.look_for_sharers(unit.logged.arrived());
-            }
-        }
+        let sessions = &mut self.sessions;
+        self.due.retain(|id, arrived| {
+            let Some(one) = sessions.get_mut(id) else {
+                return false;
+            };
+            let session = &mut one.session;
+            session.look_for_sharers(*arrived);
+            // It is not known yet, or another look comes later.
+            let is_sought = session.client.is_unknown() || session.client.certain().is_some();
+            is_sought && !session.client.is_certain_at(*arrived)
+        });
     }
 
     /// The connections whose clients are not known yet, and when each was seen.
@@ -224,10 +233,10 @@ impl AuditSessions {
             database == self.database || names.clone().any(|name| name[0] == self.database);
         let opens_none = names.clone().next().is_none();
         let tables = match opens_none && has_no_tables(&first) {
-            true => Ok(StatementTables::default()),
+            true => Ok(Arc::default()),
             false => self.parsed.names_of(text),
         };
-        let is_idle = opens_none && first != "CALL" && tables.as_ref().is_ok_and(uses_nothing);
+        let is_idle = opens_none && first != "CALL" && tables.as_deref().is_ok_and(uses_nothing);
         // The opened tables say what an unknown statement used.
         self.unparsed += u64::from(tables.is_err() && error == 0 && is_ours && opened.is_none());
         let statement = ExecutedStatement {
@@ -245,7 +254,8 @@ impl AuditSessions {
         let Some(unit) = unit.and_then(|key| self.units.get_mut(&key)) else {
             return;
         };
-        unit.logged.add(statement);
+        unit.logged.add(statement, Instant::now());
+        self.due.insert(id, timed.time);
         unit.texts.push(text.to_owned());
         unit.queries.insert(query);
         unit.is_ours |= is_ours;

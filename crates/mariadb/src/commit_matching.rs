@@ -72,7 +72,7 @@ impl Unit {
             let is_cut = statement.text.len() >= CUT && statement.text.len() < whole.len();
             if is_cut && whole.starts_with(&statement.text) {
                 statement.text = without_secrets(whole);
-                statement.tables = names_of(whole, dialect);
+                statement.tables = names_of(whole, dialect).map(Into::into);
             }
         }
     }

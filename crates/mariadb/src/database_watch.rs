@@ -3,15 +3,15 @@
 use std::collections::VecDeque;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use backstory_database::client_process::socket_names;
 use backstory_database::connection_target::ConnectionTarget;
 use backstory_database::database_gaps::DatabaseGaps;
 use backstory_database::database_names::DatabaseNames;
-use backstory_database::database_watch::{COMMIT, LINES, WatchedDatabase};
+use backstory_database::database_watch::{COMMIT, LINES, WatchRank, WatchedDatabase};
 use backstory_database::error::Error;
-use backstory_database::log_lines::log_news;
+use backstory_database::log_news::LogNews;
 use backstory_database::statement_cache::StatementCache;
 use backstory_database::transaction_records::TransactionRecorder;
 use backstory_session::SourceRun;
@@ -28,8 +28,11 @@ use crate::row_groups::CommittedGroup;
 use crate::server_settings::ServerSettings;
 use crate::statement_text::names_of;
 
-/// A client that is not found at so many looks is of another machine, or not visible.
-const LOOKS: u8 = 20;
+/// A client that is not found at so many looks is of another machine, or not visible. A thread of
+/// the server that works for its client does not show its socket.
+const LOOKS: u8 = 40;
+/// Interval between two looks that count. A busy server's log is looked at more often.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// A commit whose statements are not logged yet.
 pub(crate) struct WaitingCommit {
@@ -51,10 +54,11 @@ pub(crate) struct MariadbWatch {
     pub(crate) rows: RowsMode,
     pub(crate) stream: Option<BinlogStream>,
     pub(crate) log: AuditFile,
-    /// Readable when the server has written to its log. A client must be looked for while it lives.
-    pub(crate) log_news: OwnedFd,
+    pub(crate) news: LogNews,
     pub(crate) table: AuditSessions,
     pub(crate) finder: ClientFinder,
+    /// When a look for clients counted last.
+    counted: Instant,
     pub(crate) recorder: TransactionRecorder,
     pub(crate) commits: VecDeque<WaitingCommit>,
     pub(crate) gaps: DatabaseGaps,
@@ -71,7 +75,7 @@ pub(crate) struct ExaminedServer {
     settings: ServerSettings,
     catalog: ServerCatalog,
     log: AuditFile,
-    log_news: OwnedFd,
+    news: LogNews,
 }
 
 /// A number of a replica that no server is likely to have.
@@ -81,6 +85,8 @@ fn replica_number(run: &str) -> u32 {
 
 impl WatchedDatabase for MariadbWatch {
     const SOURCE: &'static str = "mariadb";
+    /// The log and the binlog have whole seconds. The times of reading say more.
+    const RANK: WatchRank = WatchRank::Ordinary;
     type Examined = ExaminedServer;
 
     fn examine(target: &ConnectionTarget, rows: RowsMode) -> Result<ExaminedServer, Error> {
@@ -88,12 +94,12 @@ impl WatchedDatabase for MariadbWatch {
         let settings = ServerSettings::read(&mut session, rows)?;
         let offset = ServerSettings::zone_offset(&mut session)?;
         let directory = settings.audit_log.parent().unwrap_or(Path::new("/"));
-        let news = log_news(directory);
+        let news = LogNews::of(directory);
         Ok(ExaminedServer {
             rows,
             log: AuditFile::begin(&settings.audit_log, offset)?,
             catalog: ServerCatalog::read(&mut session, &settings)?,
-            log_news: news.map_err(Error::system("watch the server's log"))?,
+            news: news.map_err(Error::system("watch the server's log"))?,
             session,
             settings,
         })
@@ -137,6 +143,7 @@ impl WatchedDatabase for MariadbWatch {
                 server_port: target.port,
                 ..ClientFinder::default()
             },
+            counted: Instant::now(),
             target: target.clone(),
             replica,
             settings,
@@ -145,7 +152,7 @@ impl WatchedDatabase for MariadbWatch {
             rows: examined.rows,
             stream,
             log: examined.log,
-            log_news: examined.log_news,
+            news: examined.news,
             table,
             commits: VecDeque::new(),
             gaps: DatabaseGaps::default(),
@@ -157,16 +164,17 @@ impl WatchedDatabase for MariadbWatch {
         Ok(watch)
     }
 
-    fn log_news(&self) -> &OwnedFd {
-        &self.log_news
-    }
-
-    fn stream(&self) -> Option<BorrowedFd<'_>> {
-        match &self.stream {
+    fn wait(&mut self, signals: BorrowedFd<'_>, found: bool) -> std::io::Result<()> {
+        let stream = match &self.stream {
             Some(stream) => Some(stream.descriptor()),
             // The end of the session tells that the server is gone.
             None => (self.rows == RowsMode::Off).then(|| self.session.descriptor()),
-        }
+        };
+        self.news.wait(found, signals, stream.as_slice())
+    }
+
+    fn is_behind(&self) -> bool {
+        self.log.is_behind()
     }
 
     fn read_log(&mut self) -> Result<bool, Error> {
@@ -224,7 +232,7 @@ impl WatchedDatabase for MariadbWatch {
         self.reconnect(broken, signals)
     }
 
-    fn settle(&mut self, all: bool) {
+    fn settle(&mut self, all: bool, _is_late: &dyn Fn() -> bool) {
         self.give_commits(all);
         let has_procedures = self.catalog.has_procedures;
         let has_commits = self.rows == RowsMode::On;
@@ -305,10 +313,14 @@ impl MariadbWatch {
             session.port = client.port;
             session.client = client.client.or_server_of(&session.client);
         }
+        let counts = self.counted.elapsed() >= LOOK;
+        if counts {
+            self.counted = Instant::now();
+        }
         for id in sought.into_keys() {
             let session = self.table.session(id);
             let is_over = session.is_none_or(|session| {
-                session.looks += 1;
+                session.looks += u8::from(counts);
                 !session.client.is_unknown() || session.looks >= LOOKS
             });
             if is_over {

@@ -80,7 +80,7 @@ impl MariadbWatch {
                 quiet = Instant::now();
             }
         }
-        self.settle(false);
+        self.settle(false, &|| false);
         Ok(())
     }
 
@@ -93,7 +93,7 @@ impl MariadbWatch {
             for id in self.table.connections() {
                 self.table.end_session(id, time);
             }
-            self.settle(true);
+            self.settle(true, &|| false);
             self.table.own.clear();
         }
         self.table.own.insert(session.id);

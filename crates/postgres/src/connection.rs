@@ -3,8 +3,6 @@
 //! In: statements as text. Out: rows as text, or a stream of replication messages. Blocking, but
 //! for [`Connection::received`].
 
-use std::os::fd::BorrowedFd;
-
 use backstory_database::channel::{Channel, Framing, StreamPart};
 use backstory_database::connection_target::ConnectionTarget;
 use backstory_database::error::Error;
@@ -188,11 +186,6 @@ impl Connection {
     /// True if the last look left nothing that had arrived.
     pub(crate) fn is_drained(&self) -> bool {
         self.channel.is_drained()
-    }
-
-    /// Readable when something has arrived.
-    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
-        self.channel.descriptor()
     }
 
     fn send(&mut self, tag: u8, body: &[u8]) -> Result<(), Error> {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use backstory_database::built_in_functions::BuiltInFunctions;
@@ -12,9 +13,12 @@ use backstory_database::commit::CommitCertainty;
 use backstory_database::connection_target::ConnectionTarget;
 use backstory_database::database_gaps::DatabaseGaps;
 use backstory_database::database_names::DatabaseNames;
-use backstory_database::database_watch::{COMMIT, LINES, WatchedDatabase, lost_without};
+use backstory_database::database_watch::{
+    COMMIT, LINES, ROUND, WatchRank, WatchedDatabase, lost_without,
+};
 use backstory_database::error::Error;
-use backstory_database::log_lines::log_news;
+use backstory_database::log_news::{LogNews, wait_for};
+use backstory_database::log_reader::LogReader;
 use backstory_database::logged_transaction::LoggedTransaction;
 use backstory_database::row_change::StreamTable;
 use backstory_database::transaction_records::TransactionRecorder;
@@ -24,12 +28,15 @@ use backstory_vocabulary::{RowsMode, error_chain};
 
 use crate::backends::Backends;
 use crate::catalog_reader::{built_in_functions, read_catalog};
+use crate::client_lookout::{ClientLookout, SoughtClients};
 use crate::connection::Connection;
+use crate::line_counter::LineCounter;
 use crate::log_file::LogFollower;
+use crate::log_line::ROUNDING;
 use crate::replication::ReplicationStream;
 use crate::row_decoder::CommittedTransaction;
 use crate::server_settings::{ServerSettings, keep_out_of_log};
-use crate::sessions::{ROUNDING, SessionTable};
+use crate::sessions::SessionTable;
 
 /// Interval between two looks at the catalog.
 const CATALOG: Duration = Duration::from_secs(1);
@@ -64,10 +71,10 @@ pub(crate) struct PostgresWatch {
     pub(crate) stream: Option<ReplicationStream>,
     /// The error of a session that broke, where no stream shows that the server is gone.
     pub(crate) broken: Option<Error>,
-    pub(crate) log: LogFollower,
-    /// Readable when the server has written to its log. A client must be looked for while it lives.
-    pub(crate) log_news: OwnedFd,
-    pub(crate) offset: i64,
+    pub(crate) log: LogReader<ClientLookout>,
+    pub(crate) lines: LineCounter,
+    /// Offset of the log's local times in seconds east of UTC.
+    pub(crate) offset: Arc<AtomicI64>,
     pub(crate) table: SessionTable,
     pub(crate) recorder: TransactionRecorder,
     pub(crate) commits: VecDeque<ArrivedCommit>,
@@ -88,12 +95,13 @@ pub(crate) struct ExaminedServer {
     built_in: Arc<BuiltInFunctions>,
     catalog: Catalog,
     log: LogFollower,
-    log_news: OwnedFd,
+    news: LogNews,
     offset: i64,
 }
 
 impl WatchedDatabase for PostgresWatch {
     const SOURCE: &'static str = "postgres";
+    const RANK: WatchRank = WatchRank::Background;
     type Examined = ExaminedServer;
 
     fn examine(target: &ConnectionTarget, rows: RowsMode) -> Result<ExaminedServer, Error> {
@@ -101,13 +109,13 @@ impl WatchedDatabase for PostgresWatch {
         let settings = ServerSettings::read(&mut session, rows)?;
         keep_out_of_log(&mut session);
         let built_in = Arc::new(built_in_functions(&mut session)?);
-        let news = log_news(&settings.log_directory);
+        let news = LogNews::of(&settings.log_directory);
         Ok(ExaminedServer {
             rows,
             log: LogFollower::begin(&settings.log_directory, settings.log_format)?,
             catalog: read_catalog(&mut session, &built_in)?,
             offset: settings.zone_offset(&mut session)?,
-            log_news: news.map_err(Error::system("watch the server's log"))?,
+            news: news.map_err(Error::system("watch the server's log"))?,
             built_in,
             session,
             settings,
@@ -139,14 +147,22 @@ impl WatchedDatabase for PostgresWatch {
         let table = SessionTable {
             own: own.chain([examined.session.server_pid]).collect(),
             database: target.database.clone(),
-            server_port: target.port,
             ..SessionTable::default()
+        };
+        let offset = Arc::new(AtomicI64::new(examined.offset));
+        let lines = LineCounter::of(examined.settings.log_format);
+        let lookout = ClientLookout {
+            log: examined.log,
+            database: target.database.clone(),
+            server_port: target.port,
+            offset: Arc::clone(&offset),
+            backends,
+            sought: SoughtClients::default(),
         };
         Ok(PostgresWatch {
             recorder: TransactionRecorder::begin(run, names, examined.rows),
             target: target.clone(),
             run: run.id().to_owned(),
-            log_news: examined.log_news,
             settings: examined.settings,
             session: examined.session,
             built_in: examined.built_in,
@@ -154,8 +170,9 @@ impl WatchedDatabase for PostgresWatch {
             rows: examined.rows,
             stream,
             broken: None,
-            log: examined.log,
-            offset: examined.offset,
+            log: LogReader::begin(lookout, examined.news)?,
+            lines,
+            offset,
             table,
             commits: VecDeque::new(),
             gaps: DatabaseGaps::default(),
@@ -167,23 +184,39 @@ impl WatchedDatabase for PostgresWatch {
         })
     }
 
-    fn log_news(&self) -> &OwnedFd {
-        &self.log_news
+    fn wait(&mut self, signals: BorrowedFd<'_>, _found: bool) -> std::io::Result<()> {
+        match self.is_drained() {
+            true => wait_for(&[signals], ROUND),
+            false => Ok(()),
+        }
     }
 
-    fn stream(&self) -> Option<BorrowedFd<'_>> {
-        self.stream.as_ref().map(ReplicationStream::descriptor)
+    fn waits_since(&mut self) -> Option<Instant> {
+        self.log.waits_since()
+    }
+
+    fn is_behind(&self) -> bool {
+        self.log.is_behind()
+    }
+
+    fn finish_reading(&mut self) {
+        self.log.stop();
     }
 
     fn read_log(&mut self) -> Result<bool, Error> {
-        let lines = self.log.lines()?;
-        for line in &lines {
-            if let Some(time) = line.time(self.offset) {
-                self.table.take(line, time);
+        let offset = self.offset.load(Ordering::Relaxed);
+        let Some((portion, read)) = self.log.take()? else {
+            return Ok(false);
+        };
+        for record in &portion.records {
+            if let Some(line) = self.lines.line(record)
+                && let Some(time) = line.time(offset)
+            {
+                self.table.take(&line, time, read);
             }
         }
-        self.table.look_for_sharers();
-        Ok(!lines.is_empty())
+        self.table.know_clients(portion.clients);
+        Ok(!portion.records.is_empty())
     }
 
     fn read_stream(&mut self) -> Result<bool, Error> {
@@ -251,12 +284,13 @@ impl WatchedDatabase for PostgresWatch {
         if self.looked.elapsed() >= CATALOG {
             self.look_at_catalog();
             if let Ok(offset) = self.settings.zone_offset(&mut self.session) {
-                self.offset = offset;
+                self.offset.store(offset, Ordering::Relaxed);
             }
         }
         if self.looked_for_backends.elapsed() >= BACKENDS {
             self.looked_for_backends = Instant::now();
             self.end_gone_sessions();
+            self.table.forget_clients();
         }
         if self.confirmed.elapsed() >= CONFIRM {
             self.confirmed = Instant::now();
@@ -266,9 +300,9 @@ impl WatchedDatabase for PostgresWatch {
         }
     }
 
-    fn settle(&mut self, all: bool) {
+    fn settle(&mut self, all: bool, is_late: &dyn Fn() -> bool) {
         while let Some(first) = self.commits.front() {
-            if !all && first.arrived.elapsed() < LINES {
+            if !all && first.arrived.elapsed() < LINES || is_late() {
                 break;
             }
             if let Some(commit) = self.commits.pop_front() {
@@ -288,11 +322,14 @@ impl WatchedDatabase for PostgresWatch {
         let mut ready: Vec<(i64, u64)> = ready.map(|(key, one)| (one.began, *key)).collect();
         ready.sort_unstable();
         for (_, key) in ready {
+            if is_late() {
+                return;
+            }
             self.record_logged(key, &[], CommitCertainty::Alone);
         }
         for id in self.table.ended() {
             if let Some(session) = self.table.sessions.remove(&id) {
-                self.log.forget(&id);
+                self.lines.forget(&id);
                 let time = session.ended.unwrap_or(session.began);
                 self.recorder.end_session(&session, time);
             }
@@ -309,11 +346,11 @@ impl WatchedDatabase for PostgresWatch {
             stream.end(&mut self.session);
         }
         let mut gaps = self.gaps;
-        if self.log.missing > 0 {
-            let between = self.log.gap.unwrap_or_default();
-            gaps.removed_lines(Some(self.log.missing), &between);
+        if self.lines.missing > 0 {
+            let between = self.lines.gap.unwrap_or_default();
+            gaps.removed_lines(Some(self.lines.missing), &between);
         }
-        gaps.unreadable_lines(self.log.unreadable);
+        gaps.unreadable_lines(self.lines.unreadable);
         gaps.unparsed(self.table.unparsed);
         gaps
     }
@@ -324,7 +361,7 @@ impl PostgresWatch {
         let (table, backends) = (&mut self.table, self.backends);
         table.end_gone(backends, sys::clock::machine());
         let sessions = &table.sessions;
-        self.log
+        self.lines
             .keep(|id| sessions.contains_key(id) || !backends.has_ended(id));
     }
 

@@ -5,7 +5,7 @@
 //! versions, named `postgres://HOST:PORT/DATABASE/SCHEMA.TABLE` and `…?KEY=VALUE`.
 //!
 //! ```text
-//! server log ──> log_file ──> sessions ──┐
+//! server log ──> log_file ──> client_lookout ──> line_counter ──> sessions ──┐
 //!                                        ├──> matching ──> transaction_records ──> arena ──> log
 //! slot ──> replication ──> row_decoder ──┘
 //! ```
@@ -27,11 +27,13 @@
 
 mod backends;
 mod catalog_reader;
+mod client_lookout;
 mod commit_records;
 mod connection;
 mod connection_text;
 mod csv_records;
 mod database_watch;
+mod line_counter;
 mod log_file;
 mod log_line;
 mod matching;

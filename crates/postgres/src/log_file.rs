@@ -1,13 +1,12 @@
 //! Follows the server's log from file to file.
 //!
-//! In: the directory of the log. Out: its lines, in order, from the beginning of the watch on. A
-//! descriptor becomes readable when there are new ones.
+//! In: the directory of the log. Out: its records, in order, from the beginning of the watch on.
 //!
 //! The server closes a file and goes on in another one (`log_rotation_age`, `log_rotation_size`).
-//! A file is read to its end before the next is begun. If a file was removed before it was read,
-//! the numbers of lines show it: the server counts the lines of each session.
+//! A file is read to its end before the next is begun.
+//!
+//! Absent: what a record says, and which records are missing: `line_counter`.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -17,26 +16,17 @@ use backstory_database::error::Error;
 use backstory_database::log_lines::LineFile;
 
 use crate::csv_records::{CsvRecords, quotes};
-use crate::log_line::{LogFormat, LogLine};
+use crate::log_line::LogFormat;
 
 /// The log, from file to file.
 #[derive(Debug)]
 pub(crate) struct LogFollower {
     directory: PathBuf,
-    format: LogFormat,
+    pub(crate) format: LogFormat,
     path: PathBuf,
     file: LineFile,
     /// The present record, if the format has records of several lines.
     records: CsvRecords,
-    numbers: HashMap<String, u64>,
-    /// The time of the newest line.
-    newest: String,
-    /// The number of lines that are missing.
-    pub(crate) missing: u64,
-    /// The times of the lines before the first gap and after the last one, as the log has them.
-    pub(crate) gap: Option<(String, String)>,
-    /// Lines that have another form.
-    pub(crate) unreadable: u64,
 }
 
 impl LogFollower {
@@ -62,82 +52,49 @@ impl LogFollower {
             },
             file,
             path: path.clone(),
-            numbers: HashMap::new(),
-            newest: String::new(),
-            missing: 0,
-            gap: None,
-            unreadable: 0,
         })
     }
 
-    /// The lines that were written since the last call. Those of the next file are returned by a
-    /// later call.
-    pub(crate) fn lines(&mut self) -> Result<Vec<LogLine>, Error> {
-        let mut lines = Vec::new();
-        self.read(&mut lines)?;
-        // The server writes one file at a time. The next call returns lines of another file.
-        if !lines.is_empty() {
-            return Ok(lines);
+    /// The records that were written since the last call, or the first part of them. Those of the
+    /// next file are returned by a later call.
+    pub(crate) fn records(&mut self) -> Result<Vec<Vec<u8>>, Error> {
+        let mut records = Vec::new();
+        self.read(&mut records)?;
+        // The server writes one file at a time. The next call returns records of another file.
+        if !records.is_empty() || self.is_behind() {
+            return Ok(records);
         }
         // A newer file begins when the server has closed this one.
         while let Some((path, file)) = self.next_file()? {
-            self.read(&mut lines)?;
+            self.read(&mut records)?;
+            if self.is_behind() {
+                break;
+            }
             (self.path, self.file) = (path, LineFile::whole(file));
             self.records = CsvRecords::default();
-            self.read(&mut lines)?;
+            self.read(&mut records)?;
         }
-        Ok(lines)
+        Ok(records)
     }
 
-    fn read(&mut self, lines: &mut Vec<LogLine>) -> Result<(), Error> {
+    /// True if the last call left a part of the file unread.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.file.is_behind()
+    }
+
+    fn read(&mut self, records: &mut Vec<Vec<u8>>) -> Result<(), Error> {
         // If the file was truncated, the numbers of the lines show what is missing.
         let new = self.file.read().map_err(unreadable(&self.path))?;
-        let records = match self.format {
-            LogFormat::Json => new.lines().map(<[u8]>::to_vec).collect(),
+        match self.format {
+            LogFormat::Json => records.extend(new.lines().map(<[u8]>::to_vec)),
             LogFormat::Csv => {
                 if new.truncated {
                     self.records = CsvRecords::default();
                 }
-                self.records.take(&new.text)
-            }
-        };
-        for text in &records {
-            match LogLine::parse(text, self.format) {
-                Some(line) => {
-                    self.count(&line);
-                    lines.push(line);
-                }
-                None => self.unreadable += 1,
+                records.extend(self.records.take(&new.text));
             }
         }
         Ok(())
-    }
-
-    /// Notes the line's number. The session may have begun before the watch.
-    fn count(&mut self, line: &LogLine) {
-        if line.session_id.is_empty() {
-            return;
-        }
-        let last = self.numbers.insert(line.session_id.clone(), line.line_num);
-        let missing = last.map_or(0, |last| {
-            line.line_num.saturating_sub(last.saturating_add(1))
-        });
-        let before = std::mem::replace(&mut self.newest, line.timestamp.clone());
-        if missing > 0 {
-            self.missing += missing;
-            let begin = self.gap.take().map_or(before, |(begin, _)| begin);
-            self.gap = Some((begin, line.timestamp.clone()));
-        }
-    }
-
-    /// Forgets the sessions that are not kept, such as those of other databases that have ended.
-    pub(crate) fn keep(&mut self, is_kept: impl Fn(&str) -> bool) {
-        self.numbers.retain(|session, _| is_kept(session));
-    }
-
-    /// Forgets a session that has ended.
-    pub(crate) fn forget(&mut self, session: &str) {
-        self.numbers.remove(session);
     }
 
     /// The oldest file that is newer than the present one.
@@ -198,6 +155,7 @@ fn files(directory: &Path, format: LogFormat) -> std::io::Result<Vec<((i64, i64)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log_line::LogLine;
     use std::io::Write;
 
     fn line(number: u64) -> String {
@@ -207,12 +165,9 @@ mod tests {
     }
 
     fn numbers(follower: &mut LogFollower) -> Vec<u64> {
-        follower
-            .lines()
-            .unwrap()
-            .iter()
-            .map(|line| line.line_num)
-            .collect()
+        let records = follower.records().unwrap();
+        let line = |text: &Vec<u8>| LogLine::parse(text, follower.format).unwrap();
+        records.iter().map(|text| line(text).line_num).collect()
     }
 
     #[test]
@@ -234,11 +189,10 @@ mod tests {
         next.set_modified(later).unwrap();
         assert_eq!(numbers(&mut follower), [3]);
         assert_eq!(numbers(&mut follower), [4]);
-        assert_eq!(follower.missing, 0);
     }
 
     #[test]
-    fn lines_that_were_removed_unread_are_counted() {
+    fn a_log_goes_on_behind_a_file_that_was_removed_unread() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.json");
         std::fs::write(&path, "").unwrap();
@@ -251,20 +205,6 @@ mod tests {
         let later = std::time::SystemTime::now() + std::time::Duration::from_secs(5);
         File::open(&next).unwrap().set_modified(later).unwrap();
         assert_eq!(numbers(&mut follower), [10]);
-        assert_eq!(follower.missing, 2);
-        let gap = ("second 7".to_owned(), "second 10".to_owned());
-        assert_eq!(follower.gap, Some(gap));
-    }
-
-    #[test]
-    fn a_line_of_another_form_is_counted() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("a.json");
-        std::fs::write(&path, "").unwrap();
-        let mut follower = LogFollower::begin(directory.path(), LogFormat::Json).unwrap();
-        std::fs::write(&path, "{\"broken\n").unwrap();
-        assert!(numbers(&mut follower).is_empty());
-        assert_eq!(follower.unreadable, 1);
     }
 
     #[test]

@@ -1,9 +1,14 @@
 //! One line of the server's log, in JSON or as comma-separated values.
 
+use std::borrow::Cow;
+
 use backstory_eventlog::calendar::days_since_1970;
 use serde::Deserialize;
 
-use crate::csv_records::fields;
+use crate::csv_records::{fields, written_fields};
+
+/// The log's times are cut to milliseconds, so an event came up to this much later, in ns.
+pub(crate) const ROUNDING: i64 = 999_999;
 
 /// The form of the log's lines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -50,6 +55,65 @@ pub(crate) struct LogLine {
     pub(crate) statement: String,
     pub(crate) application_name: String,
     pub(crate) backend_type: String,
+}
+
+/// The part of a line that tells which session it is of, and whether a statement begins.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct LineHead<'a> {
+    #[serde(borrow, default, rename = "dbname")]
+    pub(crate) database: Cow<'a, str>,
+    /// The client's host, `[local]`, or nothing if the line is not of a client.
+    #[serde(borrow, default, rename = "remote_host")]
+    pub(crate) host: Cow<'a, str>,
+    #[serde(borrow, default, rename = "session_id")]
+    pub(crate) session: Cow<'a, str>,
+    #[serde(borrow, default)]
+    message: Cow<'a, str>,
+}
+
+impl<'a> LineHead<'a> {
+    /// Reads a record. `None` if it is no line of the log.
+    pub(crate) fn parse(record: &'a [u8], format: LogFormat) -> Option<LineHead<'a>> {
+        if format == LogFormat::Json {
+            return serde_json::from_slice(record).ok();
+        }
+        let mut fields = written_fields(record).skip(2);
+        let (database, _, host, session) = (
+            fields.next()?,
+            fields.next()?,
+            fields.next()?,
+            fields.next()?,
+        );
+        Some(LineHead {
+            database: unquoted(database),
+            host: unquoted(host),
+            session: unquoted(session),
+            message: unquoted(fields.nth(7)?),
+        })
+    }
+
+    /// True if a statement begins.
+    pub(crate) fn is_statement(&self) -> bool {
+        statement_of(&self.message).is_some()
+    }
+}
+
+/// The text of the statement that begins with a message.
+fn statement_of(message: &str) -> Option<&str> {
+    let execute = || Some(message.strip_prefix("execute ")?.split_once(": ")?.1);
+    message.strip_prefix("statement: ").or_else(execute)
+}
+
+/// The text of a field that was written with or without quotes.
+fn unquoted(field: &[u8]) -> Cow<'_, str> {
+    let inner = field
+        .strip_prefix(b"\"")
+        .and_then(|rest| rest.strip_suffix(b"\""));
+    let text = String::from_utf8_lossy(inner.unwrap_or(field));
+    match inner.is_some() && text.contains('"') {
+        true => text.replace("\"\"", "\"").into(),
+        false => text,
+    }
 }
 
 /// The event that a line reports.
@@ -130,20 +194,12 @@ impl LogLine {
         if is_failure {
             return LogEvent::Failed(message.to_owned());
         }
-        let statement = |text: &str| LogEvent::Statement {
-            text: text.to_owned(),
-            parameters: self
-                .detail
-                .split_once("arameters: ")
-                .map(|(_, values)| values.to_owned()),
-        };
-        if let Some(text) = message.strip_prefix("statement: ") {
-            return statement(text);
-        }
-        if let Some(rest) = message.strip_prefix("execute ")
-            && let Some((_, text)) = rest.split_once(": ")
-        {
-            return statement(text);
+        if let Some(text) = statement_of(message) {
+            let parameters = self.detail.split_once("arameters: ");
+            return LogEvent::Statement {
+                text: text.to_owned(),
+                parameters: parameters.map(|(_, values)| values.to_owned()),
+            };
         }
         if message.starts_with("connection received: ") {
             return LogEvent::Connected;
@@ -223,6 +279,12 @@ c')","parameters: $1 = '42'",,,,,,,,"psql","client backend",,0"#;
         let json = br#"{"timestamp":"2026-11-22 12:00:01.250 UTC","user":"ann","dbname":"bank","pid":7,"remote_host":"127.0.0.1","remote_port":40000,"session_id":"s.7","line_num":3,"vxid":"3/5","txid":754,"error_severity":"LOG","message":"execute <unnamed>: INSERT INTO a VALUES ($1, 'a \"b\",\nc')","detail":"parameters: $1 = '42'","application_name":"psql","backend_type":"client backend"}"#;
         let line = LogLine::parse(csv, LogFormat::Csv).unwrap();
         assert_eq!(Some(&line), LogLine::parse(json, LogFormat::Json).as_ref());
+        for (text, format) in [(&csv[..], LogFormat::Csv), (&json[..], LogFormat::Json)] {
+            let head = LineHead::parse(text, format).unwrap();
+            let found = (&*head.database, &*head.session, head.host.is_empty());
+            assert_eq!(found, ("bank", "s.7", false));
+            assert!(head.is_statement());
+        }
         let local = String::from_utf8_lossy(csv).replace("127.0.0.1:40000", "[local]");
         let local = LogLine::parse(local.as_bytes(), LogFormat::Csv).unwrap();
         assert_eq!((&*local.remote_host, local.remote_port), ("[local]", 0));

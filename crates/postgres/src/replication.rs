@@ -167,11 +167,6 @@ impl ReplicationStream {
         self.stream.is_drained()
     }
 
-    /// Readable when something has arrived.
-    pub(crate) fn descriptor(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.stream.descriptor()
-    }
-
     /// The server's process of the stream.
     pub(crate) fn server_pid(&self) -> u32 {
         self.stream.server_pid

@@ -4,22 +4,19 @@
 //! a line of its session outside of it, or with its commit in the replication stream.
 
 use std::collections::{HashMap, HashSet};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use backstory_database::client_process::{find, find_local};
 use backstory_database::commit::TransactionNumber;
 use backstory_database::logged_transaction::{ClientSession, ExecutedStatement, LoggedTransaction};
 use backstory_database::statement_cache::StatementCache;
 use backstory_database::statement_secrets::without_secrets;
 
 use crate::backends::Backends;
-use crate::log_line::{LogEvent, LogLine};
+use crate::client_lookout::FoundClient;
+use crate::log_line::{LogEvent, LogLine, ROUNDING};
 
-/// A client that is not found at so many lines is of another machine, or not visible.
-const LOOKS: u8 = 4;
-
-/// The log's times are cut to milliseconds, so an event came up to this much later, in ns.
-pub(crate) const ROUNDING: i64 = 999_999;
+/// A client whose session has no line by then is of no session that is kept.
+const LINE: Duration = Duration::from_secs(60);
 
 /// All sessions, and the transactions that are not recorded yet.
 #[derive(Debug, Default)]
@@ -33,15 +30,16 @@ pub(crate) struct SessionTable {
     /// The server's processes that work for this watch.
     pub(crate) own: Vec<u32>,
     pub(crate) database: String,
-    pub(crate) server_port: u16,
     pub(crate) parsed: StatementCache,
+    /// Clients whose sessions have no line yet.
+    pub(crate) clients: HashMap<String, FoundClient>,
     /// Sessions whose processes had ended at the last look.
     pub(crate) gone: HashSet<String>,
 }
 
 impl SessionTable {
-    /// Takes a line of the log.
-    pub(crate) fn take(&mut self, line: &LogLine, time: i64) {
+    /// Takes a line of the log. `read`: when it was read.
+    pub(crate) fn take(&mut self, line: &LogLine, time: i64, read: Instant) {
         let other = !line.dbname.is_empty() && line.dbname != self.database;
         let foreign = !["client backend", "not initialized", ""].contains(&&*line.backend_type);
         if line.session_id.is_empty() || other || foreign || self.own.contains(&line.pid) {
@@ -57,7 +55,7 @@ impl SessionTable {
         self.leave_transaction(line, time);
         match event {
             LogEvent::Statement { text, parameters } => {
-                self.begin_statement(line, time, text, parameters);
+                self.begin_statement(line, (time, read), text, parameters);
             }
             LogEvent::Failed(message) => {
                 let current = self.sessions.get(id).and_then(|session| session.current);
@@ -78,7 +76,6 @@ impl SessionTable {
             self.next_session += 1;
         }
         let number = self.next_session;
-        let server_port = self.server_port;
         let session = self.sessions.entry(line.session_id.clone());
         let session = session.or_insert_with(|| ClientSession {
             number,
@@ -98,24 +95,28 @@ impl SessionTable {
         set(&mut session.user, &line.user);
         set(&mut session.database, &line.dbname);
         set(&mut session.application, &line.application_name);
-        if session.client.is_unknown() && session.looks < LOOKS {
-            session.looks += 1;
-            let (server, seen) = (session.activity, session.seen);
-            session.client = match session.port {
-                0 => find_local(server, &format!(".s.PGSQL.{server_port}"), seen),
-                port => find((&session.host, port), server_port, Some(server), seen),
-            }
-            .or_server_of(&session.client);
+        if !known && let Some(found) = self.clients.remove(&line.session_id) {
+            (session.client, session.looked) = (found.client, Some(found.looked));
         }
     }
 
-    /// Looks whether other processes have got the sockets of the clients of transactions.
-    pub(crate) fn look_for_sharers(&mut self) {
-        for transaction in self.transactions.values() {
-            if let Some(session) = self.sessions.get_mut(&transaction.session) {
-                session.look_for_sharers(transaction.arrived());
+    /// Notes the clients that were found. The lines of their sessions may come later.
+    pub(crate) fn know_clients(&mut self, clients: Vec<FoundClient>) {
+        for found in clients {
+            match self.sessions.get_mut(&found.session) {
+                Some(session) if session.looked.is_none_or(|looked| looked <= found.looked) => {
+                    (session.client, session.looked) = (found.client, Some(found.looked));
+                }
+                Some(_) => (),
+                None => drop(self.clients.insert(found.session.clone(), found)),
             }
         }
+    }
+
+    /// Forgets the clients of sessions that are not kept, such as those of this watch.
+    pub(crate) fn forget_clients(&mut self) {
+        self.clients
+            .retain(|_, found| found.looked.elapsed() < LINE);
     }
 
     /// Ends the session's transaction if the line is not in it, and learns its number if it is.
@@ -147,7 +148,7 @@ impl SessionTable {
     fn begin_statement(
         &mut self,
         line: &LogLine,
-        time: i64,
+        (time, read): (i64, Instant),
         text: String,
         parameters: Option<String>,
     ) {
@@ -177,7 +178,7 @@ impl SessionTable {
             error_undoes_all: true,
             ..LoggedTransaction::begin(line.session_id.clone(), line.vxid.clone(), time)
         });
-        transaction.add(statement);
+        transaction.add(statement, read);
     }
 
     fn end_session(&mut self, id: &str, time: i64) {
@@ -245,6 +246,7 @@ mod tests {
     use super::*;
     use crate::log_line::LogFormat;
     use backstory_database::catalog::Catalog;
+    use backstory_database::client_process::{ClientProcess, SessionClient};
 
     fn line(message: &str, virtual_id: &str, id: u32) -> LogLine {
         let text = serde_json::json!({
@@ -253,6 +255,10 @@ mod tests {
             "backend_type": "client backend", "error_severity": "LOG",
         });
         LogLine::parse(text.to_string().as_bytes(), LogFormat::Json).unwrap()
+    }
+
+    fn take(table: &mut SessionTable, line: &LogLine, time: i64) {
+        table.take(line, time, Instant::now());
     }
 
     fn table() -> SessionTable {
@@ -265,10 +271,14 @@ mod tests {
     #[test]
     fn statements_of_one_virtual_id_are_one_transaction() {
         let mut table = table();
-        table.take(&line("statement: BEGIN", "3/1", 0), 10);
-        table.take(&line("statement: UPDATE a SET x = 1", "3/1", 0), 20);
-        table.take(&line("statement: COMMIT", "3/1", 742), 30);
-        table.take(&line("statement: SELECT 1", "3/2", 0), 40);
+        take(&mut table, &line("statement: BEGIN", "3/1", 0), 10);
+        take(
+            &mut table,
+            &line("statement: UPDATE a SET x = 1", "3/1", 0),
+            20,
+        );
+        take(&mut table, &line("statement: COMMIT", "3/1", 742), 30);
+        take(&mut table, &line("statement: SELECT 1", "3/2", 0), 40);
         assert_eq!(table.transactions.len(), 2);
         let first = &table.transactions[&1];
         assert_eq!(
@@ -288,7 +298,7 @@ mod tests {
                 .iter()
                 .chain(last)
             {
-                table.take(&line(text, "3/1", 0), 10);
+                take(&mut table, &line(text, "3/1", 0), 10);
             }
             table.transactions[&1].may_write(&Catalog::default())
         };
@@ -305,10 +315,14 @@ mod tests {
         let after = |texts: &[&str]| {
             let mut table = table();
             for text in texts {
-                table.take(&line(&format!("statement: {text}"), "3/1", 0), 10);
+                take(
+                    &mut table,
+                    &line(&format!("statement: {text}"), "3/1", 0),
+                    10,
+                );
             }
             let left = "disconnection: session time: 0:00:01 user=ann database=bank host=[local]";
-            table.take(&line(left, "", 0), 20);
+            take(&mut table, &line(left, "", 0), 20);
             let one = &table.transactions[&1];
             (one.undone, one.has_committed())
         };
@@ -331,13 +345,13 @@ mod tests {
             .unwrap();
         let backends = Backends::with_session(server.id());
         let mut table = table();
-        let mut take = |text: &str| {
+        let mut take_text = |text: &str| {
             let mut line = line(text, "3/1", 0);
             line.session_id = format!("6925a1b0.{:x}", server.id());
-            table.take(&line, 10);
+            take(&mut table, &line, 10);
         };
-        take("statement: BEGIN");
-        take("statement: INSERT INTO a VALUES (1)");
+        take_text("statement: BEGIN");
+        take_text("statement: INSERT INTO a VALUES (1)");
         table.end_gone(backends, 20);
         table.end_gone(backends, 20);
         assert!(table.transactions[&1].ended.is_none());
@@ -357,8 +371,8 @@ mod tests {
     #[test]
     fn a_statement_alone_ends_with_its_duration() {
         let mut table = table();
-        table.take(&line("statement: SELECT 1", "3/2", 0), 40);
-        table.take(&line("duration: 0.1 ms", "3/0", 0), 50);
+        take(&mut table, &line("statement: SELECT 1", "3/2", 0), 40);
+        take(&mut table, &line("duration: 0.1 ms", "3/0", 0), 50);
         assert_eq!(table.transactions[&1].ended.map(|(time, _)| time), Some(50));
     }
 
@@ -367,17 +381,51 @@ mod tests {
         let mut table = table();
         let mut other = line("statement: SELECT 1", "3/2", 0);
         other.dbname = "other".to_owned();
-        table.take(&other, 1);
+        take(&mut table, &other, 1);
         table.own = vec![7];
-        table.take(&line("statement: SELECT 1", "3/2", 0), 1);
+        take(&mut table, &line("statement: SELECT 1", "3/2", 0), 1);
         assert!(table.transactions.is_empty());
     }
 
     #[test]
     fn a_statement_that_does_not_parse_is_kept_and_counted() {
         let mut table = table();
-        table.take(&line("statement: SELEC 1", "3/2", 0), 1);
+        take(&mut table, &line("statement: SELEC 1", "3/2", 0), 1);
         assert_eq!(table.unparsed, 1);
         assert!(table.transactions[&1].statements[0].tables.is_err());
+    }
+
+    #[test]
+    fn a_client_that_is_found_before_its_session_has_a_line_is_the_sessions_client() {
+        let found = |pid: u32, looked: Instant| {
+            let mut client = SessionClient::default();
+            client.processes.push(process(pid));
+            FoundClient {
+                session: "s".to_owned(),
+                client,
+                looked,
+            }
+        };
+        let pid = |table: &SessionTable| table.sessions["s"].client.processes[0].pid;
+        let (mut table, now) = (table(), Instant::now());
+        table.know_clients(vec![found(1, now)]);
+        take(&mut table, &line("statement: SELECT 1", "3/2", 0), 1);
+        assert_eq!((pid(&table), table.clients.len()), (1, 0));
+        let later = now + Duration::from_millis(1);
+        table.know_clients(vec![found(2, later)]);
+        assert_eq!(pid(&table), 2);
+        // The session's client was looked for since.
+        table.know_clients(vec![found(1, now)]);
+        assert_eq!(pid(&table), 2);
+    }
+
+    fn process(pid: u32) -> ClientProcess {
+        ClientProcess {
+            pid,
+            born: 0,
+            program: None,
+            arguments: Vec::new(),
+            directory: None,
+        }
     }
 }
