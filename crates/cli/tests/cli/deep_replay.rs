@@ -227,6 +227,14 @@ fn valgrind_sees_the_program_run_again() {
 }
 
 #[test]
+fn standard_input_is_read_again_from_where_it_was_read() {
+    let place = Place::new();
+    place.write_aged("in.txt", "one\ntwo\nthree\n");
+    place.deep("{ read -r first; RECORD sort > out; } < in.txt");
+    place.is_equal_again();
+}
+
+#[test]
 fn a_build_with_a_sanitizer_gives_the_same_answer() {
     let place = Place::new();
     if !compiled(&place, "", "sum", SUM) || !compiled(&place, "-fsanitize=address", "checked", SUM)

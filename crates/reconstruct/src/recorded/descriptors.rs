@@ -6,7 +6,7 @@ use crate::process::{AcceptedConnection, Made, ResourceStreams};
 use crate::resource::{Origin, Resource, ResourceId, address_words, descriptor_path};
 use backstory_abi::deep;
 use backstory_deep::Call;
-use libc::{S_IFIFO, S_IFSOCK, c_long};
+use libc::{S_IFIFO, S_IFREG, S_IFSOCK, c_long};
 
 impl Arranging {
     /// A fact about a descriptor before its first use.
@@ -29,12 +29,23 @@ impl Arranging {
         }
         let id = known.or(shared).unwrap_or_else(|| {
             let id = self.new_resource(Resource::new(Origin::Inherited, name, kind));
-            let position = u64::try_from(call.b as i64).ok();
-            self.process.inherited.push((call.fd, id, position));
+            self.process.inherited.push((call.fd, id, None));
             id
         });
+        if kind == S_IFREG
+            && let Ok(position) = u64::try_from(call.b as i64)
+        {
+            self.offsets.insert(id, position);
+            // A call that asked about it may have introduced it before.
+            let own = self.process.inherited.iter_mut();
+            own.filter(|(_, known, _)| *known == id)
+                .for_each(|(_, _, first)| *first = first.or(Some(position)));
+        }
         let resource = &mut self.run.resources[id];
         resource.kind = kind;
+        if name.starts_with(b"/") {
+            resource.link = name.to_vec();
+        }
         resource.ident = resource.ident.or(ident);
         if resource.name.is_empty() || resource.name.starts_with(b"descriptor ") {
             resource.name = name.to_vec();

@@ -67,8 +67,9 @@ static void entered(struct draft *d, int fd, struct bs_part bytes, s64 position)
 {
     if (d->record.result <= 0 || !bytes.size)
         return;
-    struct bs_deep_file file = bs_deep_describe(fd);
-    if (file.referenced && position < 0)
+    struct bs_deep_file file = bs_deep_describe(fd, position < 0 ? bytes.size : 0);
+    /* libc moves the position of a stream by calls that are not seen. */
+    if (file.regular && position < 0)
         position = bs_raw(__NR_lseek, fd, 0, 1 /* SEEK_CUR */) - (s64)bytes.size;
     if (file.referenced && position >= 0) {
         d->reference[0] = file.number;
@@ -77,17 +78,19 @@ static void entered(struct draft *d, int fd, struct bs_part bytes, s64 position)
         d->reference[3] = bs_hash(&bytes);
         add(d, BS_DEEP_FILE, 1, d->reference, sizeof d->reference);
     } else if (d->count < MOST_PARTS) {
+        if (d->record.call == __NR_read && position >= 0)
+            d->record.b = (u64)position + 1;
         bytes.kind = BS_DEEP_ENTERED;
         bytes.arg = 1;
         d->parts[d->count++] = bytes;
     }
 }
 
-static void left(struct draft *d, int fd, struct bs_part bytes)
+static void left(struct draft *d, int fd, struct bs_part bytes, s64 position)
 {
     if (d->record.result <= 0 || !bytes.size || d->count == MOST_PARTS)
         return;
-    bs_deep_describe(fd);
+    bs_deep_describe(fd, position < 0 ? bytes.size : 0);
     if (bs_arena->flags & BS_ARENA_FULL) {
         bytes.kind = BS_DEEP_LEFT;
         bytes.arg = 1;
@@ -122,7 +125,7 @@ static void add_message(struct draft *d, int fd, const struct message *m, bool e
     if (enters)
         entered(d, fd, bytes, -1);
     else
-        left(d, fd, bytes);
+        left(d, fd, bytes, -1);
     add(d, BS_DEEP_ADDRESS, 1, m->name, m->name ? m->name_size : 0);
     add(d, BS_DEEP_CONTROL, 1, m->control, m->control ? m->control_size : 0);
     if (enters)
@@ -191,11 +194,11 @@ static bool data_call(struct draft *d, u32 nr, const s64 *arg)
         return true;
     case __NR_write:
         d->record.b = 0;
-        left(d, fd, plain(arg[1], done));
+        left(d, fd, plain(arg[1], done), -1);
         return true;
-    case __NR_pwrite64: left(d, fd, plain(arg[1], done)); return true;
+    case __NR_pwrite64: left(d, fd, plain(arg[1], done), arg[3]); return true;
     case __NR_sendto:
-        left(d, fd, plain(arg[1], done));
+        left(d, fd, plain(arg[1], done), -1);
         if (done >= 0)
             add(d, BS_DEEP_ADDRESS, 4, (const void *)arg[4], (u32)arg[5]);
         return true;
@@ -204,7 +207,7 @@ static bool data_call(struct draft *d, u32 nr, const s64 *arg)
     case __NR_pwritev2:
         d->record.b = nr == __NR_writev ? ~0ull : (u64)arg[3];
         d->record.a = done >= 0 ? room_in(vectors, (u64)arg[2]) : 0;
-        left(d, fd, gathered(vectors, (u64)arg[2], done));
+        left(d, fd, gathered(vectors, (u64)arg[2], done), (s64)d->record.b);
         return true;
     case __NR_recvmsg:
     case __NR_sendmsg:
@@ -277,7 +280,7 @@ static bool file_call(struct draft *d, u32 nr, const s64 *arg)
         r->fd = (s32)arg[4], r->a = (u64)arg[1], r->b = (u64)arg[5];
         /* Not if the call failed. The file of a socket, opened with O_PATH, is no socket. */
         if (r->result > 0 && r->fd >= 0)
-            bs_deep_describe(r->fd);
+            bs_deep_describe(r->fd, 0);
         return true;
     default: return false;
     }

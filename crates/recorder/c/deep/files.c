@@ -7,9 +7,10 @@
 
 /*
  * An entry of the table of descriptors. 0: nothing is known. With OPENED: a hash of the path by
- * which a call in this process's stream opened it. Otherwise the number of its fact.
+ * which a call in this process's stream opened it. Otherwise the number of its fact, and the other
+ * bits.
  */
-enum { REFERENCED = 1, OPENED = 2, NUMBER = 4 };
+enum { REFERENCED = 1, OPENED = 2, REGULAR = 4, NUMBER = 8 };
 
 /*
  * Marks of files whose name, when the kernel was asked for it, was the path by which they had been
@@ -143,7 +144,7 @@ static s64 name_of(int fd, u64 entry, const struct bs_ident *ident, char *to, u6
     return n;
 }
 
-static BS_COLD struct bs_deep_file describe(int fd, u64 *entry, u64 known)
+static BS_COLD struct bs_deep_file describe(int fd, u64 moved, u64 *entry, u64 known)
 {
     struct bs_deep_file file = {0};
     struct bs_ident ident;
@@ -151,15 +152,19 @@ static BS_COLD struct bs_deep_file describe(int fd, u64 *entry, u64 known)
         return file;
     file.number = __atomic_add_fetch(&bs_process->deep_descriptors, 1, __ATOMIC_RELAXED);
     file.referenced = is_stored(fd, &ident);
+    file.regular = (ident.mode & S_IFMT) == S_IFREG;
     if (entry)
-        *entry = (u64)file.number * NUMBER | (file.referenced ? REFERENCED : 0);
+        *entry = (u64)file.number * NUMBER | (file.referenced ? REFERENCED : 0) |
+                 (file.regular ? REGULAR : 0);
     char link[256];
     s64 n = name_of(fd, known, &ident, link, sizeof link);
     struct bs_part parts[2] = {
         {.kind = BS_DEEP_IDENT, .size = sizeof ident, .at = &ident},
         {.kind = BS_DEEP_PATH, .size = n > 0 ? (u64)n : 0, .at = link},
     };
-    s64 position = (ident.mode & S_IFMT) == S_IFREG ? bs_raw(__NR_lseek, fd, 0, 1) : -1;
+    s64 position = file.regular ? bs_raw(__NR_lseek, fd, 0, 1) : -1;
+    if (position >= (s64)moved)
+        position -= (s64)moved;
     struct bs_deep_record record = {.call = BS_DEEP_DESCRIPTOR,
                                     .flags = n == sizeof link ? BS_DEEP_CUT : 0,
                                     .time = bs_now(),
@@ -171,11 +176,12 @@ static BS_COLD struct bs_deep_file describe(int fd, u64 *entry, u64 known)
     return file;
 }
 
-struct bs_deep_file bs_deep_describe(int fd)
+struct bs_deep_file bs_deep_describe(int fd, u64 moved)
 {
     u64 *entry = entry_of(fd), known = entry ? *entry : 0;
     if (BS_LIKELY(known && !(known & OPENED)))
         return (struct bs_deep_file){.number = (u32)(known / NUMBER),
-                                     .referenced = known & REFERENCED};
-    return describe(fd, entry, known);
+                                     .referenced = known & REFERENCED,
+                                     .regular = known & REGULAR};
+    return describe(fd, moved, entry, known);
 }

@@ -59,8 +59,10 @@ void bs_deep_log_begin(void);
 struct bs_deep_file {
     u32 number;      /* of its DESCRIPTOR fact in this epoch */
     bool referenced; /* its reads need no bytes: the run stores the content */
+    bool regular;    /* it has positions */
 };
-struct bs_deep_file bs_deep_describe(int fd);
+/* `moved`: bytes by which the call that just returned moved the descriptor's position. */
+struct bs_deep_file bs_deep_describe(int fd, u64 moved);
 /* An open by this path has been recorded. */
 void bs_deep_opened(s64 fd, const char *path);
 
