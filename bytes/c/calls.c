@@ -32,30 +32,40 @@ static Bool is_stream(const Entity *e)
 }
 
 /* `explicit_offset`: of pread and pwrite; CURRENT for calls that move the descriptor's offset. */
-static ULong read_offset(Entity *e, Int fd, ULong explicit_offset, ULong n)
+static ULong file_offset(const Place *p, ULong explicit_offset, ULong n)
 {
-    if (is_stream(e))
-        return advance(&e->stream->read, n);
     if (explicit_offset != CURRENT)
         return explicit_offset;
-    Off64T now = VG_(lseek)(fd, 0, VKI_SEEK_CUR);
-    return now >= (Off64T)n ? now - n : 0;
+    if (!p->is_native)
+        return p->offset;
+    return p->offset >= n ? p->offset - n : 0;
 }
 
-static ULong write_offset(Entity *e, Int fd, ULong explicit_offset, ULong n)
+static ULong read_offset(Entity *e, const Place *p, ULong explicit_offset, ULong n)
 {
-    if (is_stream(e))
+    if (is_stream(e) && p->is_native)
+        return advance(&e->stream->read, n);
+    return file_offset(p, is_stream(e) ? CURRENT : explicit_offset, n);
+}
+
+static ULong write_offset(Entity *e, const Place *p, ULong explicit_offset, ULong n)
+{
+    if (is_stream(e) && p->is_native)
         return advance(&e->stream->written, n);
-    e->stream->last_write = write_tick;
-    return read_offset(e, fd, explicit_offset, n);
+    if (!is_stream(e))
+        e->stream->last_write = write_tick;
+    return file_offset(p, is_stream(e) ? CURRENT : explicit_offset, n);
 }
 
-static void bytes_in(Int fd, const Vector *v, ULong count, ULong explicit_offset, ULong n)
+/* `before`: bytes of earlier messages of the same call, for a stand-in. */
+static void bytes_in(Int fd, const Vector *v, ULong count, ULong explicit_offset, ULong n,
+                     ULong before)
 {
-    Entity *e = entity_to_read(fd);
+    Place place;
+    Entity *e = entity_to_read(fd, explicit_offset != CURRENT, &place);
     if (!e)
         return;
-    ULong offset = read_offset(e, fd, explicit_offset, n);
+    ULong offset = read_offset(e, &place, explicit_offset, n) + (place.is_native ? 0 : before);
     for (ULong i = 0; i < count && n; i++) {
         ULong part = v[i].length < n ? v[i].length : n;
         add_source(e, offset, v[i].base, part);
@@ -64,12 +74,14 @@ static void bytes_in(Int fd, const Vector *v, ULong count, ULong explicit_offset
     }
 }
 
-static void bytes_out(Int fd, const Vector *v, ULong count, ULong explicit_offset, ULong n)
+static void bytes_out(Int fd, const Vector *v, ULong count, ULong explicit_offset, ULong n,
+                      ULong before)
 {
-    Entity *e = entity_to_write(fd);
+    Place place;
+    Entity *e = entity_to_write(fd, explicit_offset != CURRENT, &place);
     if (!e || (e->kind == KIND_DEVICE && e->ignored))
         return;
-    ULong offset = write_offset(e, fd, explicit_offset, n);
+    ULong offset = write_offset(e, &place, explicit_offset, n) + (place.is_native ? 0 : before);
     for (ULong i = 0; i < count && n; i++) {
         ULong part = v[i].length < n ? v[i].length : n;
         if (part)
@@ -77,15 +89,20 @@ static void bytes_out(Int fd, const Vector *v, ULong count, ULong explicit_offse
         offset += part;
         n -= part;
     }
+    /* The supervisor kills the program when its record is over. */
+    if (settings.asks)
+        record_flush();
 }
 
 static void moved(Int in, Int out, ULong in_offset, ULong out_offset, ULong n, Bool keeps)
 {
-    Entity *from = entity_to_read(in), *to = entity_to_write(out);
+    Place source, target;
+    Entity *from = entity_to_read(in, in_offset != CURRENT, &source);
+    Entity *to = entity_to_write(out, out_offset != CURRENT, &target);
     if (!from || !to)
         return;
-    ULong at = keeps ? from->stream->read : read_offset(from, in, in_offset, n);
-    record_move(from, at, to, write_offset(to, out, out_offset, n), n, write_tick);
+    ULong at = keeps ? from->stream->read : read_offset(from, &source, in_offset, n);
+    record_move(from, at, to, write_offset(to, &target, out_offset, n), n, write_tick);
 }
 
 /* The offset that a call advanced through a pointer, before the call. */
@@ -113,11 +130,11 @@ static void add_mapping(UWord *args, Addr start)
             record_possible("memory is shared between processes");
         return;
     }
-    struct vg_stat st;
-    Entity *e = entity_of_fd(args[4]);
-    if (!e || e->ignored || args[2] & VKI_PROT_EXEC || VG_(fstat)(args[4], &st) != 0)
+    Place place;
+    Entity *e = place_of(args[4], IDENTITY, &place) ? entity_at(args[4], &place) : NULL;
+    if (!e || e->ignored || args[2] & VKI_PROT_EXEC)
         return;
-    ULong there = st.size > (Long)offset ? st.size - offset : 0;
+    ULong there = place.size > offset ? place.size - offset : 0;
     add_source(e, offset, start, there < length ? there : length);
     SysRes flags = VG_(do_syscall)(__NR_fcntl, args[4], VKI_F_GETFL, 0, 0, 0, 0, 0, 0);
     if ((args[3] & 3) != 1 || (sr_Res(flags) & 3) != VKI_O_RDWR)
@@ -199,6 +216,7 @@ void before_call(ThreadId tid, UInt call, UWord *args, UInt count)
 {
     catch_up(thread_of(tid));
     write_tick = next_tick();
+    program_calls(tid, call, args);
     switch (call) {
     case __NR_munmap: write_mappings(args[0], args[1], True); break;
     case __NR_msync: write_mappings(args[0], args[1], False); break;
@@ -223,16 +241,20 @@ static void after_messages(UWord *args, UWord n, Bool in)
         Message message;
         UInt length, padding;
     } *list = (void *)args[1];
+    ULong before = 0;
     for (UWord i = 0; i < n; i++) {
         Message *m = &list[i].message;
-        (in ? bytes_in : bytes_out)(args[0], m->vectors, m->vector_count, CURRENT, list[i].length);
+        (in ? bytes_in : bytes_out)(args[0], m->vectors, m->vector_count, CURRENT, list[i].length,
+                                    before);
+        before += list[i].length;
     }
 }
 
 static void new_pipe(Int *fds)
 {
     struct vg_stat st;
-    if (VG_(fstat)(fds[0], &st) != 0)
+    /* The supervisor's pipes have numbers that no other one has. */
+    if (settings.asks || VG_(fstat)(fds[0], &st) != 0)
         return;
     /* The inode number may be that of an older pipe. */
     Stream *s = stream_of(st.dev, st.ino);
@@ -245,7 +267,7 @@ static void between_memory(UWord *args, UWord n)
 {
     SysRes flags = VG_(do_syscall)(__NR_fcntl, args[0], VKI_F_GETFL, 0, 0, 0, 0, 0, 0);
     Bool in = (sr_Res(flags) & 3) == VKI_O_RDONLY;
-    (in ? bytes_in : bytes_out)(args[0], (Vector *)args[1], args[2], CURRENT, n);
+    (in ? bytes_in : bytes_out)(args[0], (Vector *)args[1], args[2], CURRENT, n, 0);
 }
 
 /* A file got another name. It may have been written under the former one, by any process. */
@@ -268,6 +290,7 @@ static void new_name(Int directory, const HChar *name)
 
 void after_call(ThreadId tid, UInt call, UWord *args, UInt count, SysRes result)
 {
+    program_called(tid);
     if (sr_isError(result))
         return;
     UWord n = sr_Res(result);
@@ -276,23 +299,23 @@ void after_call(ThreadId tid, UInt call, UWord *args, UInt count, SysRes result)
     Message *message = (Message *)args[1];
     switch (call) {
     case __NR_read:
-    case __NR_recvfrom: bytes_in(args[0], &one, 1, CURRENT, n); break;
-    case __NR_pread64: bytes_in(args[0], &one, 1, args[3], n); break;
-    case __NR_readv: bytes_in(args[0], list, args[2], CURRENT, n); break;
-    case __NR_preadv: bytes_in(args[0], list, args[2], args[3], n); break;
-    case 327: /* preadv2 */ bytes_in(args[0], list, args[2], args[3], n); break;
+    case __NR_recvfrom: bytes_in(args[0], &one, 1, CURRENT, n, 0); break;
+    case __NR_pread64: bytes_in(args[0], &one, 1, args[3], n, 0); break;
+    case __NR_readv: bytes_in(args[0], list, args[2], CURRENT, n, 0); break;
+    case __NR_preadv: bytes_in(args[0], list, args[2], args[3], n, 0); break;
+    case 327: /* preadv2 */ bytes_in(args[0], list, args[2], args[3], n, 0); break;
     case __NR_recvmsg:
-        bytes_in(args[0], message->vectors, message->vector_count, CURRENT, n);
+        bytes_in(args[0], message->vectors, message->vector_count, CURRENT, n, 0);
         break;
     case __NR_recvmmsg: after_messages(args, n, True); break;
     case __NR_write:
-    case __NR_sendto: bytes_out(args[0], &one, 1, CURRENT, n); break;
-    case __NR_pwrite64: bytes_out(args[0], &one, 1, args[3], n); break;
-    case __NR_writev: bytes_out(args[0], list, args[2], CURRENT, n); break;
-    case __NR_pwritev: bytes_out(args[0], list, args[2], args[3], n); break;
-    case 328: /* pwritev2 */ bytes_out(args[0], list, args[2], args[3], n); break;
+    case __NR_sendto: bytes_out(args[0], &one, 1, CURRENT, n, 0); break;
+    case __NR_pwrite64: bytes_out(args[0], &one, 1, args[3], n, 0); break;
+    case __NR_writev: bytes_out(args[0], list, args[2], CURRENT, n, 0); break;
+    case __NR_pwritev: bytes_out(args[0], list, args[2], args[3], n, 0); break;
+    case 328: /* pwritev2 */ bytes_out(args[0], list, args[2], args[3], n, 0); break;
     case __NR_sendmsg:
-        bytes_out(args[0], message->vectors, message->vector_count, CURRENT, n);
+        bytes_out(args[0], message->vectors, message->vector_count, CURRENT, n, 0);
         break;
     case __NR_sendmmsg: after_messages(args, n, False); break;
     case __NR_mmap: add_mapping(args, n); break;

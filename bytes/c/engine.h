@@ -54,6 +54,7 @@ typedef struct {
     Bool memory;            /* report how much labels take */
     ULong node_limit;       /* sets before coarsening begins */
     Bool implicit;          /* also follow what branches decide (implicit.h) */
+    Bool asks;              /* a supervisor knows what descriptors are (places.h) */
     UInt window;            /* the most instructions that a branch decides */
 } Settings;
 extern Settings settings;

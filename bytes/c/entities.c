@@ -31,7 +31,7 @@ static Bool ends_with(const HChar *s, const HChar *end)
 }
 
 /* Libraries and the system's tables are read by every program. With --files=all, they are
-   sources. */
+   sources. `fd`: -1 for a stand-in, whose bytes are those of the record. */
 static Bool is_ignored(Int fd, const HChar *path)
 {
     static const HChar *const prefixes[] = {"/usr/", "/lib",  "/etc/", "/proc/",
@@ -43,7 +43,8 @@ static Bool is_ignored(Int fd, const HChar *path)
             return True;
     }
     UChar magic[4] = {0};
-    VG_(do_syscall)(__NR_pread64, fd, (UWord)magic, 4, 0, 0, 0, 0, 0);
+    if (fd >= 0)
+        VG_(do_syscall)(__NR_pread64, fd, (UWord)magic, 4, 0, 0, 0, 0, 0);
     return VG_(memcmp)(magic, "\177ELF", 4) == 0 || ends_with(path, ".pyc");
 }
 
@@ -66,35 +67,35 @@ static Entity *find(Kind kind, ULong device, ULong inode, ULong generation)
     return e;
 }
 
-Entity *entity_of_fd(Int fd)
+static Bool is_system_device(const HChar *path)
 {
-    struct vg_stat st;
-    if (fd < 0 || VG_(fstat)(fd, &st) != 0)
+    return starts_with(path, "/dev/") && !starts_with(path, "/dev/tty") &&
+           !starts_with(path, "/dev/pts");
+}
+
+Entity *entity_at(Int fd, const Place *p)
+{
+    if (p->kind > KIND_DEVICE)
         return NULL;
-    Kind kind;
-    switch (st.mode & 0170000) {
-    case 0100000: kind = KIND_FILE; break;
-    case 0010000: kind = KIND_PIPE; break;
-    case 0140000: kind = KIND_SOCKET; break;
-    case 0020000:
-    case 0060000: kind = KIND_DEVICE; break;
-    default: return NULL;
-    }
-    Stream *stream = stream_of(st.dev, st.ino);
-    Entity *e = find(kind, st.dev, st.ino, kind == KIND_PIPE ? stream->generation : 0);
+    Stream *stream = stream_of(p->device, p->inode);
+    ULong generation = p->kind == KIND_PIPE && p->is_native ? stream->generation : p->generation;
+    Entity *e = find(p->kind, p->device, p->inode, generation);
     if (!e->path) {
-        const HChar *path = NULL;
-        e->path = VG_(strdup)("entity.path", VG_(resolve_filename)(fd, &path) && path ? path : "");
+        e->path = VG_(strdup)("entity.path", path_of(fd, p));
         e->stream = stream;
-        e->size = st.size;
-        e->modified = st.mtime;
-        e->modified_ns = st.mtime_nsec;
-        e->ignored = kind == KIND_FILE ? is_ignored(fd, e->path)
-                                       : kind == KIND_DEVICE && starts_with(e->path, "/dev/") &&
-                                             !starts_with(e->path, "/dev/tty") &&
-                                             !starts_with(e->path, "/dev/pts");
+        e->size = p->size;
+        e->modified = p->modified;
+        e->modified_ns = p->modified_ns;
+        e->ignored = p->kind == KIND_FILE ? is_ignored(p->is_native ? fd : -1, e->path)
+                                          : p->kind == KIND_DEVICE && is_system_device(e->path);
     }
     return e;
+}
+
+Entity *entity_of_fd(Int fd)
+{
+    Place place;
+    return place_of(fd, IDENTITY, &place) ? entity_at(fd, &place) : NULL;
 }
 
 Entity *channel_entity(const Entity *socket, ULong number)

@@ -2,9 +2,8 @@
 #ifndef ENTITIES_H
 #define ENTITIES_H
 
+#include "places.h"
 #include "shared.h"
-
-typedef enum { KIND_FILE, KIND_PIPE, KIND_SOCKET, KIND_DEVICE, KIND_ARGUMENTS } Kind;
 
 typedef struct Entity {
     UInt id;
@@ -36,6 +35,7 @@ void entities_start(void);
 
 /* NULL for descriptors that are closed, directories, and what else carries no bytes. */
 Entity *entity_of_fd(Int fd);
+Entity *entity_at(Int fd, const Place *place);
 /* The bytes that one end of a connection sends (sockets.h). `socket`: either end. */
 Entity *channel_entity(const Entity *socket, ULong number);
 Entity *arguments_entity(UInt pid, ULong count);

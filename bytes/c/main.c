@@ -26,6 +26,7 @@ static Bool take_option(const HChar *arg)
     } else if (VG_BINT_CLO(arg, "--sets", node_limit, 1000, 400000000)) {
     } else if (VG_BOOL_CLO(arg, "--memory", settings.memory)) {
     } else if (VG_BOOL_CLO(arg, "--implicit", settings.implicit)) {
+    } else if (VG_BOOL_CLO(arg, "--ask", settings.asks)) {
     } else if (VG_BINT_CLO(arg, "--window", window, 1, 1000000)) {
     } else
         return False;
@@ -41,7 +42,8 @@ static void print_usage(void)
      "    --sets=N                    sets of bytes before they become coarser\n"
      "    --memory=no|yes             at the end, print what the labels take [no]\n"
      "    --implicit=no|yes           also follow what branches decide [no]\n"
-     "    --window=N                  the most instructions that a branch decides [100]\n");
+     "    --window=N                  the most instructions that a branch decides [100]\n"
+     "    --ask=no|yes                ask the supervisor of a deep replay for descriptors [no]\n");
 }
 
 static void print_debug_usage(void)
@@ -88,6 +90,7 @@ static void after_options(void)
     entities_start();
     shared_start(settings.directory);
     record_start(False);
+    places_start();
     VG_(atfork)(before_fork, NULL, in_child);
 }
 

@@ -91,10 +91,11 @@ void new_socket_pair(const Int *fds)
     b->stream->peer = a->inode;
 }
 
-static Entity *end_of(Int fd, Bool sends)
+static Entity *end_of(Int fd, const Place *place, Bool sends)
 {
-    Entity *e = entity_of_fd(fd);
-    if (!e || e->kind != KIND_SOCKET)
+    Entity *e = entity_at(fd, place);
+    /* A stand-in is a channel: the supervisor knows both ends. */
+    if (!e || e->kind != KIND_SOCKET || !place->is_native)
         return e;
     Address own, other;
     UInt family = name_of(fd, __NR_getsockname, &own);
@@ -109,12 +110,12 @@ static Entity *end_of(Int fd, Bool sends)
     return sends ? channel_entity(e, e->inode) : e;
 }
 
-Entity *entity_to_write(Int fd)
+Entity *entity_to_write(Int fd, Bool at_offset, Place *place)
 {
-    return end_of(fd, True);
+    return place_of(fd, at_offset ? IDENTITY : WRITING, place) ? end_of(fd, place, True) : NULL;
 }
 
-Entity *entity_to_read(Int fd)
+Entity *entity_to_read(Int fd, Bool at_offset, Place *place)
 {
-    return end_of(fd, False);
+    return place_of(fd, at_offset ? IDENTITY : READING, place) ? end_of(fd, place, False) : NULL;
 }

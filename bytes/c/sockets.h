@@ -9,9 +9,10 @@
 
 #include "entities.h"
 
-/* The entity that bytes of the descriptor go to, or come from; NULL as for entity_of_fd. */
-Entity *entity_to_write(Int fd);
-Entity *entity_to_read(Int fd);
+/* The entity that bytes of the descriptor go to, or come from; NULL as for entity_of_fd.
+   `at_offset`: the call names its offset. */
+Entity *entity_to_write(Int fd, Bool at_offset, Place *place);
+Entity *entity_to_read(Int fd, Bool at_offset, Place *place);
 
 /* Two sockets that are connected with each other. */
 void new_socket_pair(const Int *fds);

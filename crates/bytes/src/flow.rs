@@ -181,16 +181,27 @@ impl ByteFlow {
         self.images.iter().any(|image| !image.ended)
     }
 
-    /// The file at a path, also before or after a rename. Of several, the one that was written
-    /// last.
+    /// The file at a path, also before or after a rename, or the connection to an address. Of
+    /// several, the one that was written last.
     fn file_at(&self, path: &[u8]) -> Option<EntityId> {
         let last = |id: &EntityId| {
             let (image, write) = *self.writes[id].last()?;
             Some(self.images[image].writes[write].tick)
         };
-        let files = self.names.get(path)?.iter();
-        let files = files.filter(|id| id.kind == EntityKind::File && self.writes.contains_key(id));
-        files.copied().max_by_key(last)
+        let named = self.names.get(path)?.iter();
+        let named = named.filter(|id| self.writes.contains_key(id));
+        let is = |kind| move |id: &&EntityId| id.kind == kind;
+        let file = named
+            .clone()
+            .filter(is(EntityKind::File))
+            .max_by_key(|id| last(id));
+        let connection = || {
+            named
+                .clone()
+                .filter(is(EntityKind::Socket))
+                .max_by_key(|id| last(id))
+        };
+        file.or_else(connection).copied()
     }
 
     /// The length of a file that the run wrote, as far as its writes show.
@@ -281,6 +292,12 @@ impl ByteFlow {
         let mut missing = range.end.saturating_sub(range.start);
         let none = Vec::new();
         let writes = self.writes.get(&entity).unwrap_or(&none);
+        // Each byte of a stream is written once. Programs that run again from a deep log do not
+        // wait for each other, so it may have been read before.
+        let before = match entity.kind {
+            EntityKind::Pipe | EntityKind::Socket => u64::MAX,
+            _ => before,
+        };
         let end = writes.partition_point(|&(i, w)| self.images[i].writes[w].tick < before);
         for &(image, number) in writes[..end].iter().rev() {
             if missing == 0 {

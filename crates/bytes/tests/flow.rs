@@ -182,6 +182,45 @@ fn a_read_gets_the_last_write_before_it() {
     );
 }
 
+/// In a replay from a deep log, a reader of a pipe or connection may run before its writer.
+#[test]
+fn a_byte_of_a_stream_comes_from_its_write_although_that_ran_later() {
+    for kind in [1, 2] {
+        let home = TempDir::new().unwrap();
+        Written::new()
+            .entity(1, kind, 6, "a stream")
+            .record(&[3, 1, 4, 0, 1, 0, 1])
+            .entity(2, 0, 7, "/out")
+            .record(&[6, 2, 0, 4, 2, 1, run(4, false, 1), 1])
+            .entity(3, 0, 5, "/in")
+            .record(&[3, 50, 4, 0, 3, 8, 3])
+            .record(&[6, 1, 0, 4, 4, 1, run(4, false, 1), 50])
+            .end(home.path(), "1.bytes");
+        let flow = ByteFlow::read(home.path()).unwrap();
+        let origins = flow.origins(b"/out", 0..4).unwrap();
+        assert_eq!(ranges(&origins, false), [8..12]);
+    }
+}
+
+/// A connection is asked about by the address of its other end.
+#[test]
+fn what_left_through_a_connection_has_sources_by_its_address() {
+    let home = TempDir::new().unwrap();
+    Written::new()
+        .entity(1, 2, 1 << 32 | 9, "127.0.0.1:40000")
+        .record(&[3, 1, 4, 0, 1, 0, 1])
+        .entity(2, 2, 9, "127.0.0.1:40000")
+        .record(&[6, 2, 0, 4, 2, 1, run(4, false, 1), 1])
+        .end(home.path(), "1.bytes");
+    let flow = ByteFlow::read(home.path()).unwrap();
+    let origins = flow.origins(b"127.0.0.1:40000", 1..3).unwrap();
+    let [source] = &origins.sources[..] else {
+        panic!("{origins:?}");
+    };
+    assert_eq!(source.entity.kind, EntityKind::Socket);
+    assert_eq!(source.copied.iter().collect::<Vec<_>>(), [1..3]);
+}
+
 #[test]
 fn moved_bytes_are_those_of_the_other_file() {
     let home = TempDir::new().unwrap();

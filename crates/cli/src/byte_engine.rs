@@ -51,6 +51,21 @@ impl ByteEngine {
     /// The command that runs another one under the engine. `output`: an empty directory.
     /// `implicit`: also follow what branches decide.
     pub fn command(&self, output: &Path, implicit: bool, command: Vec<OsString>) -> Vec<OsString> {
+        let mut all = self.words(output, implicit);
+        all.extend(command);
+        all
+    }
+
+    /// The beginning of a command that runs under the supervisor of a deep replay. That knows what
+    /// descriptors are.
+    pub fn asking(&self, output: &Path, implicit: bool) -> Vec<OsString> {
+        let mut all = self.words(output, implicit);
+        // A debugger's connection would wait for descriptors of its own.
+        all.extend(["--vgdb=no", "--ask=yes"].map(OsString::from));
+        all
+    }
+
+    fn words(&self, output: &Path, implicit: bool) -> Vec<OsString> {
         let option = |name: &str, path: &Path| {
             let mut option = OsString::from(name);
             option.push(path);
@@ -68,7 +83,6 @@ impl ByteEngine {
         if implicit {
             all.push("--implicit=yes".into());
         }
-        all.extend(command);
         all
     }
 }

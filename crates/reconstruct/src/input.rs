@@ -50,6 +50,10 @@ pub struct InputStream {
     items: VecDeque<InputItem>,
     /// Time-stamp counter at the end of each item's call.
     times: VecDeque<u64>,
+    /// Position of each item's first byte in the resource, which other processes may read, too.
+    starts: VecDeque<u64>,
+    /// That of the bytes which were taken last.
+    from: u64,
     /// Bytes of all items: a stream of many reads is asked for its rest at each call.
     total: u64,
     /// That of the item which was taken last.
@@ -72,7 +76,13 @@ impl InputStream {
 
     /// Appends a recorded read that returned at this time.
     pub fn push_at(&mut self, item: InputItem, time: u64) {
+        self.push_from(item, time, self.total);
+    }
+
+    /// The same for a read at this position of the resource.
+    pub fn push_from(&mut self, item: InputItem, time: u64, start: u64) {
         self.total += length(&item) as u64;
+        self.starts.push_back(start);
         self.items.push_back(item);
         self.times.push_back(time);
     }
@@ -82,11 +92,39 @@ impl InputStream {
         self.last
     }
 
+    /// The position in the resource of the bytes that were taken or looked at last.
+    pub fn last_start(&self) -> u64 {
+        self.from
+    }
+
+    /// The recorded bytes, each with its position in the resource. Nothing has been taken yet.
+    pub fn pieces(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        let all = self.starts.iter().copied().zip(&self.items);
+        all.filter_map(|(start, item)| match item {
+            InputItem::Bytes(bytes) | InputItem::Message { bytes, .. } => Some((start, &**bytes)),
+            _ => None,
+        })
+    }
+
+    /// The time and length of each read.
+    pub fn moves(&self) -> impl Iterator<Item = (u64, u64)> {
+        let lengths = self.items.iter().map(|item| length(item) as u64);
+        self.times.iter().copied().zip(lengths)
+    }
+
+    /// Sets the position of each read.
+    pub fn set_starts(&mut self, starts: VecDeque<u64>) {
+        self.starts = starts;
+    }
+
     /// Keeps the reads whose time is accepted. Nothing has been taken yet.
     pub fn retain(&mut self, accepts: impl Fn(u64) -> bool) {
-        let all = self.items.drain(..).zip(self.times.drain(..));
-        let (items, times) = all.filter(|(_, time)| accepts(*time)).unzip();
-        (self.items, self.times) = (items, times);
+        let times = self.times.drain(..).zip(self.starts.drain(..));
+        let all = self.items.drain(..).zip(times);
+        let all = all.filter(|(_, (time, _))| accepts(*time));
+        let (items, times): (_, Vec<_>) = all.unzip();
+        self.items = items;
+        (self.times, self.starts) = times.into_iter().unzip();
         self.count();
     }
 
@@ -104,6 +142,7 @@ impl InputStream {
     pub fn skip(&mut self, count: usize) {
         self.items.drain(..count.min(self.items.len()));
         self.times.drain(..count.min(self.times.len()));
+        self.starts.drain(..count.min(self.starts.len()));
         self.count();
     }
 
@@ -115,6 +154,7 @@ impl InputStream {
         let first = self.items.pop_front();
         self.total -= first.as_ref().map_or(0, length) as u64;
         self.times.pop_front();
+        self.starts.pop_front();
     }
 
     /// Number of bytes that were taken so far.
@@ -197,6 +237,8 @@ impl InputStream {
         if room == 0 && self.is_ready() {
             return Taken::End;
         }
+        let start = self.starts.front().copied().unwrap_or(self.from);
+        self.from = start + self.taken as u64;
         let taken = match self.items.front() {
             None if self.ended => return Taken::End,
             None => return Taken::Exhausted,
@@ -254,6 +296,7 @@ impl InputStream {
         }
         self.items.extend(rest);
         self.times = self.items.iter().map(|_| 0).collect();
+        self.starts = self.times.clone();
         self.taken = 0;
         self.count();
     }

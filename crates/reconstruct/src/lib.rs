@@ -23,6 +23,7 @@ mod names;
 pub mod origin;
 pub mod output;
 pub mod process;
+pub mod read_files;
 pub mod read_log;
 pub mod ready;
 pub mod recorded;

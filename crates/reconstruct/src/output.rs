@@ -50,6 +50,8 @@ pub struct OutputDifference {
 pub struct ExpectedOutput {
     /// The recorded writes, each with the time-stamp counter when it returned.
     items: VecDeque<(OutputItem, u64)>,
+    /// Position of each write in the resource, which other processes may write, too.
+    starts: VecDeque<u64>,
     /// Bytes of all of them: a long output is asked for its rest at each call.
     total: u64,
     /// New bytes that the digest in front covers, as far as they have come.
@@ -82,13 +84,44 @@ impl ExpectedOutput {
 
     /// Appends a recorded write that returned at this time.
     pub fn push_at(&mut self, item: OutputItem, time: u64) {
+        self.push_from(item, time, self.total);
+    }
+
+    /// The same for a write at this position of the resource.
+    pub fn push_from(&mut self, item: OutputItem, time: u64, start: u64) {
         self.total += length(&item);
         self.items.push_back((item, time));
+        self.starts.push_back(start);
+    }
+
+    /// The position in the resource of the bytes that come next.
+    pub fn next_start(&self) -> u64 {
+        let done = self.compared as u64 + self.waiting.len() as u64;
+        let mut all = self.items.iter().zip(&self.starts);
+        let next = all.find(|((item, _), _)| length(item) > 0);
+        next.map_or(self.position(), |(_, start)| start + done)
+    }
+
+    /// True if the log lacks the bytes of writes that did not come yet, and their digests.
+    pub fn has_unknown(&self) -> bool {
+        let mut items = self.items.iter().map(|(item, _)| item);
+        items.any(|item| matches!(item, OutputItem::Unknown(_)))
+    }
+
+    /// The time and length of each write.
+    pub fn moves(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.items.iter().map(|(item, time)| (*time, length(item)))
+    }
+
+    /// Sets the position of each write.
+    pub fn set_starts(&mut self, starts: VecDeque<u64>) {
+        self.starts = starts;
     }
 
     /// Keeps the writes whose time is accepted. Nothing has been compared yet.
     pub fn retain(&mut self, accepts: impl Fn(u64) -> bool) {
-        self.items.retain(|(_, time)| accepts(*time));
+        let all = self.items.drain(..).zip(self.starts.drain(..));
+        (self.items, self.starts) = all.filter(|((_, time), _)| accepts(*time)).unzip();
         self.total = self.items.iter().map(|(item, _)| length(item)).sum();
     }
 
@@ -192,6 +225,7 @@ impl ExpectedOutput {
 
     fn drop_first(&mut self) {
         let first = self.items.pop_front();
+        self.starts.pop_front();
         self.total -= first.map_or(0, |(item, _)| length(&item));
     }
 

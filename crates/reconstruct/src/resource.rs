@@ -30,6 +30,8 @@ pub struct Resource {
     pub origin: Origin,
     /// The path that the program passed, or the link in `/proc/self/fd`.
     pub name: Vec<u8>,
+    /// The absolute path behind the descriptor, if the record has it.
+    pub link: Vec<u8>,
     /// The type bits of its mode; 0 if they are not known.
     pub kind: u32,
     /// Device and inode, if known.
@@ -52,6 +54,7 @@ impl Resource {
         Resource {
             origin,
             name: name.to_vec(),
+            link: Vec::new(),
             kind: kind & S_IFMT,
             ident: None,
             socket: None,

@@ -106,6 +106,9 @@ pub struct Reconstruction {
     /// is not recorded, as the order of threads within a data race.
     #[serde(default)]
     pub unsteady: u32,
+    /// Files that the recorded programs wrote, and whose bytes were to be compared, and were not.
+    #[serde(default)]
+    pub uncompared: Vec<String>,
     /// Bytes that left the first process through descriptor 1, up to a limit.
     #[serde(skip)]
     pub output: Vec<u8>,

@@ -43,3 +43,4 @@ pub use model::{
 };
 pub use page::{Layout, Page, PageLine, Section, page, process_line};
 pub use question::{PeerPattern, Question};
+pub use secrets::redacted;

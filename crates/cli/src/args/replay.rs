@@ -87,19 +87,7 @@ pub struct WhenArgs {
 impl WhenArgs {
     /// How the run is made again.
     pub fn reconstruction(&self) -> ReconstructionArgs {
-        let request = self.request.map(|number| number as usize);
-        ReconstructionArgs {
-            process: None,
-            request: request.map(|number| (number, number)).into_iter().collect(),
-            from: None,
-            to: None,
-            tries: TRIES,
-            with: None,
-            binary: None,
-            feed: Vec::new(),
-            volatile: Vec::new(),
-            patience: PATIENCE,
-        }
+        ReconstructionArgs::of(self.request.map(|number| number as usize))
     }
 }
 
@@ -229,6 +217,24 @@ pub struct ReconstructionArgs {
     /// With --deep: end the programs after N seconds without a call and without work
     #[arg(long, value_name = "N", default_value_t = PATIENCE, requires = "deep")]
     pub patience: u64,
+}
+
+impl ReconstructionArgs {
+    /// The whole run, or one request, with nothing changed.
+    pub fn of(request: Option<usize>) -> ReconstructionArgs {
+        ReconstructionArgs {
+            process: None,
+            request: request.map(|number| (number, number)).into_iter().collect(),
+            from: None,
+            to: None,
+            tries: TRIES,
+            with: None,
+            binary: None,
+            feed: Vec::new(),
+            volatile: Vec::new(),
+            patience: PATIENCE,
+        }
+    }
 }
 
 /// A number from 1, or the first and the last of several, as in `5-9`.

@@ -5,6 +5,7 @@
 
 mod part;
 mod refined_runs;
+mod streams;
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -24,10 +25,11 @@ use crate::current_store::CurrentStore;
 use crate::error::{Failure, complain};
 use crate::json::{self, Value};
 use crate::subject::{self, PathNotation, Reach};
-use crate::text::line::excerpt;
+use crate::text::line::{excerpt, printable};
 use crate::text::words::counted;
 use crate::version_contents::VersionContents;
 use refined_runs::{FoundBytes, FoundSource};
+use streams::RecordedStreams;
 
 pub use refined_runs::RefinedRuns;
 
@@ -81,8 +83,15 @@ pub fn run(args: &LineageArgs, wanted: &Selection, store: Option<&Path>) -> Outc
         }
     };
     let absolute = std::path::absolute(&path)?;
-    let path = absolute.as_os_str().as_bytes().to_vec();
-    let Some(found) = refined.origins(&run, &path, range.clone())? else {
+    // The address of a connection is no path.
+    let address = path.as_os_str().as_bytes().to_vec();
+    let mut path = absolute.as_os_str().as_bytes().to_vec();
+    let mut found = refined.origins(&run, &path, range.clone())?;
+    if found.is_none() {
+        found = refined.origins(&run, &address, range.clone())?;
+        path = address;
+    }
+    let Some(found) = found else {
         let path = absolute.display();
         return Err(Failure::not_found(match refined.is_whole(&run) {
             true => format!("the bytes of run {run} have no write to {path}"),
@@ -187,8 +196,9 @@ fn text(
     let own = place(content, &asked.range);
     let excerpt = quoted(content, &asked.range);
     writeln!(out, "{}, {own}{excerpt}", near(&asked.path))?;
+    let mut streams = RecordedStreams::of(current);
     for source in &found.sources {
-        source_text(current, source, out)?;
+        source_text(current, source, &mut streams, out)?;
     }
     let constant = found.first.constant.count();
     if constant > 0 {
@@ -225,11 +235,16 @@ fn text_of(kind: FlowKind) -> &'static str {
 fn source_text(
     current: &CurrentStore,
     source: &FoundSource,
+    streams: &mut RecordedStreams,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let name = match source.entity.kind {
         EntityKind::File => near(&source.entity.path),
         EntityKind::Pipe => "a pipe".to_owned(),
+        EntityKind::Socket if streams::is_address(&source.entity.path) => {
+            let address = String::from_utf8_lossy(&source.entity.path);
+            format!("the connection with {}", printable(address.as_bytes()))
+        }
         EntityKind::Socket => "a socket".to_owned(),
         EntityKind::Device => near(&source.entity.path),
         EntityKind::Arguments => "the arguments of a program".to_owned(),
@@ -237,7 +252,10 @@ fn source_text(
     let path = Path::new(OsStr::from_bytes(&source.entity.path));
     let content = match source.entity.kind {
         EntityKind::File => content(current, path, &source.run),
-        _ => None,
+        EntityKind::Pipe | EntityKind::Socket | EntityKind::Device => {
+            streams.entered(&source.run, &source.entity.path)
+        }
+        EntityKind::Arguments => None,
     };
     // A byte can be in both sets, if different bytes of the part came from it.
     for kind in FlowKind::ALL {

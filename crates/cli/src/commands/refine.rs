@@ -4,7 +4,11 @@
 //! Invariant: the store gets the bytes of a replay only if no output differs from the recorded one.
 //! Otherwise they would be the bytes of another execution. An output whose recorded content is
 //! unknown cannot be compared: the command says so.
+//!
+//! A run with a deep log is replayed from that. If its result differs, the run is replayed from
+//! contents, as other runs are.
 
+mod from_deep_log;
 mod kept_bytes;
 mod steps_behind;
 
@@ -40,6 +44,16 @@ pub fn run(args: &RefineArgs, store: Option<&Path>) -> Outcome {
     let mut current = CurrentStore::open(store)?;
     let (run, path) = subject_of(&current, &args.subject)?;
     store_contents(&mut current);
+    let refining = Refining {
+        current: &current,
+        engine: &engine,
+        implicit: args.implicit,
+        run: &run,
+    };
+    let request = args.request.map(|number| number as usize);
+    if refining.refined_deeply(request)? {
+        return Ok(0);
+    }
     let progress = Progress::start("planning the replay");
     // The engine itself, and Valgrind, are files that the run did not use.
     let deviations = Deviations {
@@ -53,12 +67,6 @@ pub fn run(args: &RefineArgs, store: Option<&Path>) -> Outcome {
         None => None,
     };
     progress.end();
-    let refining = Refining {
-        current: &current,
-        engine: &engine,
-        implicit: args.implicit,
-        run: &run,
-    };
     let mut done = false;
     if let Some(part) = &part {
         match refining.once(plan.clone(), Some(part)) {
@@ -140,7 +148,7 @@ impl Refining<'_> {
         let first = outputs.find(|output| differs(&output.state));
         let first = first.map_or("an output".to_owned(), |output| shown(&output.path));
         Err(Failure::not_found(format!(
-            "run {} is not refined: its replay made another {first}",
+            "run {} is not refined: its replay made another {first}; what was known of its bytes stays as it was",
             self.run
         )))
     }

@@ -11,6 +11,7 @@ mod report;
 mod request_outputs;
 mod series;
 pub mod sightings;
+pub mod under_engine;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{Answer, Place};
 
 /// Builds the engine beside the place. `None`: this machine lacks what it is built from.
-fn engine(place: &Place) -> Option<String> {
+pub fn engine(place: &Place) -> Option<String> {
     let target = place.path("engine");
     let built = byte_engine::build(Path::new(&target), &["sort", "cut", "wc"]);
     built.then(|| format!("BACKSTORY_BYTE_ENGINE={target}"))
@@ -37,7 +37,7 @@ fn sources(place: &Place, engine: &str, part: &str) -> Vec<(String, String, Stri
 }
 
 /// Refines a file or run. `None`: this machine has no namespaces.
-fn refined(place: &Place, engine: &str, what: &str) -> Option<Answer> {
+pub fn refined(place: &Place, engine: &str, what: &str) -> Option<Answer> {
     let answer = place.shell(&format!("env {engine} $B refine {what}"));
     if answer.err.contains("namespace") {
         skipped("refine", &answer.err);

@@ -22,6 +22,7 @@ mod copier;
 mod crowds;
 mod currency;
 mod deep;
+mod deep_bytes;
 mod deep_replay;
 mod deviations;
 mod diff;

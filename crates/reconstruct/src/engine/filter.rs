@@ -17,6 +17,9 @@ const NR: u32 = 0;
 const ARCH: u32 = 4;
 const FIRST_ARGUMENT: u32 = 16;
 
+/// A call that no kernel has. By it, a tool asks where a descriptor leads (`bytes/c/places.c`).
+pub const PLACE: c_long = 0x6273;
+
 /// The calls that are notified.
 pub const WATCHED: &[c_long] = &[
     libc::SYS_read,
@@ -115,6 +118,7 @@ pub const WATCHED: &[c_long] = &[
     libc::SYS_execve,
     libc::SYS_execveat,
     libc::SYS_exit_group,
+    PLACE,
 ];
 
 fn statement(code: u32, k: u32) -> sock_filter {

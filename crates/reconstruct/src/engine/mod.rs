@@ -45,6 +45,9 @@ pub struct Options {
     pub wanted: Option<Wanted>,
     /// Descriptors whose input is replaced by these bytes, in the first process.
     pub inputs: Vec<(i32, Vec<u8>)>,
+    /// The tool is the byte engine. It asks for recorded resources, and says which calls are the
+    /// program's. Writes to files of the root are compared, too: the store may lack their contents.
+    pub follows_bytes: bool,
 }
 
 impl Default for Options {
@@ -60,6 +63,7 @@ impl Default for Options {
             volatile: Vec::new(),
             wanted: None,
             inputs: Vec::new(),
+            follows_bytes: false,
         }
     }
 }

@@ -43,8 +43,14 @@ impl Arranging {
         }
         let resource = &mut self.run.resources[id];
         resource.kind = kind;
-        if name.starts_with(b"/") {
-            resource.link = name.to_vec();
+        // Without a name, the file was opened by it.
+        let link = if name.is_empty() {
+            &resource.name
+        } else {
+            name
+        };
+        if link.starts_with(b"/") {
+            resource.link = link.to_vec();
         }
         resource.ident = resource.ident.or(ident);
         if resource.name.is_empty() || resource.name.starts_with(b"descriptor ") {

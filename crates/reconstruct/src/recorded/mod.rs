@@ -5,6 +5,7 @@
 //! any calls are accepted, because the log may be damaged.
 
 mod descriptors;
+mod positions;
 mod waits;
 
 use crate::input::InputItem;
@@ -56,6 +57,8 @@ pub(crate) struct Arranging {
     /// Registrations with epoll: the data that comes back, by descriptor of the set.
     registered: HashMap<(i32, u64), ResourceId>,
     process: RecordedProcess,
+    /// Where each file is read or written next.
+    offsets: HashMap<ResourceId, u64>,
 }
 
 impl RecordedRun {
@@ -158,6 +161,7 @@ impl Arranging {
 
     /// All processes were taken.
     pub(crate) fn finish(mut self) -> RecordedRun {
+        positions::share(&mut self.run);
         self.run.leave_out_native_events();
         self.run.find_statuses();
         self.run
@@ -225,6 +229,12 @@ impl Arranging {
                 self.epoll_turn(call)
             }
             libc::SYS_epoll_ctl => self.register(call),
+            libc::SYS_lseek => {
+                if let (Some(id), Ok(offset)) = (self.table.get(&call.fd), call.result.try_into()) {
+                    self.offsets.insert(*id, offset);
+                }
+                self.result(call);
+            }
             libc::SYS_fork | libc::SYS_vfork | libc::SYS_clone | libc::SYS_clone3 => {
                 if let Ok(child) = u32::try_from(call.result)
                     && child > 0
@@ -333,6 +343,7 @@ impl Arranging {
                 }),
             ) => {
                 resource.is_reference = true;
+                self.start(id, call, length);
                 let file = self.numbers.get(&descriptor).copied().unwrap_or(id);
                 let references = self.process.references.entry(file).or_default();
                 references.insert((position, length, xxh64));
@@ -351,8 +362,36 @@ impl Arranging {
             self.controlled(id, call, bytes);
         }
         if !peeks {
-            self.streams(id).input.push_at(item, ended(call));
+            let start = self.start(id, call, u64::try_from(call.result).unwrap_or(0));
+            let input = &mut self.streams(id).input;
+            match start {
+                Some(start) => input.push_from(item, ended(call), start),
+                None => input.push_at(item, ended(call)),
+            }
         }
+    }
+
+    /// The position in a file at which a call moved so many bytes. `None`: it is no file.
+    fn start(&mut self, id: ResourceId, call: &Call, length: u64) -> Option<u64> {
+        if self.run.resources[id].kind != libc::S_IFREG {
+            return None;
+        }
+        let own = match c_long::from(call.number) {
+            libc::SYS_pread64 | libc::SYS_pwrite64 | libc::SYS_preadv | libc::SYS_pwritev => true,
+            libc::SYS_preadv2 | libc::SYS_pwritev2 => call.b != u64::MAX,
+            _ => false,
+        };
+        if own {
+            return Some(call.b);
+        }
+        let next = self.offsets.entry(id).or_default();
+        let start = match (c_long::from(call.number), call.b) {
+            // The record has the position.
+            (libc::SYS_read, 1..) => call.b - 1,
+            _ => *next,
+        };
+        *next = start.saturating_add(length);
+        Some(start)
     }
 
     fn write(&mut self, call: &Call) {
@@ -364,7 +403,12 @@ impl Arranging {
             (_, Some(Content::Digest { length, xxh64 })) => OutputItem::Digest(length, xxh64),
             (result, _) => OutputItem::Unknown(result as u64),
         };
-        self.streams(id).output.push_at(item, ended(call));
+        let start = self.start(id, call, u64::try_from(call.result).unwrap_or(0));
+        let output = &mut self.streams(id).output;
+        match start {
+            Some(start) => output.push_from(item, ended(call), start),
+            None => output.push_at(item, ended(call)),
+        }
     }
 
     /// Bytes that moved in the kernel: their number is known.

@@ -2,6 +2,7 @@
 //! the root.
 
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use std::time::Duration;
 use backstory_deep::DeepLog;
 use backstory_reconstruct::engine::{self, Options};
 use backstory_reconstruct::origin;
+use backstory_reconstruct::read_files::{ReadFile, read_files};
 use backstory_reconstruct::search::{Attempt, Search};
 use backstory_reconstruct::sighting::Wanted;
 use backstory_reconstruct::time::RecordedClock;
@@ -46,6 +48,8 @@ pub struct DeepRequest {
     inputs: Vec<(i32, Vec<u8>)>,
     /// Requests that are fed beside the chosen one, and the change of the clock.
     attempt: (Vec<usize>, i64),
+    /// The tool is the byte engine.
+    follows_bytes: bool,
     /// The search in the bytes that enter and leave, if any.
     pub wanted: Option<Wanted>,
     #[serde(skip)]
@@ -86,6 +90,7 @@ pub fn request(
         volatile: given.volatile.clone(),
         inputs,
         attempt: (Vec::new(), 0),
+        follows_bytes: false,
         wanted: None,
         read: OnceCell::new(),
     };
@@ -229,6 +234,20 @@ impl DeepRequest {
         }
     }
 
+    /// The same under the byte engine.
+    pub fn under(&self, tool: Vec<Vec<u8>>) -> DeepRequest {
+        DeepRequest {
+            tool,
+            follows_bytes: true,
+            ..self.clone()
+        }
+    }
+
+    /// The files whose bytes the log has, by path.
+    pub fn read_files(&self) -> Result<BTreeMap<Vec<u8>, ReadFile>, Failure> {
+        Ok(read_files(&self.read()?.run))
+    }
+
     /// The deep log, which is read once for all requests and attempts.
     fn read(&self) -> Result<Rc<ReadLog>, Failure> {
         if let Some(read) = self.read.get() {
@@ -296,6 +315,7 @@ impl DeepRequest {
             volatile: self.volatile.clone(),
             wanted: self.wanted.clone(),
             inputs: self.inputs.clone(),
+            follows_bytes: self.follows_bytes,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::{MOST_SHOWN, Response, Supervisor};
 use crate::engine::caller::{Buffer, NotifiedCall, room};
+use crate::engine::filter::PLACE;
 use crate::engine::standin::{Ends, waits};
 use crate::input::Taken;
 use crate::output::OutputItem;
@@ -108,6 +109,8 @@ impl Supervisor {
             });
         }
         let taken = self.matchers[index].read(id, room(&buffers), blocks, peek);
+        let from = self.matchers[index].streams(id).input.last_start();
+        self.places.moved(call, Direction::Received, id, from);
         let (bytes, address) = match taken {
             Taken::Bytes(bytes, address) => (bytes, address),
             Taken::Absent => return Ok(Response::Errno(EAGAIN)),
@@ -187,6 +190,7 @@ impl Supervisor {
     pub(super) fn write(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
         let Some(Ends { write: id, .. }) = self.ends(call) else {
             self.sees_native(call, index, Direction::Sent);
+            self.compare_written(call, index)?;
             return Ok(Response::Continue);
         };
         if call.number == SYS_sendmmsg {
@@ -232,6 +236,8 @@ impl Supervisor {
             _ => call.int(0),
         };
         self.sees(fd, index, id, Direction::Sent, bytes);
+        let to = self.matchers[index].streams(id).output.next_start();
+        self.places.moved(call, Direction::Sent, id, to);
         let resource = &self.resources[id];
         if let Some(errno) = self.matchers[index].write((id, resource), bytes, &self.rules) {
             let quiet = matches!(call.number, SYS_sendto | SYS_sendmsg | SYS_sendmmsg)
@@ -275,10 +281,16 @@ impl Supervisor {
         };
         let most = most.min(call.length(3)).min(MOST_AT_ONCE);
         let bytes = match from {
-            Some(from) => match self.matchers[index].read(from.read, most, true, false) {
-                Taken::Bytes(bytes, _) => bytes,
-                _ => Vec::new(),
-            },
+            Some(from) => {
+                let taken = self.matchers[index].read(from.read, most, true, false);
+                let start = self.matchers[index].streams(from.read).input.last_start();
+                self.places
+                    .moved(call, Direction::Received, from.read, start);
+                match taken {
+                    Taken::Bytes(bytes, _) => bytes,
+                    _ => Vec::new(),
+                }
+            }
             None => self.file_bytes(call, source, most)?,
         };
         Ok(self.leave(call, index, to.write, &bytes))
@@ -305,6 +317,8 @@ impl Supervisor {
     /// A process without a deep record must not wait for a stand-in, which no process serves.
     pub(super) fn shallow_data(&mut self, call: &NotifiedCall) -> io::Result<Response> {
         let reads = match call.number {
+            PLACE if self.ends(call).is_some() => return Ok(Response::Errno(EBADF)),
+            PLACE => return self.place(call),
             SYS_read | SYS_readv | SYS_pread64 | SYS_preadv | SYS_preadv2 | SYS_recvfrom
             | SYS_recvmsg => true,
             SYS_write | SYS_writev | SYS_pwrite64 | SYS_pwritev | SYS_pwritev2 | SYS_sendto

@@ -12,9 +12,11 @@ mod epoll;
 mod making;
 mod native;
 mod part;
+mod places;
 mod processes;
 mod sights;
 mod waiting;
+mod written;
 
 use super::caller::NotifiedCall;
 use super::standin::StandIns;
@@ -33,6 +35,7 @@ use crate::volatile::VolatileRules;
 use backstory_sys as sys;
 use clock::Passed;
 use part::Part;
+use places::Places;
 use processes::LiveProcess;
 use std::collections::HashMap;
 use std::io;
@@ -109,6 +112,12 @@ pub struct Supervisor {
     /// All programs of the run are to run again.
     is_whole: bool,
     shows: Option<ResourceId>,
+    /// The programs run under a tool.
+    has_tool: bool,
+    /// For a tool that asks for them.
+    places: Places,
+    /// The tool is the byte engine.
+    follows_bytes: bool,
     result: Reconstruction,
 }
 
@@ -147,6 +156,9 @@ impl Supervisor {
             units: run.units,
             part: unit.map(|unit| Part::new(unit, run.fed, options)),
             parked_for: Duration::ZERO,
+            places: Places::of(&run.processes, options.follows_bytes),
+            follows_bytes: options.follows_bytes,
+            has_tool: !options.tool.is_empty(),
             last_calls: HashMap::new(),
             resources: run.resources,
             matchers: run.processes.into_iter().map(ProcessMatcher::new).collect(),
@@ -271,7 +283,12 @@ impl Supervisor {
 
     /// The response to a process that has a deep record.
     fn deep_response(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
+        use crate::engine::filter::PLACE;
         use libc::*;
+        if !self.is_programs(call) {
+            return Ok(Response::Continue);
+        }
+        self.places.begin(call);
         match call.number {
             SYS_read | SYS_readv | SYS_pread64 | SYS_preadv | SYS_preadv2 | SYS_recvfrom
             | SYS_recvmsg | SYS_recvmmsg => self.read(call, index),
@@ -299,6 +316,7 @@ impl Supervisor {
             | SYS_geteuid | SYS_getresuid | SYS_getgid | SYS_getegid | SYS_getresgid
             | SYS_chown | SYS_lchown | SYS_fchown | SYS_fchownat => self.credentials(call),
             SYS_wait4 => self.wait(call, index),
+            PLACE => self.place(call),
             SYS_fork | SYS_vfork | SYS_clone | SYS_clone3 => self.fork(call, index),
             SYS_execve | SYS_execveat => self.execute(call, index),
             SYS_exit_group => {
@@ -349,6 +367,9 @@ impl Supervisor {
         self.finish_part();
         let part = self.part.take();
         let threads = self.threads();
+        if self.follows_bytes {
+            self.note_uncompared();
+        }
         let all = self.matchers.into_iter().zip(self.started).enumerate();
         for (index, (matcher, started)) in all {
             let program = String::from_utf8_lossy(&matcher.rest.start.program).into_owned();

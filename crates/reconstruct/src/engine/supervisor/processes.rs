@@ -26,6 +26,8 @@ pub(super) enum Role {
     Program(usize),
     /// A process that executes this recorded program next.
     Waiting(usize),
+    /// A tool that will load this recorded program into its own process.
+    Loading(usize),
     /// A tool, or a process of one.
     Tool,
     /// A program without a deep record.
@@ -54,6 +56,8 @@ pub(super) struct LiveProcess {
     pub registered: HashMap<(i32, i32), Registered>,
     /// The user that it has asked for.
     pub credentials: Credentials,
+    /// The address at which a tool lists the program's calls.
+    calls: Option<u64>,
 }
 
 impl LiveProcess {
@@ -64,6 +68,7 @@ impl LiveProcess {
             children: VecDeque::new(),
             registered: HashMap::new(),
             credentials: Credentials::default(),
+            calls: None,
         }
     }
 
@@ -101,13 +106,23 @@ impl Supervisor {
             }
         };
         let process = self.live.get_mut(&group)?;
-        let Role::Program(index) = process.role else {
-            return Some(None);
-        };
-        if std::mem::take(&mut process.is_new) {
-            self.begin(call, index);
+        let is_new = std::mem::take(&mut process.is_new);
+        match process.role {
+            Role::Program(index) => {
+                if is_new {
+                    self.begin(call, index);
+                }
+                Some(Some(index))
+            }
+            Role::Loading(index) => {
+                // The tool copies the bytes to the program's stack.
+                if is_new {
+                    self.put_random(call, index);
+                }
+                Some(None)
+            }
+            _ => Some(None),
         }
-        Some(Some(index))
     }
 
     /// A new process made its first call.
@@ -144,6 +159,7 @@ impl Supervisor {
             // The child has copies of its parent's descriptors.
             process.registered = parent.registered.clone();
             process.credentials = parent.credentials;
+            process.calls = parent.calls;
         }
         self.live.insert(group, process);
     }
@@ -213,7 +229,11 @@ impl Supervisor {
         self.matchers[index].end(&self.resources, None);
         let pid = self.matchers[index].rest.pid;
         let next = self.next_program(pid, Some(index));
-        self.become_role(call, next.map_or(Role::Shallow, Role::Program));
+        let role = match self.has_tool && is_launcher(Path::new(OsStr::from_bytes(&path))) {
+            true => Role::Loading,
+            false => Role::Program,
+        };
+        self.become_role(call, next.map_or(Role::Shallow, role));
         Ok(Response::Continue)
     }
 
@@ -232,6 +252,43 @@ impl Supervisor {
         }
     }
 
+    /// The role of a process that has executed a tool for a program. The byte engine says when the
+    /// program starts.
+    fn loaded_role(&self, index: usize) -> Role {
+        match self.follows_bytes {
+            true => Role::Loading(index),
+            false => Role::Program(index),
+        }
+    }
+
+    /// A tool has loaded a program, and lists its calls at this address.
+    pub(super) fn loaded(&mut self, call: &NotifiedCall, index: usize, calls: u64) {
+        self.become_role(call, Role::Program(index));
+        let group = self.groups.get(&call.tid);
+        if let Some(process) = group.and_then(|group| self.live.get_mut(group)) {
+            process.calls = Some(calls);
+            process.is_new = false;
+        }
+        self.begin(call, index);
+    }
+
+    /// The address at which a tool lists the calls of its program.
+    pub(super) fn calls_under_way(&self, call: &NotifiedCall) -> Option<u64> {
+        let group = self.groups.get(&call.tid)?;
+        self.live.get(group)?.calls
+    }
+
+    /// Gives a new program the recorded random bytes.
+    fn put_random(&self, call: &NotifiedCall, index: usize) {
+        let start = &self.matchers[index].rest.start;
+        if start.by_exec
+            && start.random.len() == 16
+            && let Some(at) = random_address(call.tid)
+        {
+            let _ = call.put(at, &start.random);
+        }
+    }
+
     /// The response to a process without a deep record.
     pub(super) fn shallow_response(&mut self, call: &NotifiedCall) -> io::Result<Response> {
         let group = self.groups.get(&call.tid);
@@ -246,9 +303,22 @@ impl Supervisor {
                 // A search through PATH tries names that do not exist.
                 let from = format!("/proc/{}/cwd", call.tid);
                 let whole = Path::new(&from).join(OsStr::from_bytes(&path));
-                if fs::metadata(whole).is_ok() {
-                    self.become_role(call, Role::Program(index));
+                if fs::metadata(&whole).is_ok() {
+                    let role = match self.has_tool && is_launcher(&whole) {
+                        true => Role::Loading(index),
+                        false => Role::Program(index),
+                    };
+                    self.become_role(call, role);
                 }
+            }
+            Some(Role::Loading(index)) if executes => {
+                let path = call.string(call.args[0])?;
+                if is_loader(Path::new(OsStr::from_bytes(&path))) {
+                    self.become_role(call, self.loaded_role(index));
+                }
+            }
+            Some(Role::Loading(index)) if self.starts(call, index) => {
+                return Ok(Response::Value(0));
             }
             Some(Role::Tool) if executes && !self.started[self.first] => {
                 let path = call.string(call.args[0])?;
@@ -258,9 +328,9 @@ impl Supervisor {
                         || fs::canonicalize(a)
                             .is_ok_and(|a| fs::canonicalize(b).is_ok_and(|b| a == b))
                 };
-                // valgrind loads the program into its own process.
-                let loads = path.to_string_lossy().contains("/valgrind/");
-                if loads || same(path, &self.program) {
+                if is_loader(path) {
+                    self.become_role(call, self.loaded_role(self.first));
+                } else if same(path, &self.program) {
                     self.become_role(call, Role::Program(self.first));
                 }
             }
@@ -273,14 +343,8 @@ impl Supervisor {
     /// The first call of a program: its memory gets the recorded random bytes, and it gets
     /// stand-ins for what it had open.
     fn begin(&mut self, call: &NotifiedCall, index: usize) {
-        let start = &self.matchers[index].rest.start;
-        if start.by_exec
-            && start.random.len() == 16
-            && let Some(at) = random_address(call.tid)
-        {
-            let _ = call.put(at, &start.random);
-        }
-        if start.by_exec {
+        self.put_random(call, index);
+        if self.matchers[index].rest.start.by_exec {
             // Without this, the program takes the time without a call.
             let _ = self.time_functions.replace(call.tid);
         }
@@ -374,6 +438,19 @@ impl Supervisor {
         };
         self.live.keys().filter_map(of).sum()
     }
+}
+
+/// True for the program of Valgrind that executes one of its tools. Under a tool that follows
+/// children, a program that executes another one executes this instead.
+fn is_launcher(path: &Path) -> bool {
+    let name = path.file_name().map(OsStr::as_bytes);
+    matches!(name, Some(b"valgrind" | b"valgrind.bin"))
+}
+
+/// True for a tool of Valgrind, which loads the program into its own process.
+fn is_loader(path: &Path) -> bool {
+    let path = path.as_os_str().as_bytes();
+    path.ends_with(b"-amd64-linux") || path.windows(10).any(|part| part == b"/valgrind/")
 }
 
 /// The address of the 16 random bytes of a new program.
