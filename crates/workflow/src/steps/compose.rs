@@ -16,6 +16,13 @@ use crate::paths::{base_name, contains, relative};
 use crate::recording::{Recording, split};
 use crate::tools::knowledge;
 
+/// A program that is not known, for a reader.
+const UNKNOWN_TO_READERS: &str = "(a process whose program is not known)";
+
+/// A program that is not known, for a script: the step fails and says why.
+const UNKNOWN_TO_SCRIPTS: &str =
+    "(echo 'the program of this step is not known: put it in this place' >&2; exit 127)";
+
 /// Writes a pipeline. `opened`: outputs of the pipelines before it, to which the pipeline's own
 /// outputs are added. A command whose output is one of them continues where they ended.
 pub fn write(
@@ -72,7 +79,7 @@ pub fn call(
             opened,
             piped: at + 1 < stages.len(),
         };
-        let mut stage = as_written(words_of(recording, root));
+        let mut stage = as_written(words_of(recording, root, UNKNOWN_TO_READERS));
         redirections(recording, root, &context, &mut stage);
         words.extend(stage);
     }
@@ -151,7 +158,7 @@ fn write_stage(
     let root = unit.root();
     let activity = &recording.activities[root];
     let mut stage = environment(recording, root, notes);
-    let called = words_of(recording, root);
+    let called = words_of(recording, root, UNKNOWN_TO_SCRIPTS);
     let program = match called.first() {
         Some(Word::Program(name)) => Some(name.clone()),
         _ => None,
@@ -187,20 +194,26 @@ fn write_stage(
     words.extend(stage);
 }
 
-/// The program of an activity and its arguments.
-fn words_of(recording: &Recording, root: usize) -> Vec<Word> {
+/// The program of an activity and its arguments, or `unknown`.
+fn words_of(recording: &Recording, root: usize, unknown: &'static str) -> Vec<Word> {
     let activity = &recording.activities[root];
     if recording.marked.is_function(root) {
         // No shell can run it, and no shell's quotes help a reader.
         return activity.argv.iter().cloned().map(Word::Shell).collect();
     }
-    let argv = without_compiler_launcher(&activity.argv);
+    program_words(&activity.argv, activity.exec_path.as_ref(), unknown)
+}
+
+/// A program, by its name or its file, and its arguments. `unknown` if it has neither.
+fn program_words(argv: &[Bytes], file: Option<&Bytes>, unknown: &'static str) -> Vec<Word> {
+    let argv = without_compiler_launcher(argv);
     let name = argv.first();
     let name = name.filter(|name| !name.is_empty() && !name.starts_with(b"-"));
-    let program = name.or(activity.exec_path.as_ref()).cloned();
-    let program = program.unwrap_or_else(|| b"true".as_slice().into());
+    let Some(program) = name.or(file) else {
+        return vec![Word::Shell(unknown.as_bytes().into())];
+    };
     let arguments = argv.iter().skip(1);
-    std::iter::once(Word::Program(program))
+    std::iter::once(Word::Program(program.clone()))
         .chain(arguments.map(|arg| Word::Text(arg.clone())))
         .collect()
 }
@@ -365,5 +378,29 @@ fn redirections(
             Word::Operator(if appends(end) { "2>>" } else { "2>" }),
             Word::Text(path),
         ]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_is_not_known_is_named_so_and_makes_a_script_fail() {
+        let text = |unknown| Line {
+            cwd: b"/".as_slice().into(),
+            words: program_words(&[], None, unknown),
+            exit: 0,
+        };
+        let shown = text(UNKNOWN_TO_READERS).shell(b"/");
+        assert_eq!(shown, "(a process whose program is not known)");
+        let step = text(UNKNOWN_TO_SCRIPTS).shell(b"/");
+        let ran = std::process::Command::new("sh")
+            .args(["-c", &step])
+            .output();
+        let ran = ran.unwrap();
+        assert_eq!(ran.status.code(), Some(127));
+        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert!(said.contains("program of this step is not known"), "{said}");
     }
 }
