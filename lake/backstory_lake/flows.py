@@ -14,9 +14,17 @@ from .named import FIRST, LAST
 #: Nodes of a frontier that each worker of Spark gets as a whole.
 BROADCAST = 100_000
 
+#: ns by which the time stamp of a change can be before the change: `CLOCK_GRANULARITY` of the crate
+#: `backstory-files`.
+CLOCK_GRANULARITY = 10_000_000
+
 # Versions that their own run made: the rule of `is_made`.
-_MAKES = """
-SELECT file FROM edges WHERE how IN ('write', 'rename', 'make')
+_MAKES = f"""
+SELECT file FROM edges WHERE how IN ('write', 'rename', 'make') AND certainty = 'seen'
+UNION ALL
+SELECT e.file FROM edges e JOIN files f ON f.file = e.file JOIN runs r ON r.run = f.run
+WHERE e.how IN ('write', 'rename', 'make') AND e.certainty <> 'seen'
+  AND (f.changed_ns IS NULL OR f.changed_ns >= r.started_ns - {CLOCK_GRANULARITY})
 UNION ALL
 SELECT d.file FROM derivations d JOIN files f ON f.file = d.file WHERE f.version > 0"""
 _MADE = "SELECT DISTINCT file FROM lake_makes"

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from test_lineage import Compared, Link, Node
 
-from backstory_lake.flows import DRIVERS, FORGETFUL, FORGETFUL_BELOW
+from backstory_lake.flows import CLOCK_GRANULARITY, DRIVERS, FORGETFUL, FORGETFUL_BELOW
 
 Key = tuple[str, int]
 
@@ -57,8 +57,7 @@ class Reference(Compared):
             self._steps["back"].setdefault(step.target, []).append(step)
             self._steps["forth"].setdefault(step.source, []).append(step)
             kind, file = step.target
-            is_new = step.flow == "generated" or self._files.get(file, {}).get("version", 0) > 0
-            if kind == "file" and is_new:
+            if kind == "file" and self._makes(step, self._files.get(file, {})):
                 self._made.add(file)
         self._jumps: dict[str, dict[int, list[Jump]]] = {
             "back": defaultdict(list),
@@ -66,6 +65,15 @@ class Reference(Compared):
         }
         self._join_runs()
         Names(self).join()
+
+    def _makes(self, step: Step, file: dict[str, Any]) -> bool:
+        """True if a step into a version makes it. A possible write may have written nothing."""
+        if step.flow != "generated":
+            return bool(file.get("version", 0) > 0)
+        if step.certainty == "seen" or file.get("changed_ns") is None:
+            return True
+        started: int = self._runs[file["run"]]["started_ns"]
+        return bool(file["changed_ns"] >= started - CLOCK_GRANULARITY)
 
     def _rows(self, table: str) -> list[dict[str, Any]]:
         with self.question.rows(f"FROM {table}") as rows:

@@ -99,6 +99,8 @@ struct ActivityIndex {
     derived: Vec<(EntityId, u32)>,
     /// Entities that it made.
     made: Vec<EntityId>,
+    /// Entities that it possibly made: it could write to them.
+    perhaps_made: Vec<EntityId>,
     /// Versions derived while it ran. They were made, too, unless one is only another name of a
     /// file from before the run.
     derived_to: Vec<EntityId>,
@@ -281,18 +283,34 @@ impl<'s> NeighbourFinder<'s> {
         })
     }
 
-    /// True if its run made this version. A file from before the run (version 0) may be used by a
-    /// second name, whose node derives from the first one's. That does not make the file. Otherwise
-    /// two runs could each have it from the other.
-    fn is_made(&self, key: EntityKey, version: impl Fn() -> Result<u32>) -> Result<bool> {
+    /// True if its run made this version. By two rules, two runs never each have it from the other:
+    ///
+    /// - A file from before the run (version 0) may be used by a second name, whose node derives
+    ///   from the first one's. That does not make the file.
+    /// - A program may open a file to read and write, and only read. Its write is possible. It
+    ///   wrote nothing if the status of the file last changed before the run.
+    fn is_made(
+        &self,
+        key: EntityKey,
+        seen: impl Fn() -> Result<(u32, Option<Ident>)>,
+    ) -> Result<bool> {
         for activity in self.store.generators(key)? {
             let index = self.index_of(ActivityKey::new(key.run(), activity))?;
             let is_in = |list: &[EntityId]| list.binary_search(&key.local()).is_ok();
-            if is_in(&index.made) || (is_in(&index.derived_to) && version()? > 0) {
+            if is_in(&index.made)
+                || (is_in(&index.derived_to) && seen()?.0 > 0)
+                || (is_in(&index.perhaps_made) && !self.is_older(key.run(), seen()?.1)?)
+            {
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    /// True if a file surely did not change since the run began.
+    fn is_older(&self, run: RunKey, ident: Option<Ident>) -> Result<bool> {
+        let started = self.header(run)?.started;
+        Ok(ident.is_some_and(|ident| ident.changed_before(started)))
     }
 
     fn around_activity(&self, key: ActivityKey, time: Time) -> Result<Vec<Neighbour>> {
@@ -346,13 +364,16 @@ impl<'s> NeighbourFinder<'s> {
 
 impl ActivityIndex {
     fn new(stream: Stream, direction: Direction) -> ActivityIndex {
-        let (mut edges, mut made) = (Vec::new(), Vec::new());
+        let (mut edges, mut made, mut perhaps_made) = (Vec::new(), Vec::new(), Vec::new());
         for (at, edge) in (0..).zip(&stream.edges) {
             if edge.relation.is_use() == (direction == Direction::Forth) {
                 edges.push((edge.entity, at));
             }
             if generates(edge.relation) {
-                made.push(edge.entity);
+                match edge.certainty {
+                    Certainty::Seen => made.push(edge.entity),
+                    Certainty::Possible => perhaps_made.push(edge.entity),
+                }
             }
         }
         let end = |derived: &Derived| match direction {
@@ -372,12 +393,14 @@ impl ActivityIndex {
         edges.sort_unstable();
         derived.sort_unstable();
         made.sort_unstable();
+        perhaps_made.sort_unstable();
         derived_to.sort_unstable();
         ActivityIndex {
             stream,
             edges,
             derived,
             made,
+            perhaps_made,
             derived_to,
         }
     }

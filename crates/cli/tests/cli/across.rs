@@ -43,6 +43,25 @@ fn runs_that_follow_each_other_at_once_are_joined() {
     }
 }
 
+/// The program opens the database to read and write, so its writes are possible.
+#[test]
+fn a_database_that_a_program_only_read_leads_to_the_run_that_filled_it() {
+    if !needs("a database of SQLite", &["sqlite3"]) {
+        return;
+    }
+    let place = Place::new();
+    place.record("sqlite3 bank.db 'create table t(a); insert into t values (1)'");
+    place.age("bank.db");
+    place.record("sqlite3 bank.db 'select * from t' > g");
+    leads_to(&place, &["insert into t"]);
+    let used = place.run(&["uses", "bank.db"]).out;
+    assert!(used.contains("> g"), "{used}");
+    // The next run writes, and the file is its own.
+    place.record("sqlite3 bank.db 'insert into t values (2)'");
+    place.record("sqlite3 bank.db 'select * from t' > g");
+    leads_to(&place, &["values (1)", "values (2)"]);
+}
+
 #[test]
 fn a_file_with_changed_times_leads_to_its_writer() {
     if !needs("times set by path", &["python3"]) {
