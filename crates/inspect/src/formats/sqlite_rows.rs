@@ -155,21 +155,25 @@ impl TableReader {
             return Ok(None);
         };
         let names = self.key_names();
-        let mut image = RowImage::default();
+        let mut digest = blake3::Hasher::new();
+        let (mut keys, mut shown) = (Vec::new(), serde_json::Map::new());
         for (at, name) in names.iter().enumerate() {
             let value = Cell::from(row.get_ref(at)?);
-            image.key.push(((*name).to_owned(), value.text(database)?));
+            keys.push(((*name).to_owned(), value.text(database)?));
         }
         // The extension names a row by the columns in the order of the table.
         let place = |name: &str| self.columns.iter().position(|column| column.name == name);
-        image.key.sort_by_key(|(name, _)| place(name));
+        keys.sort_by_key(|(name, _)| place(name));
         for (at, column) in self.columns.iter().enumerate() {
             let value = Cell::from(row.get_ref(names.len() + at)?);
-            image
-                .columns
-                .insert(column.name.clone(), value.json(database)?);
+            value.add_to(&mut digest);
+            shown.insert(column.name.clone(), value.json(database)?);
         }
-        Ok(Some(image))
+        Ok(Some(RowImage {
+            key: keys,
+            columns: shown,
+            digest: digest.finalize(),
+        }))
     }
 
     /// The values of the key's columns. `None` if the text is of another key.
@@ -211,12 +215,14 @@ impl TableReader {
 }
 
 /// A row: the columns of its key as texts, and all columns.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RowImage {
     /// The columns of the key, in the order of the table.
     pub key: Vec<(String, String)>,
     /// All columns, in the form that the extension of SQLite gives them.
     pub columns: serde_json::Map<String, Json>,
+    /// That of all values. `columns` has long values cut, and blobs as their lengths.
+    digest: blake3::Hash,
 }
 
 /// The most characters of a text in an image.
@@ -232,6 +238,20 @@ impl Cell {
             }
             other => Ok(shown(other)),
         }
+    }
+
+    /// Adds the whole value and its type. Two lists of values never give the same bytes.
+    fn add_to(&self, digest: &mut blake3::Hasher) {
+        let (kind, bytes): (u8, &[u8]) = match self {
+            Cell::Null => (0, &[]),
+            Cell::Integer(number) => (1, &number.to_le_bytes()),
+            Cell::Real(number) => (2, &number.to_bits().to_le_bytes()),
+            Cell::Text(text) => (3, text),
+            Cell::Blob(bytes) => (4, bytes),
+        };
+        digest.update(&[kind]);
+        digest.update(&(bytes.len() as u64).to_le_bytes());
+        digest.update(bytes);
     }
 
     fn json(&self, database: &Connection) -> rusqlite::Result<Json> {

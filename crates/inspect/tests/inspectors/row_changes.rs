@@ -139,6 +139,37 @@ fn each_transaction_of_a_log_has_the_row_before_and_after_it() {
 }
 
 #[test]
+fn a_value_that_differs_only_where_an_image_is_cut_is_an_update() {
+    let bank = Database::logged();
+    bank.run("CREATE TABLE t (id INTEGER PRIMARY KEY, v)");
+    bank.run("INSERT INTO t VALUES (1, NULL)");
+    let long = "ä".repeat(300);
+    let values = [
+        "x'00ff'",
+        "x'00fe'",
+        // The same bytes of another type, and the same digits.
+        "CAST(x'00fe' AS TEXT)",
+        "1",
+        "'1'",
+        "0.1 + 0.2",
+        "0.3",
+        &format!("'{long}b'"),
+        &format!("'{long}c'"),
+    ];
+    for value in values {
+        bank.run(&format!("UPDATE t SET v = {value}"));
+    }
+    let found = history(None, &bank.files(), ("t", "1", "v"));
+    let numbers: Vec<&Value> = found.iter().map(|step| &step[0][0]).collect();
+    let wanted: Vec<Value> = (2..values.len() + 3).map(Value::from).collect();
+    assert_eq!(numbers, wanted.iter().collect::<Vec<_>>(), "{found:?}");
+    assert_eq!(
+        found[2],
+        json!([[4, 4], "update", {"bytes": 2}, {"bytes": 2}])
+    );
+}
+
+#[test]
 fn a_row_is_found_by_each_kind_of_key() {
     let bank = Database::logged();
     bank.run("CREATE TABLE rates (day TEXT, currency TEXT, rate REAL, PRIMARY KEY (currency, day)) WITHOUT ROWID");
