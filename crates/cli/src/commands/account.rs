@@ -15,6 +15,7 @@ use backstory_workflow::ownership::Ownership;
 use backstory_workflow::paths::absolute;
 use backstory_workflow::steps::Word;
 
+use super::byte_origins::FileBytes;
 use super::judged_records::record_fields;
 use super::{Outcome, answer, here};
 use crate::args::lineage::{LineageArgs, SourceList};
@@ -33,6 +34,8 @@ pub struct AskedAccount<'a> {
     pub all_runs: Option<usize>,
     /// The change inside of the file.
     pub change: Option<&'a VersionChange>,
+    /// The inputs whose bytes came into the file.
+    pub bytes: Option<&'a FileBytes>,
 }
 
 /// Prints the steps of a lineage.
@@ -47,6 +50,7 @@ pub fn print(
         list,
         all_runs,
         change,
+        bytes,
     } = asked;
     let here = here();
     let (mut account, mut ownership) = account_of(store, lineage, direction, args.possible)?;
@@ -77,12 +81,13 @@ pub fn print(
     let git = work_trees(store, &account)?;
     let starts = remote_starts(store, &account)?;
     answer(|out| match list {
-        _ if args.json => object(&account, &tally, &git, change, out),
+        _ if args.json => object(&account, &tally, &git, (change, bytes), out),
         Some(SourceList::Inputs { files }) => text::inputs(&account, &tally, files, sheet, out),
         Some(SourceList::Packages) => text::package_list(&tally, sheet, out),
         None => {
             let tail = AccountTail {
                 change: change.map(VersionChange::line),
+                bytes: bytes.map(|bytes| bytes.line(&account)),
                 git: &git,
                 starts: &starts,
             };
@@ -205,7 +210,7 @@ fn object(
     account: &Account,
     tally: &PackageTally,
     git: &[Checkout],
-    change: Option<&VersionChange>,
+    (change, bytes): (Option<&VersionChange>, Option<&FileBytes>),
     out: &mut impl Write,
 ) -> io::Result<()> {
     let chain = account.chain.iter().chain(&account.drivers);
@@ -277,6 +282,10 @@ fn object(
     if let Some(change) = change {
         write!(out, ",\n\"inside\": ")?;
         change.json().write(out)?;
+    }
+    if let Some(bytes) = bytes {
+        write!(out, ",\n\"bytes\": ")?;
+        bytes.json(account).write(out)?;
     }
     writeln!(out, ",\n\"uncounted\": {}\n}}", account.uncounted)
 }

@@ -1,8 +1,9 @@
 //! `of --bytes`, `--line` and `--cell`: which bytes of which inputs a part of a file came from.
 //!
 //! The answer comes from runs that the byte engine followed. It refines the edges of the graph, and
-//! adds none.
+//! adds none. `of` without a part has a line of it ([`FileBytes`]).
 
+mod file_bytes;
 mod part;
 mod refined_runs;
 mod streams;
@@ -31,6 +32,7 @@ use crate::version_contents::VersionContents;
 use refined_runs::{FoundBytes, FoundSource};
 use streams::RecordedStreams;
 
+pub use file_bytes::FileBytes;
 pub use refined_runs::RefinedRuns;
 
 /// The most ranges of one source that the text has.

@@ -13,6 +13,7 @@ use backstory_store::{EntityKey, Store};
 use backstory_vocabulary::Word;
 
 use super::account::AskedAccount;
+use super::byte_origins::FileBytes;
 use super::contents::store_contents;
 use super::{Outcome, account, answer, here};
 use crate::args::lineage::{Level, LineageArgs, SourceList};
@@ -101,10 +102,12 @@ pub fn run(
     let newest = found.versions.first().filter(|_| tells_change);
     let change = newest.and_then(|&version| VersionChange::into_version(&current, version));
     if level == Level::Step {
+        let bytes = newest.and_then(|&version| FileBytes::of_version(&current, version));
         let asked = AskedAccount {
             list,
             all_runs: runs,
             change: change.as_ref(),
+            bytes: bytes.as_ref(),
         };
         let done = account::print(&current.store, &lineage, &args, asked, direction);
         std::mem::forget(lineage);

@@ -71,6 +71,8 @@ const NAMES: usize = 6;
 pub struct AccountTail<'a> {
     /// The change inside of the subject.
     pub change: Option<String>,
+    /// The inputs whose bytes came into the subject.
+    pub bytes: Option<String>,
     /// The git work trees.
     pub git: &'a [Checkout],
     /// The runs that ssh started.
@@ -87,7 +89,7 @@ pub fn write(
 ) -> io::Result<()> {
     let screen = Screen { account, sheet };
     let heading = screen.heading();
-    let change = below.change.iter();
+    let change = below.change.iter().chain(&below.bytes);
     let change = change.map(|change| line::excerpt(change, sheet.width));
     let mut tail: Vec<String> = change.chain(screen.starters()).collect();
     tail.extend(

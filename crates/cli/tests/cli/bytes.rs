@@ -89,6 +89,36 @@ fn a_cell_is_followed_through_processes_pipes_and_refined_runs() {
 }
 
 #[test]
+fn of_a_refined_file_names_the_inputs_that_gave_it_no_byte() {
+    let place = Place::new();
+    let Some(engine) = engine(&place) else {
+        return;
+    };
+    place.write_aged("ia", "one\n");
+    place.write_aged("ib", "two\n");
+    let copy = "awk 'FNR == NR { next } { print }' ib ia > oa";
+    place.keep(copy, &[]);
+    let before = place.run(&["of", "oa"]).out;
+    assert!(
+        before.contains("sources: ia, ib") && !before.contains("bytes:"),
+        "{before}"
+    );
+    let Some(done) = refined(&place, &engine, "oa") else {
+        return;
+    };
+    assert_eq!(done.status, 0, "{done:?}");
+    let after = place.run(&["of", "oa"]).out;
+    assert!(
+        after.contains("bytes: from ia; none from ib, apart from decisions"),
+        "{after}"
+    );
+    let json = place.json(&["of", "oa", "--json", "--level", "step"])["bytes"].clone();
+    let (from, none) = (&json["from"][0], &json["none_from"][0]);
+    assert!(from.as_str().unwrap().ends_with("/ia"), "{json}");
+    assert!(none.as_str().unwrap().ends_with("/ib"), "{json}");
+}
+
+#[test]
 fn without_the_engine_the_commands_say_what_to_install() {
     let place = Place::new();
     place.write_aged("in.csv", TABLE);
