@@ -15,7 +15,7 @@
 //! Absent: connections through sockets of files, which have no port.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
@@ -57,7 +57,7 @@ pub(crate) struct SessionEnd {
 }
 
 /// The ends of the sessions of a run, by their transactions.
-pub(crate) type SessionEnds = HashMap<ActivityId, SessionEnd>;
+pub(crate) type SessionEnds = BTreeMap<ActivityId, SessionEnd>;
 
 /// Runs that recorded commands, with the ends of their connections.
 type RecordedRuns = BTreeMap<RunKey, Rc<EndsByAddress>>;

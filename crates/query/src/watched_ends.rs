@@ -62,7 +62,7 @@ pub fn watched_ends(store: &dyn Store, run: RunKey) -> Result<Vec<WatchedEnd>> {
             };
             let reply = Bytes::from([&socket.path, REPLY].concat());
             let replies = sockets.iter().find(|one| one.path == reply);
-            found.entry(socket.id).or_insert_with(|| WatchedEnd {
+            let one = found.entry(socket.id).or_insert_with(|| WatchedEnd {
                 end: ConnectionEnd {
                     activity: session.id,
                     began: began(session, client.seen),
@@ -73,8 +73,10 @@ pub fn watched_ends(store: &dyn Store, run: RunKey) -> Result<Vec<WatchedEnd>> {
                     name: socket.path.clone(),
                 },
                 requests: socket.id,
-                replies: replies.map(|one| one.id),
+                replies: None,
             });
+            // A transaction may have no answer that was recorded.
+            one.replies = one.replies.or(replies.map(|one| one.id));
         }
     }
     Ok(found.into_values().collect())

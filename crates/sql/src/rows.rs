@@ -11,16 +11,13 @@ use std::rc::Rc;
 
 use backstory_eventlog::event::Bytes;
 use backstory_graph::model::{EntityId, EntityKind};
-use backstory_query::Globs;
+use backstory_query::{Globs, REPLY};
 use backstory_store::{ActivityKey, EntityKey, RunKey, Store};
 use backstory_workflow::recording::Recording;
 use backstory_workflow::steps::{RunCommands, workflow_of};
 
 use crate::cell::Cell;
 use crate::error::{Error, Result};
-
-/// The end of the name of a connection's direction from the server.
-const REPLY: &[u8] = b" (reply)";
 
 /// The rows that a question wants of a view.
 #[derive(Debug, Clone)]

@@ -18,10 +18,8 @@ use super::client_sockets::overlap;
 use super::{Direction, Key, Neighbour, NeighbourFinder, Seen};
 use crate::answer::Flow;
 use crate::connections::MINUTE;
+use crate::peers::REPLY;
 use crate::{Result, remote_runs};
-
-/// The end of the name of a connection's direction towards the process that connected.
-const REPLY: &[u8] = b" (reply)";
 
 impl NeighbourFinder<'_> {
     /// Adds the steps to other runs that lead by a name: of a connection, or of a source's own
