@@ -173,13 +173,19 @@ impl ClientFinder {
             Ok(_) => vec![host],
             Err(_) => vec!["127.0.0.1", "::1"],
         };
-        let clients = hosts.into_iter().map(|host| {
-            client_process::find((host, port), self.server_port, self.server_pid, seen)
-        });
-        // A client on another machine has no process here, but its server has an address.
-        let is_found = |one: &&SessionClient| !one.is_unknown() || !one.server.is_empty();
-        let clients: Vec<SessionClient> = clients.collect();
-        clients.iter().find(is_found).cloned().unwrap_or_default()
+        let mut found = SessionClient::default();
+        for host in hosts {
+            let client =
+                client_process::find((host, port), self.server_port, self.server_pid, seen);
+            if !client.is_unknown() {
+                return client;
+            }
+            // A client on another machine has no process here, but its server has an address.
+            if found.server.is_empty() {
+                found = client;
+            }
+        }
+        found
     }
 }
 
