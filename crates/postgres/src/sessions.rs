@@ -100,15 +100,18 @@ impl SessionTable {
         }
     }
 
-    /// Notes the clients that were found. The lines of their sessions may come later.
+    /// Notes the clients that were found. The lines of their sessions may come later. A client that
+    /// shares its connection stays one that does.
     pub(crate) fn know_clients(&mut self, clients: Vec<FoundClient>) {
         for found in clients {
-            match self.sessions.get_mut(&found.session) {
-                Some(session) if session.looked.is_none_or(|looked| looked <= found.looked) => {
-                    (session.client, session.looked) = (found.client, Some(found.looked));
-                }
-                Some(_) => (),
-                None => drop(self.clients.insert(found.session.clone(), found)),
+            let Some(session) = self.sessions.get_mut(&found.session) else {
+                self.clients.insert(found.session.clone(), found);
+                continue;
+            };
+            let is_shared = !session.client.is_unknown() && session.client.certain().is_none();
+            let is_newer = session.looked.is_none_or(|looked| looked <= found.looked);
+            if is_newer && !is_shared {
+                (session.client, session.looked) = (found.client, Some(found.looked));
             }
         }
     }
@@ -397,15 +400,6 @@ mod tests {
 
     #[test]
     fn a_client_that_is_found_before_its_session_has_a_line_is_the_sessions_client() {
-        let found = |pid: u32, looked: Instant| {
-            let mut client = SessionClient::default();
-            client.processes.push(process(pid));
-            FoundClient {
-                session: "s".to_owned(),
-                client,
-                looked,
-            }
-        };
         let pid = |table: &SessionTable| table.sessions["s"].client.processes[0].pid;
         let (mut table, now) = (table(), Instant::now());
         table.know_clients(vec![found(1, now)]);
@@ -417,6 +411,29 @@ mod tests {
         // The session's client was looked for since.
         table.know_clients(vec![found(1, now)]);
         assert_eq!(pid(&table), 2);
+    }
+
+    #[test]
+    fn a_client_that_shares_its_connection_stays_one_that_does() {
+        let (mut table, now) = (table(), Instant::now());
+        take(&mut table, &line("statement: SELECT 1", "3/2", 0), 1);
+        let mut shared = found(1, now);
+        shared.client.is_certain = false;
+        table.know_clients(vec![shared]);
+        let later = now + Duration::from_millis(1);
+        table.know_clients(vec![found(1, later)]);
+        assert!(!table.sessions["s"].client.is_certain);
+    }
+
+    fn found(pid: u32, looked: Instant) -> FoundClient {
+        let mut client = SessionClient::default();
+        client.processes.push(process(pid));
+        client.is_certain = true;
+        FoundClient {
+            session: "s".to_owned(),
+            client,
+            looked,
+        }
     }
 
     fn process(pid: u32) -> ClientProcess {
