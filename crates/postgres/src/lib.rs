@@ -6,8 +6,9 @@
 //!
 //! ```text
 //! server log ──> log_file ──> client_lookout ──> line_counter ──> sessions ──┐
-//!                                        ├──> matching ──> transaction_records ──> arena ──> log
-//! slot ──> replication ──> row_decoder ──┘
+//! slot ──> replication ──> row_decoder ──────────────────────────────────────┤
+//!                                                                            v
+//!                    log <── arena <── transaction_records <── commit_records, matching
 //! ```
 //!
 //! The server's log has the statements, before they run, and who ran them. The replication slot has
