@@ -32,7 +32,7 @@ const SETTLE: Duration = Duration::from_millis(50);
 /// The server writes the lines and row changes of a transaction within this time.
 pub const LINES: Duration = Duration::from_millis(300);
 /// A transaction that may have changed rows has its commit within this time.
-pub const COMMIT: Duration = Duration::from_secs(10);
+pub const COMMIT: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 10 });
 
 /// The events that are unknown after the server was gone.
 pub fn lost_without(rows: RowsMode) -> &'static str {
@@ -100,11 +100,13 @@ pub trait WatchedDatabase: Sized + Send {
         None
     }
 
-    /// True if a part of the log is known to be unread.
+    /// True if a part of the log is known to be unread. After [`WatchedDatabase::finish_reading`],
+    /// a part that was written later does not count.
     fn is_behind(&self) -> bool;
 
-    /// Ends the thread that reads the log, if there is one. The log is read in the rounds then.
-    fn finish_reading(&mut self) {}
+    /// The watch ends. The thread that reads the log is ended, if there is one: the log is read in
+    /// the rounds then.
+    fn finish_reading(&mut self);
 
     /// Reads the server's log, or takes a part of the lines that wait. True if there was anything.
     ///
@@ -142,8 +144,8 @@ pub trait WatchedDatabase: Sized + Send {
     /// Does what is due from time to time.
     fn keep_up(&mut self) {}
 
-    /// Records what has ended and waits for nothing more. `all`: nothing is waited for. It may
-    /// return before the end if it `is_late`.
+    /// Records what has ended and waits for nothing more, such as lines in the unread part of the
+    /// log. `all`: nothing is waited for. It may return before the end if it `is_late`.
     fn settle(&mut self, all: bool, is_late: &dyn Fn() -> bool);
 
     /// The gaps so far.
@@ -227,9 +229,11 @@ fn serve<D: WatchedDatabase>(
             WatchRank::Ordinary => rounds(database, signals)?,
         };
         if let Interruption::Late = why {
-            match round(database, &|| false)? {
+            // Lines may come faster than they are taken. All else has its turn.
+            let began = Instant::now();
+            match round(database, &|| began.elapsed() >= LATE)? {
                 Round::Broken(error) => why = Interruption::Broken(error),
-                Round::Done { .. } => settle(database, false, &|| false),
+                Round::Done { .. } => database.settle(false, &|| false),
             }
         }
         match why {
@@ -267,13 +271,14 @@ fn rounds<D: WatchedDatabase>(database: &mut D, signals: &OwnedFd) -> Result<Int
     let mut found = false;
     let mut settled = Instant::now();
     loop {
-        let waited = database.wait(signals.as_fd(), found);
-        waited.map_err(Error::system("wait for the server"))?;
+        if !has_late_lines(database) {
+            let waited = database.wait(signals.as_fd(), found);
+            waited.map_err(Error::system("wait for the server"))?;
+        }
         if sys::read_end_signal(signals.as_fd()) {
             return Ok(Interruption::Signal);
         }
-        let waits = database.waits_since();
-        if waits.is_some_and(|since| since.elapsed() >= LATE) {
+        if has_late_lines(database) {
             return Ok(Interruption::Late);
         }
         let began = Instant::now();
@@ -285,12 +290,17 @@ fn rounds<D: WatchedDatabase>(database: &mut D, signals: &OwnedFd) -> Result<Int
         }
         if !is_late() && settled.elapsed() >= SETTLE {
             settled = began;
-            settle(database, false, &is_late);
+            database.settle(false, &is_late);
         }
         if is_late() {
             return Ok(Interruption::Late);
         }
     }
+}
+
+fn has_late_lines<D: WatchedDatabase>(database: &mut D) -> bool {
+    let waits = database.waits_since();
+    waits.is_some_and(|since| since.elapsed() >= LATE)
 }
 
 /// The result of a round.
@@ -325,13 +335,6 @@ fn read_log<D: WatchedDatabase>(
     Ok(any)
 }
 
-/// Records what has ended. A transaction may have lines in the part of the log that is unread.
-fn settle<D: WatchedDatabase>(database: &mut D, all: bool, is_late: &dyn Fn() -> bool) {
-    if all || !database.is_behind() {
-        database.settle(all, is_late);
-    }
-}
-
 /// Records all that is left. A busy server goes on: what it does from now on is left out.
 fn settle_all<D: WatchedDatabase>(database: &mut D) -> Result<(), Error> {
     database.finish_reading();
@@ -353,14 +356,16 @@ fn settle_all<D: WatchedDatabase>(database: &mut D) -> Result<(), Error> {
             quiet = Instant::now();
         }
         if began.elapsed() >= COMMIT {
-            lose_rows(database, "the server sent them faster than they were read");
+            if !database.is_drained() {
+                lose_rows(database, "the server sent them faster than they were read");
+            }
             // The log is read to its end, however long it is.
             if !database.is_behind() {
                 break;
             }
         }
     }
-    settle(database, true, &|| false);
+    database.settle(true, &|| false);
     Ok(())
 }
 
@@ -373,6 +378,8 @@ fn lose_rows<D: WatchedDatabase>(database: &mut D, why: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
 
     /// A database whose lines come in the background, and whose server goes away after them.
     #[derive(Default)]
@@ -381,7 +388,11 @@ mod tests {
         waiting: Vec<Instant>,
         /// For each line, whether the thread that took it came last.
         taken: Vec<bool>,
-        has_stopped: bool,
+        /// Another line comes as soon as one is taken.
+        is_busy: bool,
+        /// How long the log is behind at the end.
+        behind: Duration,
+        stopped: Option<Instant>,
         gaps: DatabaseGaps,
     }
 
@@ -407,21 +418,28 @@ mod tests {
         }
 
         fn is_behind(&self) -> bool {
-            false
+            self.stopped
+                .is_some_and(|since| since.elapsed() < self.behind)
         }
 
         fn finish_reading(&mut self) {
-            self.has_stopped = true;
+            self.stopped = Some(Instant::now());
+            self.is_busy = false;
         }
 
         fn read_log(&mut self) -> Result<bool, Error> {
-            let taken = self.waiting.pop().map(|_| sys::is_last());
-            self.taken.extend(taken);
-            Ok(taken.is_some())
+            let Some(line) = self.waiting.pop() else {
+                return Ok(self.is_behind());
+            };
+            match self.is_busy {
+                true => self.waiting.push(line),
+                false => self.taken.push(sys::is_last()),
+            }
+            Ok(true)
         }
 
         fn read_stream(&mut self) -> Result<bool, Error> {
-            match self.waiting.is_empty() && !self.has_stopped {
+            match self.waiting.is_empty() && self.stopped.is_none() {
                 true => Err(Error::closed()),
                 false => Ok(false),
             }
@@ -432,7 +450,7 @@ mod tests {
         }
 
         fn end_of_stream(&mut self) -> Option<i64> {
-            None
+            Some(0)
         }
 
         fn begin_again(&mut self, _: &Error, _: &OwnedFd) -> Result<Result<(), Error>, Error> {
@@ -452,16 +470,28 @@ mod tests {
         }
     }
 
+    /// Watches a database. A signal arrives after so long, unless the database ends before.
+    fn served(mut database: FakeDatabase, signal_after: Duration) -> FakeDatabase {
+        let (signals, mut other) = UnixStream::pair().unwrap();
+        signals.set_nonblocking(true).unwrap();
+        std::thread::spawn(move || {
+            std::thread::sleep(signal_after);
+            // The first member of a `signalfd_siginfo` is the signal's number.
+            let mut signal = [0; 128];
+            signal[..4].copy_from_slice(&2_u32.to_ne_bytes());
+            let _ = other.write_all(&signal);
+        });
+        serve(&mut database, &signals.into(), &mut |_| ()).unwrap();
+        database
+    }
+
     /// Watches a database with a line that was read at this moment.
     fn watched(read: Instant) -> FakeDatabase {
-        let mut database = FakeDatabase {
+        let database = FakeDatabase {
             waiting: vec![read],
             ..FakeDatabase::default()
         };
-        let (signals, _other) = std::os::unix::net::UnixStream::pair().unwrap();
-        signals.set_nonblocking(true).unwrap();
-        serve(&mut database, &signals.into(), &mut |_| ()).unwrap();
-        database
+        served(database, Duration::from_secs(3600))
     }
 
     /// A line that is never late, however busy the machine is.
@@ -478,6 +508,32 @@ mod tests {
 
     #[test]
     fn at_the_end_the_log_is_read_without_the_thread() {
-        assert!(watched(in_time()).has_stopped);
+        assert!(watched(in_time()).stopped.is_some());
+    }
+
+    #[test]
+    fn a_signal_ends_the_watch_although_lines_come_faster_than_they_are_taken() {
+        let database = FakeDatabase {
+            waiting: vec![Instant::now().checked_sub(LATE).unwrap()],
+            is_busy: true,
+            ..FakeDatabase::default()
+        };
+        assert!(
+            served(database, Duration::from_millis(50))
+                .stopped
+                .is_some()
+        );
+    }
+
+    #[test]
+    fn a_log_that_is_read_late_loses_no_row_changes() {
+        let database = FakeDatabase {
+            waiting: vec![Instant::now()],
+            is_busy: true,
+            behind: COMMIT * 3 / 2,
+            ..FakeDatabase::default()
+        };
+        let gaps = served(database, Duration::ZERO).gaps;
+        assert!(gaps.reasons().is_empty());
     }
 }

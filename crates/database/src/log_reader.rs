@@ -57,6 +57,8 @@ struct ReadPortion<P> {
     portion: P,
     size: usize,
     read: Instant,
+    /// A part of the log was left unread behind it.
+    is_behind: bool,
 }
 
 /// The facts that both threads share.
@@ -64,7 +66,8 @@ struct ReadPortion<P> {
 struct SharedState {
     /// Bytes in portions that wait.
     waiting: AtomicUsize,
-    /// A part of the log is known to be unread.
+    /// A part of the log is known to be unread. While it is false, all that was read is in the
+    /// portions that were sent.
     is_behind: AtomicBool,
     is_over: AtomicBool,
     /// Readable when the reading is over.
@@ -79,6 +82,8 @@ pub struct LogReader<S: LogSource> {
     source: Option<S>,
     arriving: Receiver<Result<ReadPortion<S::Portion>, Error>>,
     waiting: VecDeque<ReadPortion<S::Portion>>,
+    /// A part of the log is known to be unread behind the portions that have arrived.
+    is_behind: bool,
     failed: Option<Error>,
 }
 
@@ -110,6 +115,7 @@ impl<S: LogSource> LogReader<S> {
             source: None,
             arriving,
             waiting: VecDeque::new(),
+            is_behind: false,
             failed: None,
         })
     }
@@ -142,12 +148,14 @@ impl<S: LogSource> LogReader<S> {
         }
     }
 
-    /// True if a part of the log is known to be unread.
+    /// True if portions wait, or if a part of the log is known to be unread. The answer is that of
+    /// the last call of [`LogReader::waits_since`] or [`LogReader::take`].
     pub fn is_behind(&self) -> bool {
-        match &self.source {
+        let is_unread = match &self.source {
             Some(source) => source.is_behind(),
-            None => self.shared.is_behind.load(Ordering::Acquire),
-        }
+            None => self.is_behind,
+        };
+        is_unread || !self.waiting.is_empty()
     }
 
     /// Ends the thread. From now on, [`LogReader::take`] reads the log itself.
@@ -167,9 +175,14 @@ impl<S: LogSource> LogReader<S> {
     }
 
     fn receive(&mut self) {
+        // Before the portions: those that come later are of a part that is not known here.
+        self.is_behind = self.shared.is_behind.load(Ordering::Acquire);
         for arrived in self.arriving.try_iter() {
             match arrived {
-                Ok(portion) => self.waiting.push_back(portion),
+                Ok(portion) => {
+                    self.is_behind = portion.is_behind;
+                    self.waiting.push_back(portion);
+                }
                 Err(error) => self.failed = self.failed.take().or(Some(error)),
             }
         }
@@ -192,7 +205,8 @@ fn read<S: LogSource>(
     // A look follows each news of the server. The server and its clients come first.
     backstory_sys::interrupt_nobody();
     while !shared.is_over.load(Ordering::Acquire) {
-        let found = match look(&mut source, shared) {
+        let is_full = shared.waiting.load(Ordering::Relaxed) >= MOST;
+        let found = match look(&mut source, shared, is_full) {
             Ok(None) => false,
             Ok(Some(portion)) => sender.send(Ok(portion)).is_ok(),
             Err(error) => {
@@ -200,7 +214,10 @@ fn read<S: LogSource>(
                 break;
             }
         };
-        let waited = match shared.is_behind.load(Ordering::Relaxed) {
+        // The portion was sent before.
+        let is_behind = is_full || source.is_behind();
+        shared.is_behind.store(is_behind, Ordering::Release);
+        let waited = match is_behind {
             true => Ok(()),
             false => news.wait(found, shared.over.as_fd(), &[]),
         };
@@ -213,27 +230,25 @@ fn read<S: LogSource>(
     source
 }
 
-/// One look, unless as much waits as may wait.
+/// One look, unless as much waits as may wait: it `is_full`.
 fn look<S: LogSource>(
     source: &mut S,
     shared: &SharedState,
+    is_full: bool,
 ) -> Result<Option<ReadPortion<S::Portion>>, Error> {
-    if shared.waiting.load(Ordering::Relaxed) >= MOST {
-        shared.is_behind.store(true, Ordering::Release);
+    if is_full {
         std::thread::sleep(FULL);
         return Ok(None);
     }
     let read = Instant::now();
     let portion = source.look()?.map(|portion| ReadPortion {
         size: S::size(&portion),
+        is_behind: source.is_behind(),
         portion,
         read,
     });
     let size = portion.as_ref().map_or(0, |portion| portion.size);
     shared.waiting.fetch_add(size, Ordering::Relaxed);
-    shared
-        .is_behind
-        .store(source.is_behind(), Ordering::Release);
     Ok(portion)
 }
 
@@ -304,7 +319,9 @@ mod tests {
         for _ in 0..all / line.len() {
             writer.write_all(&line).unwrap();
         }
-        while !reader.is_behind() || reader.shared.waiting.load(Ordering::Relaxed) < MOST {
+        while !reader.shared.is_behind.load(Ordering::Relaxed)
+            || reader.shared.waiting.load(Ordering::Relaxed) < MOST
+        {
             std::thread::yield_now();
         }
         let waiting = reader.shared.waiting.load(Ordering::Relaxed);
@@ -314,6 +331,26 @@ mod tests {
             read += texts(&mut reader).len();
         }
         assert_eq!(read, all);
+    }
+
+    #[test]
+    fn a_log_is_behind_until_its_last_portion_was_taken() {
+        let directory = tempfile::tempdir().unwrap();
+        let (mut writer, mut reader) = reader(directory.path());
+        let line = [b"x".repeat((1 << 20) - 1), b"\n".to_vec()].concat();
+        for _ in 0..9 {
+            writer.write_all(&line).unwrap();
+        }
+        let mut left = 9 * line.len();
+        while left > 0 {
+            if reader.waits_since().is_some() {
+                assert!(reader.is_behind());
+                left -= reader.take().unwrap().unwrap().0.len();
+            }
+        }
+        while reader.waits_since().is_some() || reader.is_behind() {
+            std::thread::yield_now();
+        }
     }
 
     #[test]

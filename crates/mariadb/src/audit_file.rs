@@ -43,6 +43,8 @@ pub(crate) struct AuditFile {
     read: i64,
     /// The time of the newest line, and its second as it is in the line.
     newest: (i64, String),
+    /// The last line has this second, in ns since 1970.
+    pub(crate) second: i64,
     /// Seconds of the server's time zone east of UTC.
     pub(crate) offset: i64,
     /// Times before and after lines that may be missing, as the lines have them.
@@ -62,6 +64,7 @@ impl AuditFile {
             file: file.map_err(|source| unreadable(path, source))?,
             read: machine(),
             newest: (0, "its beginning".to_owned()),
+            second: 0,
             offset,
             gaps: Vec::new(),
             unreadable: 0,
@@ -81,6 +84,7 @@ impl AuditFile {
                 self.unreadable += 1;
                 continue;
             };
+            self.second = line.second(self.offset).unwrap_or(self.second);
             let before = now - (count - 1 - at as i64).saturating_mul(APART);
             lines.push(self.timed(line, before, now));
         }

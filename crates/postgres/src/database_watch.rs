@@ -45,6 +45,8 @@ const CATALOG: Duration = Duration::from_secs(1);
 const BACKENDS: Duration = Duration::from_secs(10);
 /// Interval between two answers to the server.
 const CONFIRM: Duration = Duration::from_secs(5);
+/// Lines that were written at one moment may have times that are so far apart, in ns.
+const APART: i64 = LINES.as_nanos() as i64;
 /// Attempts to begin another stream after one broke.
 const ATTEMPTS: u32 = 10;
 /// Refusals in a row that are a gap.
@@ -85,6 +87,8 @@ pub(crate) struct PostgresWatch {
     pub(crate) backends: Backends,
     pub(crate) looked_for_backends: Instant,
     pub(crate) confirmed: Instant,
+    /// When the watch ended, in ns since 1970.
+    pub(crate) finished: Option<i64>,
 }
 
 /// The server's state before the run begins.
@@ -181,6 +185,7 @@ impl WatchedDatabase for PostgresWatch {
             backends,
             looked_for_backends: Instant::now(),
             confirmed: Instant::now(),
+            finished: None,
         })
     }
 
@@ -196,11 +201,14 @@ impl WatchedDatabase for PostgresWatch {
     }
 
     fn is_behind(&self) -> bool {
-        self.log.is_behind()
+        // A busy server goes on after the end of the watch.
+        let is_over = self.finished.is_some_and(|end| self.has_read_until(end));
+        self.log.is_behind() && !is_over
     }
 
     fn finish_reading(&mut self) {
         self.log.stop();
+        self.finished = Some(sys::clock::machine());
     }
 
     fn read_log(&mut self) -> Result<bool, Error> {
@@ -301,8 +309,12 @@ impl WatchedDatabase for PostgresWatch {
     }
 
     fn settle(&mut self, all: bool, is_late: &dyn Fn() -> bool) {
+        let is_behind = self.is_behind();
         while let Some(first) = self.commits.front() {
-            if !all && first.arrived.elapsed() < LINES || is_late() {
+            // Its lines were written before it, so they are not in the unread part of the log.
+            let is_logged = !is_behind || self.has_read_until(first.transaction.time);
+            let is_ready = is_logged && first.arrived.elapsed() >= LINES;
+            if !all && !is_ready || is_late() {
                 break;
             }
             if let Some(commit) = self.commits.pop_front() {
@@ -357,6 +369,11 @@ impl WatchedDatabase for PostgresWatch {
 }
 
 impl PostgresWatch {
+    /// True if the lines that were written before a time have been taken.
+    fn has_read_until(&self, time: i64) -> bool {
+        self.table.newest >= time.saturating_add(APART)
+    }
+
     fn end_gone_sessions(&mut self) {
         let (table, backends) = (&mut self.table, self.backends);
         table.end_gone(backends, sys::clock::machine());

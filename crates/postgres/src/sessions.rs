@@ -35,11 +35,14 @@ pub(crate) struct SessionTable {
     pub(crate) clients: HashMap<String, FoundClient>,
     /// Sessions whose processes had ended at the last look.
     pub(crate) gone: HashSet<String>,
+    /// The time of the last line, in ns since 1970.
+    pub(crate) newest: i64,
 }
 
 impl SessionTable {
     /// Takes a line of the log. `read`: when it was read.
     pub(crate) fn take(&mut self, line: &LogLine, time: i64, read: Instant) {
+        self.newest = time;
         let other = !line.dbname.is_empty() && line.dbname != self.database;
         let foreign = !["client backend", "not initialized", ""].contains(&&*line.backend_type);
         if line.session_id.is_empty() || other || foreign || self.own.contains(&line.pid) {
