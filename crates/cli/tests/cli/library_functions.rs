@@ -2,6 +2,8 @@
 //! library.
 
 use super::Place;
+use backstory_eventlog::Log;
+use backstory_eventlog::event::Op;
 use backstory_testkit::need::{needs, skipped};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -104,6 +106,38 @@ fn a_function_of_a_library_that_was_not_compiled_anew_is_named() {
     functions_are_named("-Wl,-z,lazy");
     functions_are_named("-Wl,-z,now -Wl,-z,relro");
     functions_are_named("-fno-plt -no-pie");
+}
+
+#[test]
+fn a_call_inside_of_very_many_open_calls_has_no_values() {
+    let place = Place::new();
+    if !is_built(&place, "") {
+        return;
+    }
+    let deep = "#include <cstdio>\n\
+                extern \"C\" int put_back(int (*)(int), int);\n\
+                static int down(int n) {\n\
+                if (n) return put_back(down, n - 1);\n\
+                return std::fclose(std::fopen(\"bottom\", \"w\"));\n}\n\
+                int main() { return down(300) != 300; }\n";
+    place.write("deep.cpp", deep);
+    let build = "g++ -O1 -o deep deep.cpp -L. -lput -Wl,-rpath,\"$PWD\"";
+    assert_eq!(place.shell(build).status, 0);
+    place.keep("./deep", &["--functions", "libput.so:*", "--arguments"]);
+    assert_eq!(counts(&place).get("put_back"), Some(&300));
+    let runs = std::fs::read_dir(place.stage.store().join("runs")).unwrap();
+    let log = runs.map(|entry| entry.unwrap().path());
+    let log = log.filter(|path| path.extension().is_some_and(|end| end == "log"));
+    let log = Log::open(log.last().unwrap()).unwrap();
+    let (mut arguments, mut results) = (0, 0);
+    for event in log.events() {
+        match event.op {
+            Op::Values { returned: true, .. } => results += 1,
+            Op::Values { .. } => arguments += 1,
+            _ => (),
+        }
+    }
+    assert_eq!((arguments, results), (256, 256));
 }
 
 /// A program of the machine with a library, the functions that are compared, and arguments.

@@ -63,6 +63,10 @@ void bs_functions_left(u64 stack);
 /* 1 once a module has signatures. The hooks then save the registers. */
 extern u8 bs_values_wanted;
 
+/* hooks.c: logs the values of a call, unless it was only counted. `stack` as above. */
+void bs_log_called(u32 number, const struct bs_registers *registers, u64 pc);
+void bs_log_returned(u32 number, u64 stack, const struct bs_registers *registers, u64 pc);
+
 /*
  * values.c: logs the arguments of a call that has just been logged. `pc` is the address to which
  * the hook returns; 0: the function is at its first instruction.

@@ -223,13 +223,13 @@ void bs_redirected_function_returned(u64 stack)
 u8 bs_values_wanted;
 
 /* The values of a call that was only counted would be those of the function around it. */
-static void log_arguments(u32 number, const struct bs_registers *registers, u64 pc)
+void bs_log_called(u32 number, const struct bs_registers *registers, u64 pc)
 {
     if (!calls.beyond)
         bs_log_arguments(number, registers, pc);
 }
 
-static void log_result(u32 number, u64 stack, const struct bs_registers *registers, u64 pc)
+void bs_log_returned(u32 number, u64 stack, const struct bs_registers *registers, u64 pc)
 {
     if (!is_beyond(&calls, stack))
         bs_log_result(number, registers, pc);
@@ -256,7 +256,7 @@ void bs_hook_entered_with(u64 function, u64 site, const struct bs_registers *reg
     if (!number)
         return;
     bs_function_called(number, registers->general[STACK_POINTER], site);
-    log_arguments(number, registers, pc);
+    bs_log_called(number, registers, pc);
 }
 
 void bs_hook_left_with(u64 function, u64 site, const struct bs_registers *registers, u64 pc)
@@ -265,19 +265,19 @@ void bs_hook_left_with(u64 function, u64 site, const struct bs_registers *regist
     u32 number = bs_function_number(function);
     if (!number)
         return;
-    log_result(number, registers->general[STACK_POINTER], registers, pc);
+    bs_log_returned(number, registers->general[STACK_POINTER], registers, pc);
     bs_function_returned(number, registers->general[STACK_POINTER]);
 }
 
 void bs_sled_entered_with(u32 number, u64 stack, u64 site, const struct bs_registers *registers)
 {
     bs_function_called(number, stack, site);
-    log_arguments(number, registers, 0);
+    bs_log_called(number, registers, 0);
 }
 
 void bs_sled_left_with(u32 number, u64 stack, const struct bs_registers *registers)
 {
-    log_result(number, stack, registers, 0);
+    bs_log_returned(number, stack, registers, 0);
     bs_function_returned(number, stack);
 }
 

@@ -146,17 +146,17 @@ u64 bs_redirected_call(u32 index, const struct bs_registers *registers)
         __atomic_store_n(&entry->slot, (u64)slot, __ATOMIC_RELEASE);
     }
     if (BS_UNLIKELY(bs_values_wanted))
-        bs_log_arguments(function->number, registers, 0);
+        bs_log_called(function->number, registers, 0);
     return function->address;
 }
 
 u64 bs_redirected_return(u32 index, const struct bs_registers *registers)
 {
     struct entry *entry = entry_of(index);
-    u64 back = entry->back;
+    u64 back = entry->back, stack = registers->general[STACK_POINTER] - sizeof back;
     if (BS_UNLIKELY(bs_values_wanted))
-        bs_log_result(numbers[index], registers, 0);
-    bs_redirected_function_returned(registers->general[STACK_POINTER] - sizeof back);
+        bs_log_returned(numbers[index], stack, registers, 0);
+    bs_redirected_function_returned(stack);
     __atomic_store_n(&entry->slot, 0, __ATOMIC_RELEASE);
     next_entry = index;
     return back;
