@@ -399,6 +399,8 @@ struct bs_deep_section {
 #define BS_DEEP_IDENT 9u
 #define BS_DEEP_WORDS 10u
 
+#define BS_DEEP_NO_NAME 63u /* `?`: the PATH of a DESCRIPTOR that has no name */
+
 /* Facts: calls that are no system call. */
 #define BS_DEEP_BEGIN 1000u
 #define BS_DEEP_DESCRIPTOR 1001u

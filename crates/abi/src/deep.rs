@@ -28,6 +28,9 @@ pub const IDENT: u16 = 9;
 /// Section: strings, each with a NUL.
 pub const WORDS: u16 = 10;
 
+/// The path of a [`DESCRIPTOR`] for which the kernel gave no name.
+pub const NO_NAME: u8 = b'?';
+
 /// Fact: a stream begins.
 pub const BEGIN: u16 = 1000;
 /// Fact: a descriptor is used for the first time.

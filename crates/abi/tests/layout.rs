@@ -85,6 +85,7 @@ fn mirror() -> Facts {
         ("MESSAGE", deep::MESSAGE.into()),
         ("IDENT", deep::IDENT.into()),
         ("WORDS", deep::WORDS.into()),
+        ("NO_NAME", deep::NO_NAME.into()),
         ("BEGIN", deep::BEGIN.into()),
         ("DESCRIPTOR", deep::DESCRIPTOR.into()),
         ("SIGNAL", deep::SIGNAL.into()),

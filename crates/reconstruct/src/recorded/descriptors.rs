@@ -12,7 +12,9 @@ impl Arranging {
     /// A fact about a descriptor before its first use.
     pub(super) fn descriptor(&mut self, call: &Call) {
         let kind = call.result as u32;
-        let name = call.path().unwrap_or_default();
+        let given = call.path().filter(|name| !name.is_empty());
+        let name = given.filter(|name| *name != [deep::NO_NAME]);
+        let name = name.unwrap_or_default();
         let ident = call.section(deep::IDENT, 0).and_then(|bytes| {
             let word = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
             Some((word(0)?, word(8)?))
@@ -43,12 +45,8 @@ impl Arranging {
         }
         let resource = &mut self.run.resources[id];
         resource.kind = kind;
-        // Without a name, the file was opened by it.
-        let link = if name.is_empty() {
-            &resource.name
-        } else {
-            name
-        };
+        // Without a path, the file was opened by its name.
+        let link = given.unwrap_or(&resource.name);
         if link.starts_with(b"/") {
             resource.link = link.to_vec();
         }

@@ -139,7 +139,11 @@ static s64 name_of(int fd, u64 entry, const struct bs_ident *ident, char *to, u6
     if (mark && __atomic_load_n(place, __ATOMIC_RELAXED) == mark)
         return 0;
     s64 n = target(fd, ident, to, size);
-    if (mark && n > 0 && n < (s64)size && entry_of_path(to, (u64)n) == entry)
+    if (n <= 0) { /* no path would mean that of the record that opened it */
+        *to = BS_DEEP_NO_NAME;
+        return 1;
+    }
+    if (mark && n < (s64)size && entry_of_path(to, (u64)n) == entry)
         __atomic_store_n(place, mark, __ATOMIC_RELAXED);
     return n;
 }
@@ -160,7 +164,7 @@ static BS_COLD struct bs_deep_file describe(int fd, u64 moved, u64 *entry, u64 k
     s64 n = name_of(fd, known, &ident, link, sizeof link);
     struct bs_part parts[2] = {
         {.kind = BS_DEEP_IDENT, .size = sizeof ident, .at = &ident},
-        {.kind = BS_DEEP_PATH, .size = n > 0 ? (u64)n : 0, .at = link},
+        {.kind = BS_DEEP_PATH, .size = (u64)n, .at = link},
     };
     s64 position = file.regular ? bs_raw(__NR_lseek, fd, 0, 1) : -1;
     if (position >= (s64)moved)

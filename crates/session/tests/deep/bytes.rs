@@ -2,10 +2,10 @@
 
 use crate::harness::Run;
 use crate::strace_oracle::{self, ENTERS, TracedCall};
-use backstory_abi::deep::DESCRIPTOR;
+use backstory_abi::deep::{DESCRIPTOR, NO_NAME};
 use backstory_deep::call_numbers::OPENS;
 use backstory_deep::{Call, Content, DeepLog, DeepProcess};
-use backstory_testkit::need::needs;
+use backstory_testkit::need::{needs, skipped};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -299,6 +299,31 @@ gone = os.open(top + '/there/file', os.O_RDONLY); os.unlink(top + '/there/file')
     // Known names: the second ones of `a` and `b`, the last but one of the paths, and `first`.
     let known: Vec<usize> = (0..names.len()).filter(|n| !names[*n].1).collect();
     assert_eq!(known, [1, 3, 7, 10], "{names:?}");
+}
+
+#[test]
+fn a_descriptor_for_which_the_kernel_gives_no_name_has_not_the_one_of_an_earlier_file() {
+    if !needs("a root without /proc", &["/usr/bin/python3", "unshare"]) {
+        return;
+    }
+    let namespaces = Command::new("unshare").args(["-r", "true"]).status();
+    if !namespaces.is_ok_and(|status| status.success()) {
+        return skipped("a root without /proc", "there are no user namespaces");
+    }
+    let script = "import os
+for name in 'ab': open(name, 'w').write('text')
+a = os.open('a', os.O_RDONLY); os.read(a, 1)
+b = os.open('b', os.O_RDONLY)
+os.mkdir('root'); os.chroot('root')
+os.dup2(b, a); os.read(a, 1)";
+    let run = Run::new(&["--deep", "full"]);
+    let printed = run.record(&["unshare", "-r", "/usr/bin/python3", "-c", script]);
+    assert!(printed.status.success(), "{printed:?}");
+    run.log();
+    let calls = first_threads(&deep_log(&run)).concat();
+    let mut described = calls.iter().rev();
+    let last = described.find(|call| call.number == DESCRIPTOR).unwrap();
+    assert_eq!(last.path(), Some(&[NO_NAME][..]), "{last:?}");
 }
 
 /// Compiles a C program next to the test.
