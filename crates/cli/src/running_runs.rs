@@ -23,8 +23,8 @@ const MOMENT: Duration = Duration::from_millis(500);
 /// A run whose command ended longer ago than this has a daemon.
 const RECENT: Duration = Duration::from_secs(1);
 
-/// Waits for deep logs that are only finished, and a moment for the last processes of runs whose
-/// command has just ended.
+/// Waits for deep logs that only have to be finished, and a moment for the last processes of runs
+/// whose command has just ended.
 pub fn let_end(home: &Home) {
     let_deep_logs_end(home);
     let until = Instant::now() + MOMENT;

@@ -1,5 +1,5 @@
-//! The mark of a deep log that is only finished. All processes of its run have ended, the log has
-//! its end, and the launcher has answered.
+//! The mark of a deep log that only has to be finished. All processes of its run have ended, the
+//! log has its end, and the launcher has answered.
 //!
 //! The mark is a lock of the file (`flock(2)`). It ends with the process that finishes the file,
 //! however that ends. A question about the run waits for it.
@@ -36,13 +36,13 @@ impl DeepMark {
     }
 }
 
-/// True if a deep log is only finished by now. [`let_deep_log_end`] then waits for its end.
+/// True if a deep log only has to be finished by now. [`let_deep_log_end`] then waits for its end.
 pub fn deep_log_ends(path: &Path) -> bool {
     let marked = |file: File| flock(&file, FlockOperation::NonBlockingLockShared);
     regular::open(path).is_ok_and(|file| marked(file) == Err(Errno::WOULDBLOCK))
 }
 
-/// Waits until a deep log that is only finished is whole, and its run finalized.
+/// Waits until a deep log that only has to be finished is whole, and its run finalized.
 pub fn let_deep_log_end(path: &Path) {
     if let Ok(file) = regular::open(path) {
         // Without locks of files there is no mark to wait for.

@@ -210,8 +210,8 @@ impl DeepSink {
     }
 
     /// Marks the file as one that only has to be finished. `None` if it may not become whole with
-    /// so many more chunks, or if it cannot be marked. Whoever waits for the run must then wait for
-    /// the deep log, too.
+    /// so many more chunks, or if it cannot be marked. The launcher must then wait for the deep
+    /// log, too.
     pub(crate) fn mark_ending(&self, more: usize) -> Option<DeepMark> {
         let waiting = self.shared.lock().waiting.len();
         let bytes = (waiting + more) as u64 * u64::from(abi::CHUNK_SIZE);

@@ -50,12 +50,12 @@ pub(crate) fn finish(
     if is_finalized(part, log) {
         return Ok(());
     }
-    let (ended, same_boot, secrets, own, now, deep) = {
+    let (end, same_boot, secrets, own, now, deep) = {
         let read = Log::open(part).map_err(Error::log("read", part))?;
         let here = backstory_sys::clock::boot_id();
         let secrets = Secrets::known_from(&read.header().environment);
         (
-            read.end().is_some(),
+            read.end().cloned(),
             read.header().boot_id == here,
             secrets,
             Arena::name(&read.header().id),
@@ -66,8 +66,8 @@ pub(crate) fn finish(
     let arena = arena.filter(|arena| own.as_deref() == Some(*arena));
     // A reboot invalidates shared memory and the time-stamp counter.
     let left = arena.filter(|arena| same_boot && arena.exists());
-    if ended {
-        finish_deep_log(left, part, deep)?;
+    if let Some(end) = end {
+        finish_deep_log(left, part, deep, end)?;
     } else {
         let mut writer = Writer::reopen(part).map_err(Error::log("open", part))?;
         let mut end = RunEnd {
@@ -115,7 +115,12 @@ pub(crate) fn finish(
 }
 
 /// Finishes the deep log of a run whose log has its end: the process that finished it was killed.
-fn finish_deep_log(arena: Option<&Path>, part: &Path, deep: Option<DeepPlan>) -> Result<(), Error> {
+fn finish_deep_log(
+    arena: Option<&Path>,
+    part: &Path,
+    deep: Option<DeepPlan>,
+    end: RunEnd,
+) -> Result<(), Error> {
     // Without its arena the deep log is cut off, which its readers say.
     let (Some(Ok(arena)), Some(_)) = (arena.map(Arena::open), &deep) else {
         return Ok(());
@@ -123,8 +128,8 @@ fn finish_deep_log(arena: Option<&Path>, part: &Path, deep: Option<DeepPlan>) ->
     let writer = Writer::reopen(part).map_err(Error::log("open", part))?;
     let stock = ChunkSupply::new(arena);
     stock.arena.close();
-    Drainer::new(stock, writer, Secrets::default())
-        .with_deep_log(deep)
-        .end_deep_log();
+    let mut drainer = Drainer::new(stock, writer, Secrets::default()).with_deep_log(deep);
+    drainer.end_deep_log();
+    drainer.add_deep_warnings(end);
     Ok(())
 }

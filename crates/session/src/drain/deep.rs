@@ -6,6 +6,7 @@ use super::{ChunkSelection, Drainer, newest_epochs, owned};
 use crate::deep_mark::DeepMark;
 use crate::deep_sink::{DeepPlan, DeepSink};
 use backstory_abi::{CHUNK_DEEP, Chunk};
+use backstory_eventlog::run::RunEnd;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -104,6 +105,18 @@ impl Drainer {
     pub(crate) fn deep_warnings(&self) -> Vec<String> {
         let reasons = self.deep.iter().flat_map(|deep| deep.sink.reasons());
         reasons.map(|reason| reason.to_string()).collect()
+    }
+
+    /// Adds what became known about the deep log to the end that the log has. Of several ends in a
+    /// log the last one counts. Returns it.
+    pub(crate) fn add_deep_warnings(&mut self, mut end: RunEnd) -> RunEnd {
+        let mut news = self.deep_warnings();
+        news.retain(|warning| !end.warnings.contains(warning));
+        if news.is_empty() {
+            return end;
+        }
+        end.warnings.extend(news);
+        self.finish(|_| end.clone())
     }
 }
 

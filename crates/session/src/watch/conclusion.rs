@@ -35,7 +35,7 @@ impl CommandWatch {
         };
         drainer.end_deep_log();
         let mut end = match answered {
-            Some(end) => with_deep_warnings(end, &mut drainer),
+            Some(end) => drainer.add_deep_warnings(end),
             None => drainer.finish(|drainer| self.end(drainer)),
         };
         self.add_replaced(&mut end, &drainer);
@@ -92,16 +92,4 @@ impl CommandWatch {
             end.incomplete_because.insert(0, reason.to_string());
         }
     }
-}
-
-/// The end of a log that has it, with what became known about the deep log since. Of several ends
-/// in a log the last one counts.
-fn with_deep_warnings(mut end: RunEnd, drainer: &mut Drainer) -> RunEnd {
-    let mut news = drainer.deep_warnings();
-    news.retain(|warning| !end.warnings.contains(warning));
-    if news.is_empty() {
-        return end;
-    }
-    end.warnings.extend(news);
-    drainer.finish(|_| end.clone())
 }

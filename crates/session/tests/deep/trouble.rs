@@ -250,23 +250,29 @@ fn the_launcher_answers_before_the_deep_log_is_written() {
     run.assert_tidy();
 }
 
+/// Records a command until the launcher answers. Returns the ids of the keeper and the supervisor.
+fn answered(run: &Run) -> (u32, u32) {
+    let script = format!("touch started; while ! test -e go; do sleep 0.01; done; {LARGE}");
+    let launcher = run
+        .command(&["sh", "-c", &script])
+        .stdin(Stdio::null())
+        .spawn();
+    let mut launcher = launcher.unwrap();
+    eventually("the command runs", || run.path("started").exists());
+    let writers = others(launcher.id());
+    fs::write(run.path("go"), "").unwrap();
+    eventually("the launcher answers", || {
+        launcher.try_wait().unwrap().is_some()
+    });
+    writers
+}
+
 #[test]
 fn a_deep_log_that_only_has_to_be_finished_survives_the_death_of_its_writers() {
     for is_last in [false, true] {
         let run = Run::new(&["--deep", "full"]);
         let mut disk = SlowDisk::of(&run);
-        let script = format!("touch started; while ! test -e go; do sleep 0.01; done; {LARGE}");
-        let launcher = run
-            .command(&["sh", "-c", &script])
-            .stdin(Stdio::null())
-            .spawn();
-        let mut launcher = launcher.unwrap();
-        eventually("the command runs", || run.path("started").exists());
-        let (keeper, supervisor) = others(launcher.id());
-        fs::write(run.path("go"), "").unwrap();
-        eventually("the launcher answers", || {
-            launcher.try_wait().unwrap().is_some()
-        });
+        let (keeper, supervisor) = answered(&run);
         if is_last {
             kill(keeper, libc::SIGKILL);
             eventually("the keeper is gone", || !alive(keeper));
@@ -285,6 +291,31 @@ fn a_deep_log_that_only_has_to_be_finished_survives_the_death_of_its_writers() {
         assert_whole(&run, &disk);
         run.assert_tidy();
     }
+}
+
+#[test]
+fn a_deep_log_that_recovery_cannot_finish_leaves_a_word_in_the_log() {
+    let run = Run::new(&["--deep", "full"]);
+    let disk = SlowDisk::of(&run);
+    let (keeper, supervisor) = answered(&run);
+    kill(keeper, libc::SIGKILL);
+    eventually("the keeper is gone", || !alive(keeper));
+    kill(supervisor, libc::SIGKILL);
+    eventually("no process records", || {
+        !backstory_session::is_recording(&run.part_path())
+    });
+    // A directory is no file to append to.
+    drop(disk);
+    let deep = run.path(&format!("{}.deep", run.id));
+    fs::remove_file(&deep).unwrap();
+    fs::create_dir(&deep).unwrap();
+    let arena = run.arena_path();
+    backstory_session::recover(Some(&arena), &run.part_path(), &run.log_path()).unwrap();
+    let end = run.log().end().unwrap().clone();
+    assert_eq!(end.exit, Some(0));
+    let said = end.warnings.join(" ");
+    assert!(said.contains("are shallow from some moment on"), "{said}");
+    run.assert_tidy();
 }
 
 #[test]
