@@ -12,7 +12,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
-use std::time::Instant;
 
 use backstory_session::SourceRun;
 use backstory_vocabulary::RowsMode;
@@ -124,10 +123,12 @@ impl TransactionRecorder {
         }
     }
 
-    /// Begins the records of a session, unless they are begun. `read`: when the last statement was
-    /// read. Another process can have inherited the client's socket until then.
-    fn begin_session(&mut self, session: &mut ClientSession, read: Instant) {
-        session.look_for_sharers_after(read);
+    /// Begins the records of a session, unless they are begun. Another process can have inherited
+    /// the client's socket until the last statement was read.
+    fn begin_session(&mut self, session: &mut ClientSession, logged: &LoggedTransaction) {
+        session.look_for_sharers_after(logged.read);
+        // The log's times are rounded, so that look may seem to be before the statement.
+        session.look_for_sharers(logged.arrived());
         self.clients.begin(session, &mut self.writer);
         if std::mem::replace(&mut session.is_recorded, true) {
             return;
@@ -175,7 +176,7 @@ impl TransactionRecorder {
         certainty: CommitCertainty,
         catalog: &Catalog,
     ) {
-        self.begin_session(session, logged.read);
+        self.begin_session(session, logged);
         self.next += 1;
         let activity = self.next;
         let (began, end) = span(logged, commits, session.last_end, self.names.rounding);
@@ -232,7 +233,7 @@ impl TransactionRecorder {
         let mut virtual_ids = Vec::new();
         let mut uses = Vec::new();
         for (logged, session) in candidates {
-            self.begin_session(session, logged.read);
+            self.begin_session(session, logged);
             virtual_ids.push(logged.virtual_id.clone());
             let connection = self.names.connection(session).into_iter();
             let sure = session.client.is_certain_at(logged.arrived());
