@@ -10,6 +10,8 @@
 //!
 //! Many runs use the same paths. The versions at a path are read once for all runs that are
 //! compared, and not once for each of them.
+//!
+//! Invariant: the memory is bounded: only so many paths are kept, and then they are read again.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -18,6 +20,9 @@ use backstory_eventlog::event::{Bytes, Time};
 use backstory_files::Ident;
 use backstory_graph::model::{Entity, EntityId, EntityKind};
 use backstory_store::{Result, RunKey, Store, VersionMatch, same_version};
+
+/// The most paths whose outputs are kept. Runs find many files that no run makes.
+const PATHS: usize = if cfg!(test) { 100 } else { 100_000 };
 
 /// The outputs of a store's runs, by path. It keeps what it has read.
 pub struct RunOutputs<'s> {
@@ -96,6 +101,9 @@ impl<'s> RunOutputs<'s> {
         }
         found.sort_by_key(|one| std::cmp::Reverse(one.run));
         let found: Rc<[Output]> = found.into();
+        if self.at_path.len() >= PATHS {
+            self.at_path.clear();
+        }
         self.at_path.insert(path.clone(), found.clone());
         Ok(found)
     }
@@ -194,6 +202,19 @@ mod tests {
     fn the_versions_that_are_read_to_compare_runs_grow_with_the_number_of_runs() {
         assert_eq!(read_for(30), 3 * 30);
         assert_eq!(read_for(60), 3 * 60);
+    }
+
+    #[test]
+    fn endless_new_paths_take_a_bounded_space() {
+        let mut store = MemoryStore::default();
+        let keys = [0, 1].map(|number| append(&mut store, number));
+        let mut outputs = RunOutputs::of_store(&store);
+        for number in 0..=PATHS {
+            let found = [version(0, &format!("/lib/{number}"), 0, 7)];
+            let unexplained = outputs.unexplained(keys[1], &found).unwrap();
+            assert_eq!(unexplained, HashSet::new());
+        }
+        assert_eq!(outputs.at_path.len(), 1);
     }
 
     #[test]
