@@ -10,6 +10,7 @@
 
 use std::time::{Duration, Instant};
 
+use backstory_graph::model::Certainty;
 use backstory_inspection::FormatReader;
 use backstory_inspection::row_changes::{DatabaseFiles, RowStep};
 use backstory_inspection::worker::printable;
@@ -147,6 +148,7 @@ impl RowSearch<'_> {
         found: &mut FileRows,
     ) -> Result<(), Failure> {
         let rows = (Some(meant.table.as_str()), self.key);
+        let is_known = older.is_some();
         let older = older.map(OwnedFiles::lent);
         let told = match self.reader.row_changes(path, older, newer.lent(), rows) {
             Ok(told) => told,
@@ -162,7 +164,7 @@ impl RowSearch<'_> {
             let of_log = state.log.filter(|_| step.transactions.is_some());
             let version = of_log.or(state.database).or(state.log);
             found.versions.extend(version);
-            if let Some(event) = self.event(meant, state, step)? {
+            if let Some(event) = self.event(meant, (state, is_known), step)? {
                 found.events.push(event);
             }
         }
@@ -170,11 +172,12 @@ impl RowSearch<'_> {
         Ok(())
     }
 
-    /// The change of a row, as the record of a database would have it.
+    /// The change of a row, as the record of a database would have it. If the state before it is
+    /// unknown, the log may have transactions of other processes.
     fn event(
         &self,
         meant: &SqliteTable,
-        state: &DatabaseState,
+        (state, is_known): (&DatabaseState, bool),
         step: RowStep,
     ) -> Result<Option<RowEvent>, Failure> {
         let Some(change) = step.change else {
@@ -202,12 +205,18 @@ impl RowSearch<'_> {
             }
             None => json!({"found_in": "versions"}),
         };
+        let mut clients = state.writers.clone();
+        if !is_known {
+            for (_, certainty) in &mut clients {
+                *certainty = Certainty::Possible;
+            }
+        }
         Ok(Some(RowEvent {
             run,
             time: state.time,
             change: fact,
             transaction,
-            clients: state.writers.clone(),
+            clients,
             unwatched: Vec::new(),
         }))
     }

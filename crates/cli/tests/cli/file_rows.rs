@@ -301,6 +301,48 @@ fn what_is_not_stored_or_not_readable_is_said() {
 }
 
 #[test]
+fn a_transaction_of_a_log_that_an_earlier_run_did_not_store_has_no_certain_process() {
+    let Some(place) = place(&["python3"]) else {
+        return;
+    };
+    let write = |name: &str, statements: &[&str]| {
+        let quoted = statements
+            .iter()
+            .map(|one| format!("bank.execute('{one}')\n"));
+        let script = format!(
+            "{PYTHON}\nbank = sqlite3.connect('bank.db', isolation_level=None)\n{}os._exit(0)\n",
+            quoted.collect::<String>()
+        );
+        place.write(name, &script);
+    };
+    write(
+        "first.py",
+        &[
+            "pragma journal_mode = wal",
+            "create table t (id integer primary key, v)",
+            "insert into t values (1, 1)",
+        ],
+    );
+    write("second.py", &["update t set v = 2"]);
+    place.keep("python3 first.py", &["--contents=off"]);
+    place.keep("python3 second.py", &["--contents=off"]);
+    let asked = ["of", "--table", "t", "--key", "1", "--json"];
+    let answer = place.run(&asked);
+    assert!(answer.err.contains("is not stored"), "{answer:?}");
+    let answer: Value = serde_json::from_str(&answer.out).unwrap();
+    let all = answer["history"].as_array().unwrap();
+    assert_eq!(all.len(), 2, "{answer}");
+    for one in all {
+        assert_eq!(one["client"], Value::Null, "{one}");
+        assert_eq!(
+            one["possible_clients"].as_array().unwrap().len(),
+            1,
+            "{one}"
+        );
+    }
+}
+
+#[test]
 fn without_the_worker_the_answer_says_where_it_belongs() {
     if !needs("rows in files of SQLite", &["sqlite3"]) {
         return;
