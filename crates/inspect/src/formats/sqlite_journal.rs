@@ -6,7 +6,8 @@
 //! record  := page, the page's content before, sum
 //! ```
 //!
-//! A journal whose head has no magic number, or no record, is of a finished transaction.
+//! A journal whose head has no magic number is of a finished transaction. A head that counts no
+//! record is of an unfinished one: the database gets its former number of pages.
 //!
 //! Source: <https://www.sqlite.org/fileformat2.html>, section 3.
 
