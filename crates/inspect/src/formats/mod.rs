@@ -31,6 +31,7 @@ mod sqlite_database;
 mod sqlite_history;
 mod sqlite_journal;
 mod sqlite_log;
+mod sqlite_row;
 mod sqlite_rows;
 mod sqlite_states;
 mod structured_text;

@@ -14,6 +14,7 @@ use backstory_inspection::row_changes::{
 use rusqlite::Connection;
 
 use super::sqlite_content::{open, tables};
+use super::sqlite_row::RowImage;
 use super::sqlite_rows::{TableReader, compare};
 use super::sqlite_states::DatabaseStates;
 use crate::{Read, UnreadableContent};
@@ -42,23 +43,15 @@ pub fn row_changes(
             LARGEST >> 20
         )));
     }
-    let began = Instant::now();
     let side = |which: &str, files| {
         DatabaseStates::read(files)
             .map_err(|error| UnreadableContent(format!("the {which} state: {error}")))
     };
     let states = side("newer", newer)?;
-    let older_states = match wanted.has_older {
+    let older = match wanted.has_older {
         true => Some(side("older", older)?),
         false => None,
     };
-    let old = older_states.as_ref();
-    let last = old.map(|old| old.after(old.transactions(), None));
-    // Without the last content there is nothing to compare with.
-    let last = last.flatten();
-    let base = last
-        .as_deref()
-        .filter(|content| old.is_some_and(|old| states.begins_at(old, content)));
     let mut found = Steps {
         wanted,
         changes: RowChanges {
@@ -66,29 +59,7 @@ pub fn row_changes(
             notes: states.notes.clone(),
         },
     };
-    let first = old.map_or(0, |old| states.in_common(old));
-    let mut before: Option<(State, usize)> = match &last {
-        Some(content) => Some((opened(content)?, first)),
-        None => None,
-    };
-    let is_continued = first > 0 && before.is_some();
-    let mut first_known = before.as_ref().map(|_| 0);
-    let end = states.transactions();
-    for number in first + usize::from(is_continued)..=end {
-        let is_late = began.elapsed() > LONGEST && number < end;
-        let content = match is_late {
-            true => None,
-            false => states.after(number, base),
-        };
-        let Some(content) = content else { continue };
-        let after = opened(&content)?;
-        if let Some((state, since)) = &before {
-            let of_log = (number > 0).then_some((since + 1, number));
-            found.add(of_log, state, &after)?;
-        }
-        first_known.get_or_insert(number);
-        before = Some((after, number));
-    }
+    let first_known = found.add_all(older.as_ref(), &states)?;
     match first_known {
         Some(0) => {}
         Some(number) => found.note(&format!(
@@ -116,6 +87,45 @@ struct Steps<'w> {
 impl Steps<'_> {
     fn note(&mut self, sentence: &str) {
         self.changes.notes.push(sentence.to_owned());
+    }
+
+    /// Adds the steps from the older state to the newer one. The result is the number of the newer
+    /// log's transactions before the first known content. `None`: no content is known.
+    fn add_all(
+        &mut self,
+        older: Option<&DatabaseStates<'_>>,
+        newer: &DatabaseStates<'_>,
+    ) -> Read<Option<usize>> {
+        let began = Instant::now();
+        // Without the last content there is nothing to compare with.
+        let last = older.and_then(|older| older.after(older.transactions(), None));
+        let base = last
+            .as_deref()
+            .filter(|content| older.is_some_and(|older| newer.begins_at(older, content)));
+        let first = older.map_or(0, |older| newer.in_common(older));
+        let mut before: Option<(State, usize)> = match &last {
+            Some(content) => Some((opened(content)?, first)),
+            None => None,
+        };
+        let is_continued = first > 0 && before.is_some();
+        let mut first_known = before.as_ref().map(|_| 0);
+        let end = newer.transactions();
+        for number in first + usize::from(is_continued)..=end {
+            let is_late = began.elapsed() > LONGEST && number < end;
+            let content = match is_late {
+                true => None,
+                false => newer.after(number, base),
+            };
+            let Some(content) = content else { continue };
+            let after = opened(&content)?;
+            if let Some((state, since)) = &before {
+                let of_log = (number > 0).then_some((since + 1, number));
+                self.add(of_log, state, &after)?;
+            }
+            first_known.get_or_insert(number);
+            before = Some((after, number));
+        }
+        Ok(first_known)
     }
 
     /// Adds the step between two states, if it changed something that is wanted.
@@ -227,9 +237,8 @@ fn change(table: &str, key: &str, before: &State, after: &State) -> Read<Option<
     let Some((table, row)) = new.clone().or_else(|| old.clone()) else {
         return Ok(None);
     };
-    let image = |side: Option<(String, super::sqlite_rows::RowImage)>| {
-        side.map(|(_, row)| row.columns).unwrap_or_default()
-    };
+    let image =
+        |side: Option<(String, RowImage)>| side.map(|(_, row)| row.columns).unwrap_or_default();
     Ok(Some(RowChange {
         table,
         key: row.key,

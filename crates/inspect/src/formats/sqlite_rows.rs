@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 
 use backstory_vocabulary::counted;
 use rusqlite::Connection;
-use rusqlite::types::{Value, ValueRef};
+use rusqlite::types::ValueRef;
 use serde_json::{Value as Json, json};
 
 /// The most changed cells that are kept.
@@ -20,7 +20,7 @@ const BLOB: usize = 16;
 
 /// A value. A text need not be UTF-8.
 #[derive(Debug, Clone, PartialEq)]
-enum Cell {
+pub(super) enum Cell {
     Null,
     Integer(i64),
     Real(f64),
@@ -43,19 +43,19 @@ impl From<ValueRef<'_>> for Cell {
 /// How rows of a table are read.
 pub struct TableReader {
     pub name: String,
-    columns: Vec<Column>,
+    pub(super) columns: Vec<Column>,
     /// SQL expressions whose values belong to one row.
-    key: Vec<String>,
+    pub(super) key: Vec<String>,
 }
 
-struct Column {
-    name: String,
+pub(super) struct Column {
+    pub(super) name: String,
     kind: String,
     /// The position in the primary key, from 1. 0 outside of it.
-    key: i64,
+    pub(super) key: i64,
 }
 
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
@@ -110,88 +110,13 @@ impl TableReader {
     }
 
     /// The names of the columns of the key.
-    fn key_names(&self) -> Vec<&str> {
+    pub(super) fn key_names(&self) -> Vec<&str> {
         let mut declared: Vec<&Column> = self.columns.iter().filter(|one| one.key > 0).collect();
         declared.sort_by_key(|one| one.key);
         match declared.is_empty() {
             true => self.key.iter().map(String::as_str).collect(),
             false => declared.iter().map(|one| one.name.as_str()).collect(),
         }
-    }
-
-    /// The row with this key: its value, or `COLUMN=VALUE,…`. `None` if no row has it.
-    pub fn row(&self, database: &Connection, key: &str) -> rusqlite::Result<Option<RowImage>> {
-        let Some(values) = self.key_values(key) else {
-            return Ok(None);
-        };
-        // A column may hold a number or its text.
-        let tests = self.key.iter().enumerate().map(|(at, column)| {
-            let at = at * 3;
-            format!(
-                "({column} = ?{} OR {column} = ?{} OR {column} = ?{})",
-                at + 1,
-                at + 2,
-                at + 3
-            )
-        });
-        let all = self.columns.iter().map(|column| quoted(&column.name));
-        let selected = self.key.iter().cloned().chain(all);
-        let query = format!(
-            "SELECT {} FROM {} WHERE {} LIMIT 1",
-            selected.collect::<Vec<_>>().join(", "),
-            quoted(&self.name),
-            tests.collect::<Vec<_>>().join(" AND ")
-        );
-        let mut bound = Vec::new();
-        for value in values {
-            let text = Value::Text(value.to_owned());
-            bound.push(value.parse().map_or(text.clone(), Value::Integer));
-            bound.push(value.parse().map_or(text.clone(), Value::Real));
-            bound.push(text);
-        }
-        let mut query = database.prepare(&query)?;
-        let mut rows = query.query(rusqlite::params_from_iter(bound))?;
-        let Some(row) = rows.next()? else {
-            return Ok(None);
-        };
-        let names = self.key_names();
-        let mut digest = blake3::Hasher::new();
-        let (mut keys, mut shown) = (Vec::new(), serde_json::Map::new());
-        for (at, name) in names.iter().enumerate() {
-            let value = Cell::from(row.get_ref(at)?);
-            keys.push(((*name).to_owned(), value.text(database)?));
-        }
-        // The extension names a row by the columns in the order of the table.
-        let place = |name: &str| self.columns.iter().position(|column| column.name == name);
-        keys.sort_by_key(|(name, _)| place(name));
-        for (at, column) in self.columns.iter().enumerate() {
-            let value = Cell::from(row.get_ref(names.len() + at)?);
-            value.add_to(&mut digest);
-            shown.insert(column.name.clone(), value.json(database)?);
-        }
-        Ok(Some(RowImage {
-            key: keys,
-            columns: shown,
-            digest: digest.finalize(),
-        }))
-    }
-
-    /// The values of the key's columns. `None` if the text is of another key.
-    fn key_values<'k>(&self, key: &'k str) -> Option<Vec<&'k str>> {
-        let names = self.key_names();
-        let of = |part: &'k str, name: &str| {
-            let (column, value) = part.split_once('=')?;
-            column.eq_ignore_ascii_case(name).then_some(value)
-        };
-        if let [name] = names[..] {
-            return Some(vec![of(key, name).unwrap_or(key)]);
-        }
-        let parts: Vec<&str> = key.split(',').collect();
-        let value = |name: &&str| parts.iter().find_map(|part| of(part, name));
-        let is_whole = !names.is_empty() && parts.len() == names.len();
-        is_whole
-            .then(|| names.iter().map(value).collect())
-            .flatten()
     }
 
     fn has(&self, name: &str) -> bool {
@@ -211,62 +136,6 @@ impl TableReader {
             quoted(&self.name),
             order.join(", ")
         )
-    }
-}
-
-/// A row: the columns of its key as texts, and all columns.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RowImage {
-    /// The columns of the key, in the order of the table.
-    pub key: Vec<(String, String)>,
-    /// All columns, in the form that the extension of SQLite gives them.
-    pub columns: serde_json::Map<String, Json>,
-    /// That of all values. `columns` has long values cut, and blobs as their lengths.
-    digest: blake3::Hash,
-}
-
-/// The most characters of a text in an image.
-const MOST_TEXT: usize = 200;
-
-impl Cell {
-    /// The value as SQLite writes it.
-    fn text(&self, database: &Connection) -> rusqlite::Result<String> {
-        match self {
-            // The digits of a number are those of SQLite.
-            Cell::Real(number) => {
-                database.query_row("SELECT CAST(?1 AS TEXT)", [number], |row| row.get(0))
-            }
-            other => Ok(shown(other)),
-        }
-    }
-
-    /// Adds the whole value and its type. Two lists of values never give the same bytes.
-    fn add_to(&self, digest: &mut blake3::Hasher) {
-        let (kind, bytes): (u8, &[u8]) = match self {
-            Cell::Null => (0, &[]),
-            Cell::Integer(number) => (1, &number.to_le_bytes()),
-            Cell::Real(number) => (2, &number.to_bits().to_le_bytes()),
-            Cell::Text(text) => (3, text),
-            Cell::Blob(bytes) => (4, bytes),
-        };
-        digest.update(&[kind]);
-        digest.update(&(bytes.len() as u64).to_le_bytes());
-        digest.update(bytes);
-    }
-
-    fn json(&self, database: &Connection) -> rusqlite::Result<Json> {
-        Ok(match self {
-            Cell::Null => Json::Null,
-            Cell::Blob(bytes) => json!({"bytes": bytes.len()}),
-            Cell::Text(bytes) => {
-                let text = String::from_utf8_lossy(bytes);
-                match text.char_indices().nth(MOST_TEXT) {
-                    Some((end, _)) => json!({"begins": &text[..end], "bytes": bytes.len()}),
-                    None => Json::String(text.into_owned()),
-                }
-            }
-            number => Json::String(number.text(database)?),
-        })
     }
 }
 
@@ -467,7 +336,7 @@ fn order(left: &Cell, right: &Cell) -> Ordering {
     }
 }
 
-fn shown(cell: &Cell) -> String {
+pub(super) fn shown(cell: &Cell) -> String {
     match cell {
         Cell::Null => "NULL".to_owned(),
         Cell::Integer(number) => number.to_string(),
