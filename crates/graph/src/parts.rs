@@ -79,15 +79,6 @@ impl Part {
     pub fn name(&self, thing: &[u8]) -> Vec<u8> {
         [thing, b"#", self.to_string().as_bytes()].concat()
     }
-
-    /// The thing and its part, if a text is the name of a part ([`Part::name`]).
-    pub fn split(name: &str) -> Option<(&str, Part)> {
-        // A value may have `#`, and a kind has none.
-        name.match_indices('#').find_map(|(at, _)| {
-            let part = name[at + 1..].parse().ok()?;
-            (at > 0).then_some((&name[..at], part))
-        })
-    }
 }
 
 impl fmt::Display for Part {
@@ -218,13 +209,6 @@ mod tests {
         let part: Part = "row=42".parse().unwrap();
         let name = part.name(b"bank:accounts");
         assert_eq!(name, b"bank:accounts#row=42");
-        let split = Part::split("bank:accounts#row=42");
-        assert_eq!(split, Some(("bank:accounts", part)));
-        let (thing, part) = Part::split("s3://b/x#1#key=a#b").unwrap();
-        assert_eq!((thing, part.value()), ("s3://b/x#1", "a#b"));
-        for name in ["bank:accounts", "bank:accounts#", "a:b#lines=0", "#row=1"] {
-            assert_eq!(Part::split(name), None, "{name}");
-        }
         assert_eq!(of_name(&name), Some((&b"bank:accounts"[..], part)));
         for other in [&b"bank:accounts"[..], b"bank:accounts#top"] {
             assert_eq!(of_name(other), None);

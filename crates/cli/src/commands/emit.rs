@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use backstory_disclosure::MarkPath;
 use backstory_graph::marks;
-use backstory_graph::parts::Part;
+use backstory_graph::parts::{Part, of_name};
 
 use super::Outcome;
 use crate::args::emit::{EmitArgs, EmitStatement};
@@ -57,8 +57,8 @@ fn said(statement: EmitStatement) -> Result<(&'static str, Vec<String>), Failure
 /// The words about a thing, or about a part of it. The name may end with the part, as in the
 /// questions about it: `bank:accounts#row=42`.
 fn thing(name: String, part: Option<Part>) -> Vec<String> {
-    let (name, part) = match (part, Part::split(&name)) {
-        (None, Some((thing, part))) => (thing.to_owned(), Some(part)),
+    let (name, part) = match (part, of_name(name.as_bytes())) {
+        (None, Some((thing, part))) => (name[..thing.len()].to_owned(), Some(part)),
         (part, _) => (name, part),
     };
     let part = part.map(|part| part.to_string());
