@@ -23,7 +23,8 @@ const QUIET: Duration = Duration::from_millis(100);
 const STALLED: Duration = Duration::from_secs(2);
 
 /// The first bytes of a unit wait for the answer of an earlier unit in another process. The wait
-/// ends when that process has made no call for so long. After [`STALLED`] the request would end.
+/// ends when that process has made no call for so long, and no process has worked meanwhile. After
+/// [`STALLED`] the request would end.
 const LONGEST_BEHIND: Duration = Duration::from_secs(1);
 
 /// The chosen request.
@@ -54,6 +55,8 @@ pub(super) struct Part {
     has_ended: bool,
     /// Processor time at the last look.
     used: Option<u64>,
+    /// The same when the wait for the unit behind these began, or was last prolonged.
+    used_behind: Option<u64>,
 }
 
 impl Part {
@@ -74,6 +77,7 @@ impl Part {
             waits: false,
             has_ended: false,
             used: None,
+            used_behind: None,
         }
     }
 
@@ -147,9 +151,21 @@ impl Supervisor {
         else {
             return false;
         };
-        let since = *part.behind_since.get_or_insert_with(Instant::now);
         let progress = part.progress.get(&first.process).copied();
-        if progress.map_or(since, |last| last.max(since)).elapsed() < LONGEST_BEHIND {
+        let waited = part.behind_since.map(|since| {
+            let since = progress.map_or(since, |last| last.max(since));
+            since.elapsed()
+        });
+        if waited.is_some_and(|waited| waited < LONGEST_BEHIND) {
+            return true;
+        }
+        let now = self.processor_time();
+        let Some(part) = &mut self.part else {
+            return false;
+        };
+        // A process that still computes may answer. On a busy machine that takes long.
+        if waited.is_none() || part.used_behind != Some(now) {
+            (part.behind_since, part.used_behind) = (Some(Instant::now()), Some(now));
             return true;
         }
         // It will not come.
