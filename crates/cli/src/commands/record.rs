@@ -229,6 +229,11 @@ fn functions(args: &RecordArgs) -> Result<Option<FunctionPatterns>, Failure> {
     if args.functions.is_empty() {
         return Ok(None);
     }
+    if args.bytes {
+        return Err(Failure::misuse(
+            "the byte engine records no calls of functions: leave --bytes out, and find the bytes out afterwards by `backstory refine`",
+        ));
+    }
     if args.guard == GuardMode::Off {
         return Err(Failure::misuse(
             "--functions gets the addresses of functions by the guard, but --guard=off has none: leave one of them out",

@@ -10,6 +10,11 @@ use crate::error::Failure;
 
 /// The range that is meant. Its end is not after the content's.
 pub fn range(content: &[u8], wanted: &Selection, tabs: bool) -> Result<Range<u64>, Failure> {
+    if matches!(wanted, Selection::Cell(..)) && content.contains(&0) {
+        return Err(Failure::misuse(
+            "--cell reads tables in CSV and TSV, and this file is not text: ask with --bytes",
+        ));
+    }
     let found = match wanted {
         Selection::Bytes(first, last) => {
             let end = (last.saturating_add(1)).min(content.len() as u64);
@@ -121,6 +126,12 @@ mod tests {
         }
         assert_eq!(text(Selection::Cell(1, 1)).as_deref(), Some(""));
         assert_eq!(text(Selection::Cell(3, 0)), None);
+    }
+
+    #[test]
+    fn a_cell_of_a_file_that_is_not_text_is_refused() {
+        let refused = range(b"PK\x03\x04\0,b", &Selection::Cell(0, 0), false);
+        assert!(refused.unwrap_err().line.contains("CSV and TSV"));
     }
 
     #[test]
