@@ -58,6 +58,7 @@ fn a_database_that_a_program_only_read_leads_to_the_run_that_filled_it() {
     assert!(used.contains("> g"), "{used}");
     // The next run writes, and the file is its own.
     place.record("sqlite3 bank.db 'insert into t values (2)'");
+    place.age("bank.db");
     place.record("sqlite3 bank.db 'select * from t' > g");
     leads_to(&place, &["values (1)", "values (2)"]);
 }
