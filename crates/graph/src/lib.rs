@@ -36,7 +36,7 @@ use backstory_files::Ident;
 
 pub use fold::SLACK;
 pub use network_facts::{
-    ConnectionEnds, ConnectionTraffic, LookedUpName, connection_ends, connection_traffic,
+    ConnectionEnds, ConnectionTraffic, LookedUpName, REPLY, connection_ends, connection_traffic,
     connections_closed_by_exec, looked_up_name,
 };
 pub use refused::refused_connection;

@@ -10,6 +10,9 @@
 
 use std::net::SocketAddr;
 
+/// The end of the name of an address, if the entity is the direction from the server: its answers.
+pub const REPLY: &[u8] = b" (reply)";
+
 /// The kind of a record about a name.
 pub const NAME: &[u8] = b"name-looked-up";
 

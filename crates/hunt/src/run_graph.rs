@@ -254,10 +254,11 @@ impl Sink for RunGraph {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn version(id: u32, path: &str, version: u32) -> Entity {
+    /// A version of a file, made from the one before it.
+    pub(crate) fn version(id: u32, path: &str, version: u32) -> Entity {
         Entity {
             id: EntityId(id),
             kind: EntityKind::File,

@@ -147,20 +147,16 @@ mod tests {
 
     use super::*;
 
+    /// A version of a file of this size, without the one before it.
     fn version(id: u32, path: &str, version: u32, size: i64) -> Entity {
         Entity {
-            id: EntityId(id),
-            kind: EntityKind::File,
-            path: path.as_bytes().into(),
-            aliases: Vec::new(),
-            by_name: Vec::new(),
-            version,
             previous: None,
             ident: Some(Ident {
                 size,
                 ..Ident::default()
             }),
             last: true,
+            ..crate::run_graph::tests::version(id, path, version)
         }
     }
 

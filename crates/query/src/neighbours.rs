@@ -27,7 +27,7 @@ use std::rc::Rc;
 use backstory_eventlog::event::Time;
 use backstory_files::Ident;
 use backstory_graph::lineage::{generates, informs as passes_on, uses};
-use backstory_graph::model::{Certainty, Derived, Edge, Entity, EntityId, EntityKind, Interval};
+use backstory_graph::model::{Certainty, Derived, Edge, EntityId, EntityKind, Interval};
 use backstory_store::{ActivityKey, EntityKey, RunKey, Store, Stream};
 use rustc_hash::FxHashMap;
 
@@ -172,21 +172,18 @@ impl<'s> NeighbourFinder<'s> {
         match (key, seen) {
             (Key::Entity(key), Some(seen)) => self.around_entity(key, seen, time),
             (Key::Activity(key), _) => self.around_activity(key, time),
-            (Key::Entity(key), None) => {
-                let Entity {
-                    ident,
-                    version,
-                    kind,
-                    ..
-                } = self.store.entity(key)?;
-                let seen = Seen {
-                    ident,
-                    version,
-                    kind,
-                };
-                self.around_entity(key, seen, time)
-            }
+            (Key::Entity(key), None) => self.around_entity(key, self.seen(key)?, time),
         }
+    }
+
+    /// The known facts of an entity.
+    fn seen(&self, key: EntityKey) -> Result<Seen> {
+        let entity = self.store.entity(key)?;
+        Ok(Seen {
+            ident: entity.ident,
+            version: entity.version,
+            kind: entity.kind,
+        })
     }
 
     fn index_of(&self, key: ActivityKey) -> Result<Rc<ActivityIndex>> {
@@ -289,17 +286,13 @@ impl<'s> NeighbourFinder<'s> {
     ///   from the first one's. That does not make the file.
     /// - A program may open a file to read and write, and only read. Its write is possible. It
     ///   wrote nothing if the status of the file last changed before the run.
-    fn is_made(
-        &self,
-        key: EntityKey,
-        seen: impl Fn() -> Result<(u32, Option<Ident>)>,
-    ) -> Result<bool> {
+    fn is_made(&self, key: EntityKey, seen: impl Fn() -> Result<Seen>) -> Result<bool> {
         for activity in self.store.generators(key)? {
             let index = self.index_of(ActivityKey::new(key.run(), activity))?;
             let is_in = |list: &[EntityId]| list.binary_search(&key.local()).is_ok();
             if is_in(&index.made)
-                || (is_in(&index.derived_to) && seen()?.0 > 0)
-                || (is_in(&index.perhaps_made) && !self.is_older(key.run(), seen()?.1)?)
+                || (is_in(&index.derived_to) && seen()?.version > 0)
+                || (is_in(&index.perhaps_made) && !self.is_older(key.run(), seen()?.ident)?)
             {
                 return Ok(true);
             }

@@ -17,8 +17,7 @@ use crate::answer::PeerContact;
 use crate::peer_names::{HOSTS, NameFinder};
 use crate::runs::record;
 
-/// How the entity of the answers of an address is named, after the address.
-pub const REPLY: &[u8] = b" (reply)";
+pub use backstory_graph::REPLY;
 
 /// True for the name of an address: `tcp:127.0.0.1:80`, `udp:127.0.0.1:53`, `unix:/run/x`.
 pub(crate) fn is_address(path: &[u8]) -> bool {

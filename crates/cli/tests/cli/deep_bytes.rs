@@ -143,9 +143,7 @@ fn python_computes_from_bytes_of_a_file_that_only_the_deep_log_has() {
 /// Answers each request with its end reversed, and writes it into a file.
 const SERVER: &str = r#"
 import os, socket
-s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(5)
-with open("port.new", "w") as f: f.write(str(s.getsockname()[1]))
-os.rename("port.new", "port")
+LISTEN
 for n in range(3):
     c, a = s.accept()
     name, value = c.recv(1000).split(b" ", 1)
@@ -174,7 +172,7 @@ fn bytes_of_an_answer_lead_to_the_bytes_of_its_request() {
     let Some(engine) = engine(&place) else {
         return;
     };
-    place.write_aged("server.py", SERVER);
+    place.write_server(SERVER);
     place.write_aged("client.py", CLIENT);
     place.deep_without_contents("python3 client.py & RECORD python3 server.py && wait");
     let peers = std::fs::read_to_string(place.path("peers")).unwrap();

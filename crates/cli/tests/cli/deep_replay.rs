@@ -6,7 +6,18 @@ use backstory_testkit::need::{needs, skipped};
 
 use super::{Answer, Place};
 
+/// The lines of a server that listens, and puts the number of its port into a file.
+const LISTEN: &str = r#"s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(5)
+with open("port.new", "w") as f: f.write(str(s.getsockname()[1]))
+os.rename("port.new", "port")
+"#;
+
 impl Place {
+    /// Writes a server, with the lines [`LISTEN`] in the place of its line `LISTEN`.
+    pub(super) fn write_server(&self, script: &str) {
+        self.write_aged("server.py", &script.replace("LISTEN\n", LISTEN));
+    }
+
     /// Records a shell line deeply, with the bytes that left. Returns the run's id.
     fn deep(&self, line: &str) -> String {
         let head = "$B record --deep --outputs full --name deep --contents=lazy --";
@@ -18,7 +29,7 @@ impl Place {
 
     /// Records a server deeply while a client talks to it. Both are in Python.
     fn deep_server(&self, server: &str, client: &str) {
-        self.write_aged("server.py", server);
+        self.write_server(server);
         self.write_aged("client.py", client);
         self.deep("python3 client.py & RECORD python3 server.py && wait");
     }
@@ -91,9 +102,7 @@ fn other_input_parts_from_the_record_and_the_report_has_both_sides() {
 /// Serves three connections, each by a child.
 const SERVER: &str = r#"
 import os, socket
-s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(5)
-with open("port.new", "w") as f: f.write(str(s.getsockname()[1]))
-os.rename("port.new", "port")
+LISTEN
 for n in range(3):
     c, a = s.accept()
     if os.fork() == 0:
@@ -358,9 +367,7 @@ fn a_tool_runs_outside_the_record_and_its_program_inside() {
 /// Keeps values that its clients set, with one process and `epoll`.
 const KEEPER: &str = r#"
 import os, select, socket
-s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(5)
-with open("port.new", "w") as f: f.write(str(s.getsockname()[1]))
-os.rename("port.new", "port")
+LISTEN
 e = select.epoll(); e.register(s, select.EPOLLIN)
 values, open_ones, ended = {}, {}, 0
 while ended < 3:
@@ -447,9 +454,7 @@ fn a_request_is_fed_with_the_earlier_ones_that_it_needs_and_no_more() {
 const COUNTER: &str = r#"
 import os, socket, select, threading
 threading.Thread(target=threading.Event().wait, daemon=True).start()
-s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(5)
-with open("port.new", "w") as f: f.write(str(s.getsockname()[1]))
-os.rename("port.new", "port")
+LISTEN
 e = select.epoll(); e.register(s, select.EPOLLIN)
 values, open_ones, count, ended = {}, {}, 0, 0
 while ended < 13:
@@ -506,9 +511,7 @@ fn earlier_answers_of_another_length_do_not_change_the_verdict() {
 const SHARER: &str = r#"
 import mmap, os, socket
 memory = mmap.mmap(-1, 4096)
-s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(5)
-with open("port.new", "w") as f: f.write(str(s.getsockname()[1]))
-os.rename("port.new", "port")
+LISTEN
 def serve(c):
     words = c.recv(100).split()
     if words[0] == b"set":
@@ -609,7 +612,7 @@ fn a_text_is_found_where_it_entered_and_where_it_left() {
         return;
     }
     let place = Place::new();
-    place.write_aged("server.py", KEEPER);
+    place.write_server(KEEPER);
     place.write_aged("client.py", KEEPER_CLIENT);
     // The record has digests of what left: only another execution shows the bytes.
     let answer = place
@@ -659,9 +662,7 @@ fn a_text_is_found_where_it_entered_and_where_it_left() {
 /// and sshd do. Another child works without any connection.
 const MONITOR: &str = r#"
 import os, socket
-s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(5)
-with open("port.new", "w") as f: f.write(str(s.getsockname()[1]))
-os.rename("port.new", "port")
+LISTEN
 for n in range(2):
     c, a = s.accept()
     if n == 0 and os.fork() == 0:
@@ -714,9 +715,7 @@ fn a_session_gets_the_descriptors_that_its_monitor_passes() {
 /// Writes a file for each request, and answers with an address, which no log has.
 const WRITER: &str = r#"
 import os, socket, time
-s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(5)
-with open("port.new", "w") as f: f.write(str(s.getsockname()[1]))
-os.rename("port.new", "port")
+LISTEN
 for n in range(3):
     c, a = s.accept()
     name = c.recv(9).decode()

@@ -17,14 +17,11 @@ use super::socket_address::{Transport, destination, end_of_connection, has_no_po
 use super::{CallContext, Fold};
 use crate::model::Sink;
 use crate::network_facts::{
-    CLOSED_BY_EXEC, ENDS, NAME, TRAFFIC, encode_ends, encode_name, encode_traffic,
+    CLOSED_BY_EXEC, ENDS, NAME, REPLY, TRAFFIC, encode_ends, encode_name, encode_traffic,
 };
 use crate::object::ObjectId;
 use crate::paths::ROOT;
 use crate::process::{Descriptor, NAMELESS, OpenFile};
-
-/// The end of the name of the direction from the server.
-const REPLY: &[u8] = b" (reply)";
 
 impl<S: Sink + ?Sized> Fold<'_, S> {
     /// Notes that a socket sent a datagram to an address, or received one from it.

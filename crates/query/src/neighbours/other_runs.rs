@@ -25,7 +25,7 @@ impl NeighbourFinder<'_> {
             return Ok(());
         };
         let back = self.direction == Direction::Back;
-        if self.is_made(key, || Ok((seen.version, seen.ident)))? == back {
+        if self.is_made(key, || Ok(seen))? == back {
             return Ok(());
         }
         let mut found = Vec::new();
@@ -130,10 +130,7 @@ impl NeighbourFinder<'_> {
         if let Some(made) = self.made_there.borrow().get(&key) {
             return Ok(*made);
         }
-        let made = self.is_made(key, || {
-            let entity = self.store.entity(key)?;
-            Ok((entity.version, entity.ident))
-        })?;
+        let made = self.is_made(key, || self.seen(key))?;
         self.made_there.borrow_mut().insert(key, made);
         Ok(made)
     }

@@ -64,15 +64,16 @@ impl FileBytes {
     /// The user's files that the run used on the way to the file, and that gave it no byte.
     /// Nothing is certain about them if more is possible than was found.
     fn without(&self, account: &Account) -> BTreeSet<Vec<u8>> {
+        if self.possible {
+            return BTreeSet::new();
+        }
         let own = account.chain.iter().filter(|&&at| {
             let run = account.commands[at].run;
             account.runs[run].details.summary.id == self.run
         });
         let used = own.flat_map(|&at| account.sources(at));
         let files = used.map(|file| account.files[file].path.to_vec());
-        files
-            .filter(|path| !self.possible && !self.from.contains(path))
-            .collect()
+        files.filter(|path| !self.from.contains(path)).collect()
     }
 
     /// The line of a screen.
