@@ -99,4 +99,16 @@ INSTANCES = [
         fixed=True,
         figure=r"^seconds: ([\d.]+)$",
     ),
+    Instance(
+        GROUP,
+        "torch-wide",
+        "PyTorch: the time of 300 training steps that keep the GPU busy",
+        f"{python()} train.py 300 wide",
+        (Need(_device), module("torch", "numpy")),
+        _images,
+        ("model.pt",),
+        ("model.pt",),
+        fixed=True,
+        figure=r"^seconds: ([\d.]+)$",
+    ),
 ]
