@@ -2,7 +2,7 @@
 //!
 //! Invariant: a file is read once in a run, however many processes run it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::elf::{CodeFile, Function};
-use crate::exports::PatternFinding;
+use crate::exports::{PatternFinding, UnredirectedReason};
 use crate::patterns::FunctionPatterns;
 use crate::table;
 use crate::unmatched::UnmatchedPattern;
@@ -39,8 +39,12 @@ pub struct FunctionCatalogue {
     patterns: FunctionPatterns,
     files: HashMap<FileKey, Option<Arc<FileTable>>>,
     next: u64,
-    /// The findings of the patterns, each with the name of the file.
+    /// The findings of the patterns, each with the path of the file.
     findings: Vec<(PatternFinding, String)>,
+    /// The patterns that recorded a function.
+    recorded: BTreeSet<usize>,
+    /// For a pattern, the path of the first file that has such functions without instrumentation.
+    not_instrumented: HashMap<usize, String>,
 }
 
 impl FunctionCatalogue {
@@ -51,21 +55,30 @@ impl FunctionCatalogue {
             files: HashMap::new(),
             next: 1,
             findings: Vec::new(),
+            recorded: BTreeSet::new(),
+            not_instrumented: HashMap::new(),
         }
     }
 
-    /// The patterns of libraries that recorded no function so far.
+    /// The patterns for which no compiled function was recorded so far.
     pub fn unmatched(&self) -> Vec<UnmatchedPattern> {
-        let patterns = self.patterns.of_libraries();
-        let unmatched = patterns.filter_map(|(index, file, name)| {
+        let unmatched = self.patterns.all().filter_map(|(index, file, name)| {
+            let of_library = file.filter(|file| file.contains(".so"));
             let mut found = self.findings.iter().filter(|(one, _)| one.index == index);
-            if found.clone().any(|(one, _)| one.functions > 0) {
-                return None;
-            }
-            Some(UnmatchedPattern {
-                file: file.to_owned(),
+            let recorded = match of_library {
+                Some(_) => found.clone().any(|(one, _)| one.functions > 0),
+                None => self.recorded.contains(&index),
+            };
+            let reason = match of_library {
+                Some(_) => found.next().map(|(one, path)| (one.reason, path.clone())),
+                None => (self.not_instrumented.get(&index))
+                    .map(|path| (UnredirectedReason::NotInstrumented, path.clone())),
+            };
+            (!recorded).then(|| UnmatchedPattern {
+                index,
+                file: file.map(str::to_owned),
                 name: name.to_owned(),
-                reason: found.next().map(|(one, path)| (one.reason, path.clone())),
+                reason,
             })
         });
         unmatched.collect()
@@ -116,6 +129,16 @@ impl FunctionCatalogue {
         self.findings
             .extend(findings.map(|one| (one, full.clone().into_owned())));
         let libraries = self.patterns.files();
+        for (&index, &recorded) in &code.matched {
+            match recorded {
+                true => drop(self.recorded.insert(index)),
+                false => drop(
+                    self.not_instrumented
+                        .entry(index)
+                        .or_insert_with(|| full.clone().into_owned()),
+                ),
+            }
+        }
         let memory = table::memory_file(&table::bytes(&code, first, libraries))?;
         let numbered = code.functions.into_iter().map(|function| {
             let number = first + (function.address - code.low) as u32;

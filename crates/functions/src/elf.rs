@@ -44,6 +44,8 @@ pub struct CodeFile {
     pub findings: Vec<PatternFinding>,
     /// The addresses of the functions whose calls are redirected, although the file has no hooks.
     pub targets: BTreeSet<u64>,
+    /// Indices of the patterns that match a function here, and whether calls of one are recorded.
+    pub matched: BTreeMap<usize, bool>,
     pub(crate) sleds: Vec<SledPlace>,
     /// The parameters of the functions, by address. Empty unless they are recorded.
     pub(crate) signatures: BTreeMap<u64, FunctionSignature>,
@@ -89,7 +91,8 @@ impl CodeFile {
                 names.entry(address).or_default();
             }
         }
-        code.functions = functions(&names, &places, &wanted);
+        let found = functions(&names, &places, &wanted);
+        code.functions = found.iter().map(|(function, _)| function.clone()).collect();
         let matched: BTreeSet<u64> = code.functions.iter().map(|one| one.address).collect();
         names.retain(|address, _| matched.contains(address));
         let redirections = exports.redirections(&files, &wanted, &names);
@@ -98,6 +101,7 @@ impl CodeFile {
         code.say_what_is_unseen(file, &called_directly(&elf, &code.targets));
         code.sleds = sleds(&elf);
         code.sleds.retain(|sled| matched.contains(&sled.function));
+        code.matched = code.recorded_patterns(&found, exports.has_hooks);
         if patterns.has_arguments() {
             code.signatures = signatures(&elf, low, &matched);
         }
@@ -106,6 +110,24 @@ impl CodeFile {
 }
 
 impl CodeFile {
+    /// The patterns that match a function, and whether calls of one of these are recorded.
+    fn recorded_patterns(
+        &self,
+        found: &[(Function, Vec<usize>)],
+        has_hooks: bool,
+    ) -> BTreeMap<usize, bool> {
+        let sleds: BTreeSet<u64> = self.sleds.iter().map(|sled| sled.function).collect();
+        let mut patterns = BTreeMap::new();
+        for (function, indices) in found {
+            let address = function.address;
+            let recorded = has_hooks || sleds.contains(&address) || self.targets.contains(&address);
+            for &index in indices {
+                *patterns.entry(index).or_insert(false) |= recorded;
+            }
+        }
+        patterns
+    }
+
     /// Completes the locations of redirected functions. One without a line has the library.
     /// `direct` are those that the library calls without a table.
     fn say_what_is_unseen(&mut self, file: &str, direct: &BTreeSet<u64>) {
@@ -122,13 +144,12 @@ impl CodeFile {
     }
 }
 
-/// The functions one of whose names matches.
+/// The functions one of whose names matches, each with the indices of the patterns that match it.
 fn functions(
     names: &BTreeMap<u64, Vec<&str>>,
     places: &BTreeMap<u64, SourcePlace>,
     wanted: &[FilePattern<'_>],
-) -> Vec<Function> {
-    let matching = |name: &str| wanted.iter().any(|pattern| matches(pattern.name, name));
+) -> Vec<(Function, Vec<usize>)> {
     let found = names.iter().filter_map(|(&address, symbols)| {
         let place = places.get(&address);
         let qualified = place.map(|place| place.name.as_str());
@@ -138,13 +159,22 @@ fn functions(
         let demangled = symbols.iter().find_map(|symbol| qualified_name(symbol));
         let name = demangled.filter(|_| is_plain).or(qualified);
         let name = name.or_else(|| symbols.first().map(|&symbol| symbol.to_owned()))?;
-        let is_wanted = matching(&name) || symbols.iter().any(|symbol| matching(symbol));
-        is_wanted.then(|| Function {
-            address,
-            name,
-            location: place
-                .map(|place| place.location.clone())
-                .unwrap_or_default(),
+        let is_wanted = |pattern: &&FilePattern<'_>| {
+            matches(pattern.name, &name) || symbols.iter().any(|one| matches(pattern.name, one))
+        };
+        let patterns: Vec<usize> = wanted
+            .iter()
+            .filter(is_wanted)
+            .map(|one| one.index)
+            .collect();
+        let location = place.map(|place| place.location.clone());
+        (!patterns.is_empty()).then(|| {
+            let function = Function {
+                address,
+                name,
+                location: location.unwrap_or_default(),
+            };
+            (function, patterns)
         })
     });
     found.collect()

@@ -19,6 +19,8 @@ pub enum UnredirectedReason {
     NoFunction,
     /// The function is not in the table of dynamic symbols.
     NotExported,
+    /// The file has the function, and neither hooks nor sleds.
+    NotInstrumented,
     /// The library chooses one of several functions when it is loaded (`STT_GNU_IFUNC`).
     ChosenAtLoad,
     /// The function returns twice, or to another stack.
@@ -81,7 +83,8 @@ const HOOK: &str = "__cyg_profile_func_enter";
 #[derive(Debug, Default)]
 pub(crate) struct Exports<'a> {
     pub soname: Option<String>,
-    has_hooks: bool,
+    /// The code calls gcc's hooks.
+    pub has_hooks: bool,
     functions: Vec<(&'a str, u64)>,
     chosen_at_load: Vec<&'a str>,
 }

@@ -72,13 +72,17 @@ impl FunctionPatterns {
         self.all.iter().filter_map(|(file, _)| file.as_deref())
     }
 
-    /// The patterns that name a library: each with its index, its file and its function.
-    pub(crate) fn of_libraries(&self) -> impl Iterator<Item = (usize, &str, &str)> {
+    /// All patterns: each with its index, its file and its function.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (usize, Option<&str>, &str)> {
         let all = self.all.iter().enumerate();
-        all.filter_map(|(index, (file, name))| {
-            let file = file.as_deref().filter(|file| file.contains(".so"))?;
-            Some((index, file, name.as_str()))
-        })
+        all.map(|(index, (file, name))| (index, file.as_deref(), name.as_str()))
+    }
+
+    /// Indices of the patterns that can mean an interpreted function of this name. The file is not
+    /// compared: a record of the function does not have all names of its module.
+    pub fn of_interpreted(&self, name: &str) -> impl Iterator<Item = usize> {
+        let all = self.all.iter().enumerate();
+        all.filter_map(move |(index, (_, wanted))| matches(wanted, name).then_some(index))
     }
 }
 

@@ -7,23 +7,43 @@ use crate::exports::UnredirectedReason;
 /// A pattern that recorded no function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnmatchedPattern {
-    /// The pattern of the file.
-    pub file: String,
+    /// The index of the pattern among those of the run.
+    pub index: usize,
+    /// The pattern of the file, if it has one.
+    pub file: Option<String>,
     /// The pattern of the function.
     pub name: String,
-    /// The reason in the first file that has the name, and its path. `None`: no process loaded one.
+    /// The reason in the first file that has the name, and its path. `None`: no process ran one.
     pub reason: Option<(UnredirectedReason, String)>,
+}
+
+impl UnmatchedPattern {
+    /// True if the pattern names a library.
+    fn is_of_library(&self) -> bool {
+        self.file.as_ref().is_some_and(|file| file.contains(".so"))
+    }
 }
 
 impl fmt::Display for UnmatchedPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let UnmatchedPattern { file, name, reason } = self;
-        write!(f, "--functions {file}:{name} recorded nothing: ")?;
+        let UnmatchedPattern {
+            file, name, reason, ..
+        } = self;
+        match file {
+            Some(file) => write!(f, "--functions {file}:{name} recorded nothing: ")?,
+            None => write!(f, "--functions {name} recorded nothing: ")?,
+        }
         let Some((reason, path)) = reason else {
-            return write!(
-                f,
-                "no dynamically linked program loaded a library of this name; `backstory files` lists the libraries of the run"
-            );
+            return match self.is_of_library() {
+                true => write!(
+                    f,
+                    "no dynamically linked program loaded a library of this name; `backstory files` lists the libraries of the run"
+                ),
+                false => write!(
+                    f,
+                    "no instrumented program and no Python module has this function; compile with `backstory cc`, or name its library: libNAME.so:{name}"
+                ),
+            };
         };
         match reason {
             UnredirectedReason::NoFunction => write!(
@@ -33,6 +53,10 @@ impl fmt::Display for UnmatchedPattern {
             UnredirectedReason::NotExported => write!(
                 f,
                 "{path} does not export the function; compile the library with `backstory cc` or -finstrument-functions"
+            ),
+            UnredirectedReason::NotInstrumented => write!(
+                f,
+                "{path} has the function, but is not instrumented; compile it with `backstory cc` or -finstrument-functions"
             ),
             UnredirectedReason::ChosenAtLoad => write!(
                 f,
@@ -54,6 +78,16 @@ impl fmt::Display for UnmatchedPattern {
 mod tests {
     use super::*;
 
+    fn unmatched(file: Option<&str>, reason: Option<UnredirectedReason>) -> String {
+        let unmatched = UnmatchedPattern {
+            index: 0,
+            file: file.map(str::to_owned),
+            name: "x*".into(),
+            reason: reason.map(|reason| (reason, "/lib/libz.so.1".into())),
+        };
+        unmatched.to_string()
+    }
+
     #[test]
     fn a_pattern_without_functions_says_the_reason_and_the_remedy() {
         let reasons = [
@@ -62,18 +96,30 @@ mod tests {
             (UnredirectedReason::ChosenAtLoad, "IFUNC"),
             (UnredirectedReason::ReturnsElsewhere, "switches stacks"),
             (UnredirectedReason::OfTheRuntime, "ltrace"),
+            (
+                UnredirectedReason::NotInstrumented,
+                "-finstrument-functions",
+            ),
         ];
-        let unmatched = |reason| UnmatchedPattern {
-            file: "libz.so".into(),
-            name: "x*".into(),
-            reason,
-        };
         for (reason, word) in reasons {
-            let text = unmatched(Some((reason, "/lib/libz.so.1".into()))).to_string();
+            let text = unmatched(Some("libz.so"), Some(reason));
             assert!(text.contains(word), "{text}");
             assert!(text.contains("--functions libz.so:x*"), "{text}");
         }
-        let absent = unmatched(None).to_string();
+        let absent = unmatched(Some("libz.so"), None);
         assert!(absent.contains("backstory files"), "{absent}");
+    }
+
+    #[test]
+    fn a_pattern_without_a_library_says_how_functions_are_recorded() {
+        let absent = unmatched(None, None);
+        assert!(
+            absent.contains("--functions x* recorded nothing"),
+            "{absent}"
+        );
+        assert!(absent.contains("backstory cc"), "{absent}");
+        let program = unmatched(Some("plot"), None);
+        assert!(program.contains("plot:x*"), "{program}");
+        assert!(!program.contains("loaded a library"), "{program}");
     }
 }

@@ -6,6 +6,7 @@
 
 mod deep;
 mod executed;
+mod interpreted;
 mod lined;
 mod logged_pieces;
 mod other_roots;
@@ -24,8 +25,10 @@ use backstory_arena::ChunkSupply;
 use backstory_eventlog::frame::FrameKind;
 use backstory_eventlog::run::RunEnd;
 use backstory_eventlog::{Error as LogError, Reason, Writer};
+use backstory_functions::{FunctionPatterns, UnmatchedPattern};
 use backstory_sys::{self as sys, Pid};
 use deep::DeepDrain;
+use interpreted::InterpretedFunctions;
 use logged_pieces::LoggedPieces;
 use privileges::Privileges;
 use silent_programs::SilentPrograms;
@@ -77,6 +80,8 @@ pub(crate) struct Drainer {
     unwatched: Unwatched,
     /// Programs of which no recorder announced itself (`--guard=auto`).
     silent: SilentPrograms,
+    /// The patterns that interpreted functions match (`record --functions`).
+    interpreted: Option<InterpretedFunctions>,
     /// Gaps that the records themselves report.
     undecoded: Undecoded,
     /// The logs of a shell's lines. `None` for every other recording.
@@ -109,6 +114,7 @@ impl Drainer {
             privileges: Privileges::default(),
             unwatched: Unwatched::new(),
             silent: SilentPrograms::default(),
+            interpreted: None,
             undecoded: Undecoded::default(),
             lines: None,
             lost: 0,
@@ -126,6 +132,14 @@ impl Drainer {
     /// The same, reporting programs that lost a privilege.
     pub(crate) fn with_privileges(self, privileges: Privileges) -> Drainer {
         Drainer { privileges, ..self }
+    }
+
+    /// The same, for a run that records calls of the functions that match.
+    pub(crate) fn with_functions(self, patterns: Option<FunctionPatterns>) -> Drainer {
+        Drainer {
+            interpreted: patterns.map(InterpretedFunctions::new),
+            ..self
+        }
     }
 
     /// From now on unfinished chunks are appended piece by piece.
@@ -163,6 +177,19 @@ impl Drainer {
     /// The programs that neither recorder nor guard observed, in a sentence.
     pub(crate) fn unwatched(&self) -> Option<String> {
         self.unwatched.reason().or_else(|| self.silent.reason())
+    }
+
+    /// Those of the patterns that no interpreted function matched either, in sentences.
+    pub(crate) fn without_functions<'a>(
+        &self,
+        unmatched: &'a [UnmatchedPattern],
+    ) -> impl Iterator<Item = String> + use<'a, '_> {
+        let matched =
+            |one: &&UnmatchedPattern| self.interpreted.as_ref().is_some_and(|all| all.has(one));
+        unmatched
+            .iter()
+            .filter(move |one| !matched(one))
+            .map(ToString::to_string)
     }
 
     /// Gaps that the drained records report, in sentences.
@@ -296,6 +323,9 @@ impl Drainer {
     /// Notes programs that lost a privilege, or that no component observed.
     fn look_for_programs(&mut self, bytes: &[u8]) {
         self.privileges.look(bytes);
+        if let Some(interpreted) = &mut self.interpreted {
+            interpreted.look(bytes);
+        }
         let flags = self.stock.arena.header().flags.load(Ordering::Relaxed);
         if flags & abi::ARENA_GUARDED == 0 {
             self.unwatched.look(bytes);

@@ -11,7 +11,7 @@
 use backstory_abi::{CallerIds, op};
 use backstory_arena::{ChunkSupply, ChunkWriter, RecordSink};
 use backstory_eventlog::record::RecordBuilder;
-use backstory_functions::{FileTable, FunctionCatalogue, FunctionPatterns};
+use backstory_functions::{FileTable, FunctionCatalogue, FunctionPatterns, UnmatchedPattern};
 use backstory_guard::ParkedCall;
 use backstory_sys::clock;
 use std::ffi::OsStr;
@@ -50,14 +50,13 @@ impl FunctionTables {
         })
     }
 
-    /// The patterns of libraries that recorded no function, each as a sentence with the remedy.
-    pub(crate) fn unmatched(&self) -> Vec<String> {
+    /// The patterns for which no compiled function was recorded.
+    pub(crate) fn unmatched(&self) -> Vec<UnmatchedPattern> {
         let catalogue = self
             .catalogue
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let unmatched = catalogue.unmatched();
-        unmatched.iter().map(ToString::to_string).collect()
+        catalogue.unmatched()
     }
 
     /// Passes a request on. The call waits until it is answered.

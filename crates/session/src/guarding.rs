@@ -20,6 +20,7 @@ use crate::plain_programs::PlainPrograms;
 use backstory_abi as abi;
 use backstory_arena::{ChunkSupply, socket_path};
 use backstory_eventlog::Reason;
+use backstory_functions::UnmatchedPattern;
 use backstory_guard::{
     ContentPreserver, Filter, FilterSpec, GuardSettings, Hooks, InstallError, ParkedCall,
     SharedBuffers,
@@ -248,11 +249,10 @@ impl GuardSession {
         let sentences = |of: Vec<Reason>| of.iter().map(Reason::to_string).collect::<Vec<_>>();
         let functions = self.bridge.functions.as_ref();
         let unmatched = functions.map(FunctionTables::unmatched);
-        let mut warnings: Vec<String> = sentences(warnings);
-        warnings.extend(unmatched.unwrap_or_default());
         GuardReport {
             reasons: sentences(reasons),
-            warnings,
+            warnings: sentences(warnings),
+            unmatched: unmatched.unwrap_or_default(),
         }
     }
 }
@@ -286,8 +286,10 @@ fn settings(
 pub(crate) struct GuardReport {
     /// Reasons why the run is incomplete.
     pub reasons: Vec<String>,
-    /// Effects of the guard on the programs, and patterns that recorded no function.
+    /// Effects of the guard on the programs.
     pub warnings: Vec<String>,
+    /// Patterns for which no compiled function was recorded.
+    pub unmatched: Vec<UnmatchedPattern>,
 }
 
 /// Services of the supervisor for the guard.

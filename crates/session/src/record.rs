@@ -225,6 +225,7 @@ fn set(
         log,
         secrets: Secrets::new(&options.redact),
         privileges: Privileges::of_run(options.guard),
+        functions: options.functions.clone(),
         plan,
         lines,
     };

@@ -18,6 +18,7 @@ use crate::{Error, Options};
 use backstory_arena::Arena;
 use backstory_arena::ChunkSupply;
 use backstory_eventlog::Writer;
+use backstory_functions::FunctionPatterns;
 use backstory_guard::SharedBuffers;
 use backstory_plain::Classifier;
 use backstory_sys::{self as sys, Pid};
@@ -55,6 +56,8 @@ pub(crate) struct WatchResources {
     pub log: Writer,
     pub secrets: Secrets,
     pub privileges: Privileges,
+    /// The functions whose calls are recorded.
+    pub functions: Option<FunctionPatterns>,
     pub plan: WatchPlan,
     /// The logs of a shell's lines. `None` for every other command.
     pub lines: Option<LinePlan>,
@@ -92,6 +95,7 @@ impl WatchResources {
         let lines = lines.map(|(plan, marks)| LineRouter::new(plan, self.control, marks));
         let drainer = Drainer::new(Arc::clone(&stock), self.log, self.secrets)
             .with_privileges(self.privileges)
+            .with_functions(self.functions)
             .with_lines(lines)
             .with_deep_log(self.deep);
         let watch = CommandWatch::new(

@@ -18,6 +18,7 @@ use crate::report::Reporter;
 use backstory_arena::ChunkSupply;
 use backstory_eventlog::Reason;
 use backstory_eventlog::run::{ResourceUsage, RunEnd};
+use backstory_functions::UnmatchedPattern;
 use backstory_sys::process_tree as tree;
 use backstory_sys::{self as sys, Pid};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, utimensat};
@@ -80,6 +81,8 @@ pub(crate) struct CommandWatch {
     /// Ends the other writers of the arena before the last drain, and returns their report.
     at_end: Option<Box<dyn FnOnce() -> GuardReport>>,
     warnings: Vec<String>,
+    /// Patterns for which no compiled function was recorded.
+    unmatched: Vec<UnmatchedPattern>,
     /// The command is still being started, so that the absence of children means nothing.
     starting: bool,
     command_stopped: bool,
@@ -111,6 +114,7 @@ impl CommandWatch {
             reasons: Vec::new(),
             at_end: None,
             warnings: Vec::new(),
+            unmatched: Vec::new(),
             starting: false,
             command_stopped: false,
             told: None,
@@ -360,6 +364,8 @@ impl CommandWatch {
         if end.not_started.is_some() {
             end.exit = None;
         }
+        end.warnings
+            .extend(drainer.without_functions(&self.unmatched));
         let broken = drainer.broken().chain(drainer.lines_failure());
         end.incomplete_because
             .extend(broken.map(|reason| reason.to_string()));

@@ -465,6 +465,29 @@ fn a_python_function_that_made_a_file_is_named() {
         main.contains("python3 plot.py\n      made main.csv"),
         "{main}"
     );
+    let wanted = ["--functions", "plot:write_*", "--functions", "plot:absent"];
+    let record = [&["record"], &wanted[..], &["--", "sh", "-c", &command]].concat();
+    let said = place.run(&record).err;
+    assert!(said.contains("plot:absent recorded nothing"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+#[test]
+fn a_pattern_that_recorded_no_function_says_how_functions_are_recorded() {
+    let place = Place::new();
+    let recorded = place.run(&["record", "--functions", "absent_*", "--", "true"]);
+    assert_eq!(recorded.status, 0);
+    for words in ["--functions absent_* recorded nothing", "`backstory cc`"] {
+        assert!(recorded.err.contains(words), "{}", recorded.err);
+    }
+    if !compiled(&place, &[]) {
+        return;
+    }
+    let wanted = ["--functions", "write_table", "--functions", "absent_*"];
+    let record = [&["record"], &wanted[..], &["--", "./plot"]].concat();
+    let said = place.run(&record).err;
+    assert!(said.contains("absent_* recorded nothing"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
 }
 
 #[test]

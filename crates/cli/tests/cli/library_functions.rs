@@ -311,7 +311,13 @@ fn a_pattern_without_a_library_redirects_nothing_and_hooks_are_not_counted_twice
     if !is_built(&place, "") {
         return;
     }
-    place.keep("./program", &["--functions", "put_*"]);
+    let recorded = place.run(&["record", "--functions", "put_*", "--", "./program"]);
+    assert!(
+        recorded.err.contains("name its library"),
+        "{}",
+        recorded.err
+    );
+    assert_eq!(place.run(&["index", "--wait"]).status, 0);
     assert_eq!(counts(&place), BTreeMap::new());
     let build = "$B c++ -O1 -shared -fPIC -pthread -o libput.so library.cpp";
     assert_eq!(place.shell(build).status, 0);

@@ -66,6 +66,7 @@ impl CommandWatch {
             self.add_sentence(reason);
         }
         self.warnings = told.warnings;
+        self.unmatched = told.unmatched;
     }
 
     /// Writes the end of the log, and publishes it to the launcher, if only the deep log is to be
