@@ -88,14 +88,8 @@ void collect_sets(void)
         marked = reserve(0, NODES_MAX / 8, "marks of sets");
     VG_(memset)(marked, 0, node_count / 8 + 1);
     ULong bytes = mark_memory();
-    for (ThreadId tid = 0; tid < VG_N_THREADS; tid++) {
-        const Label *labels;
-        UInt count;
-        for (UInt part = 0; registers_of(tid, part, &labels, &count); part++)
-            mark_labels(labels, count);
-        if (known_thread(tid))
-            each_implicit(known_thread(tid), mark_labels);
-    }
+    for (ThreadId tid = 0; tid < VG_N_THREADS; tid++)
+        each_register(tid, mark_labels);
     keep_nodes(marked);
     /* Twice as many may be made as there are, and enough for the work of marking. */
     next_at = VG_MAX(VG_MAX(FIRST_AT, 2 * used_nodes), used_nodes + (UInt)(bytes / 16));

@@ -13,6 +13,8 @@ typedef struct Thread {
     Words *words;                       /* NULL until the thread's second block */
     struct SavedRegisters *interrupted; /* by signal handlers, the last first */
     struct Implicit *implicit;          /* NULL without --implicit (implicit.h) */
+    struct Wide *wide;                  /* NULL before an instruction needs them (wide.h) */
+    struct KeptWide *kept;              /* by XSAVE, the last first (wide.h) */
 } Thread;
 
 /* The thread that runs. */
@@ -47,11 +49,8 @@ void save_registers(Thread *thread);
 void restore_registers(Thread *thread);
 void reset_thread(Thread *thread);
 
-/* NULL if the thread has not run yet. */
-const Thread *known_thread(ThreadId tid);
-
-/* The labels of a thread's registers, and of those that signal handlers interrupted, in parts.
-   False: there are no more. */
-Bool registers_of(ThreadId tid, UInt part, const Label **labels, UInt *count);
+/* Calls `visit` with the labels of a thread's registers, of both kinds, and of those that signal
+   handlers interrupted. */
+void each_register(ThreadId tid, void (*visit)(const Label *labels, UInt count));
 
 #endif

@@ -8,6 +8,7 @@
 #include "execute.h"
 #include "record.h"
 #include "shadow.h"
+#include "unknown.h"
 
 #define WORDS(field) (REGISTERS + offsetof(Words, field))
 
@@ -229,6 +230,59 @@ static void end(IRSB *to, Exit *exit, IRExpr *involved)
     addStmtToIRSB(to, IRStmt_Put(WORDS(exit), mkIRExpr_HWord((HWord)exit)));
 }
 
+static IRDirty *helper(void *function, const HChar *name, IRExpr *argument)
+{
+    IRDirty *d = unsafeIRDirty_0_N(2, name, VG_(fnptr_to_fnentry)(function),
+                                   mkIRExprVec_2(IRExpr_GSPTR(), argument));
+    d->nFxState = 1;
+    d->fxState[0].fx = Ifx_Modify;
+    d->fxState[0].offset = offsetof(VexGuestAMD64State, guest_RAX);
+    d->fxState[0].size = 8;
+    d->fxState[0].nRepeats = d->fxState[0].repeatLen = 0;
+    return d;
+}
+
+/* Notes how a statement of a known instruction changes the registers of wide.h. `restores`: the
+   block had XRSTOR before, and its writes empty nothing. */
+static void note_wide(IRSB *to, const IRStmt *s, Bool *restores)
+{
+    if (!has_wide_registers())
+        return;
+    if (s->tag == Ist_Dirty) {
+        const IRDirty *d = s->Ist.Dirty.details;
+        const HChar *name = d->cee->name;
+        /* VEX leaves out the components that a constant mask leaves out. */
+        if (VG_(strstr)(name, "_XSAVE_COMPONENT_"))
+            addStmtToIRSB(to, IRStmt_Dirty(helper(keep_wide, "keep_wide", d->args[1])));
+        if (VG_(strstr)(name, "_XRSTOR_COMPONENT_")) {
+            addStmtToIRSB(to, IRStmt_Dirty(helper(put_wide_back, "put_wide_back", d->args[1])));
+            *restores = True;
+        }
+    }
+    if (s->tag != Ist_Put || *restores)
+        return;
+    Int at = s->Ist.Put.offset - (Int)offsetof(VexGuestAMD64State, guest_YMM0);
+    Int end = at + sizeofIRType(typeOfIRExpr(to->tyenv, s->Ist.Put.data));
+    if (at < 0 || at >= YMM_BYTES * YMM_COUNT || (end - 1) % YMM_BYTES < YMM_BYTES / 2)
+        return;
+    IRExpr *one = IRExpr_Const(IRConst_U8(1));
+    addStmtToIRSB(to, IRStmt_Put(WORDS(narrowed) + at / YMM_BYTES, one));
+}
+
+/* Has the instruction executed that the block ends before. */
+static void add_unknown(IRSB *to)
+{
+    if (to->jumpkind != Ijk_NoDecode || to->next->tag != Iex_Const)
+        return;
+    const Unknown *unknown = describe_unknown(to->next->Iex.Const.con->Ico.U64);
+    if (!unknown)
+        return;
+    IRExpr *argument = mkIRExpr_HWord((HWord)unknown);
+    addStmtToIRSB(to, IRStmt_Dirty(helper(run_unknown, "run_unknown", argument)));
+    to->jumpkind = Ijk_Boring;
+    to->next = mkIRExpr_HWord(unknown->address + unknown->length);
+}
+
 static VG_REGPARM(1) void block_is_lost(UChar *guest)
 {
     record_possible("a block of code was too large for its labels to be followed");
@@ -243,11 +297,15 @@ IRSB *instrument_block(VgCallbackClosure *closure, IRSB *in, const VexGuestLayou
     while (first < in->stmts_used && in->stmts[first]->tag != Ist_IMark)
         addStmtToIRSB(to, in->stmts[first++]);
     compile_block(in, first);
+    Bool restores = False;
     Program *program = c.overflow ? NULL : program_of_block();
     if (!program) {
         add_call(to, block_is_lost, "block_is_lost", NULL);
-        for (Int i = first; i < in->stmts_used; i++)
+        for (Int i = first; i < in->stmts_used; i++) {
             addStmtToIRSB(to, in->stmts[i]);
+            note_wide(to, in->stmts[i], &restores);
+        }
+        add_unknown(to);
         return to;
     }
     Bool idle = c.op_count == 0 && c.puts_used == 0 && !settings.implicit;
@@ -264,6 +322,7 @@ IRSB *instrument_block(VgCallbackClosure *closure, IRSB *in, const VexGuestLayou
         if (in->stmts[i]->tag == Ist_Exit && !idle)
             end(to, &program->exits[exit++], involved);
         addStmtToIRSB(to, in->stmts[i]);
+        note_wide(to, in->stmts[i], &restores);
         for (UInt k = next; k < until; k++) {
             if (c.requests[k].used && c.requests[k].after)
                 involved = store_word(to, &c.requests[k], in->stmts[i], involved);
@@ -272,5 +331,6 @@ IRSB *instrument_block(VgCallbackClosure *closure, IRSB *in, const VexGuestLayou
     }
     if (!idle)
         end(to, &program->exits[exit], involved);
+    add_unknown(to);
     return to;
 }

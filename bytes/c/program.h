@@ -79,6 +79,7 @@ typedef struct {
     ULong window;   /* not 0: each block is executed (windows.h) */
     ULong addresses[MAX_ADDRESSES];
     ULong values[MAX_VALUES];
+    UChar narrowed[16]; /* 1: an instruction wrote all of this ymm register (unknown.h) */
 } Words;
 
 /* Registers in groups, one bit each: a set bit says that a byte of the group may have a label. */

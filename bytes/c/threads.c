@@ -2,6 +2,7 @@
  * unions become sets. See execute.h. */
 #include "collect.h"
 #include "implicit.h"
+#include "wide.h"
 
 Thread *running;
 static Thread **threads;
@@ -10,6 +11,7 @@ struct SavedRegisters {
     Label slots[REGISTERS];
     Label fp[64];
     ULong labelled;
+    Wide *wide;
     struct SavedRegisters *before;
 };
 
@@ -74,6 +76,7 @@ void save_registers(Thread *t)
     VG_(memcpy)(saved->slots, t->slots, sizeof saved->slots);
     VG_(memcpy)(saved->fp, t->fp, sizeof saved->fp);
     saved->labelled = t->labelled;
+    saved->wide = copy_of_wide(t->wide);
     saved->before = t->interrupted;
     t->interrupted = saved;
     save_implicit(t);
@@ -88,6 +91,8 @@ void restore_registers(Thread *t)
     VG_(memcpy)(t->fp, saved->fp, sizeof saved->fp);
     t->labelled = saved->labelled;
     restore_implicit(t);
+    VG_(free)(t->wide);
+    t->wide = saved->wide;
     if (t->words)
         t->words->labelled = t->labelled | implicit_groups(t);
     t->interrupted = saved->before;
@@ -100,33 +105,29 @@ void reset_thread(Thread *t)
     VG_(memset)(t->fp, 0, sizeof t->fp);
     t->labelled = 0;
     t->words = NULL;
+    forget_wide(t);
     while (t->interrupted) {
         struct SavedRegisters *saved = t->interrupted;
         t->interrupted = saved->before;
+        VG_(free)(saved->wide);
         VG_(free)(saved);
     }
     reset_implicit(t);
 }
 
-const Thread *known_thread(ThreadId tid)
+void each_register(ThreadId tid, void (*visit)(const Label *, UInt))
 {
-    return threads[tid];
-}
-
-Bool registers_of(ThreadId tid, UInt part, const Label **labels, UInt *count)
-{
-    Thread *t = threads[tid];
+    const Thread *t = threads[tid];
     if (!t)
-        return False;
-    const struct SavedRegisters *saved = t->interrupted;
-    for (UInt i = 2; i + 1 < part && saved; i += 2)
-        saved = saved->before;
-    if (part >= 2 && !saved)
-        return False;
-    *count = part % 2 ? 64 : REGISTERS;
-    if (part < 2)
-        *labels = part ? t->fp : t->slots;
-    else
-        *labels = part % 2 ? saved->fp : saved->slots;
-    return True;
+        return;
+    visit(t->slots, REGISTERS);
+    visit(t->fp, 64);
+    each_wide(t, t->wide, visit);
+    for (const struct SavedRegisters *saved = t->interrupted; saved; saved = saved->before) {
+        visit(saved->slots, REGISTERS);
+        visit(saved->fp, 64);
+        if (saved->wide)
+            each_wide(t, saved->wide, visit);
+    }
+    each_implicit(t, visit);
 }

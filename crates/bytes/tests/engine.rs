@@ -173,6 +173,49 @@ fn bytes_are_followed_through_code_that_the_program_wrote_and_through_vectors() 
     is_followed("vectors", &["-mssse3"]);
 }
 
+/// The flags that compile for AVX-512, on a processor that has it.
+fn wide_flags() -> Option<&'static [&'static str]> {
+    let processors = fs::read_to_string("/proc/cpuinfo").unwrap();
+    if !processors.contains(" avx512bw ") {
+        skipped("AVX-512", "this processor does not have it");
+        return None;
+    }
+    Some(&[
+        "-mavx512f",
+        "-mavx512bw",
+        "-mavx512vl",
+        "-mavx512dq",
+        "-mprefer-vector-width=512",
+    ])
+}
+
+#[test]
+fn bytes_are_followed_through_instructions_that_valgrind_does_not_know() {
+    if let Some(flags) = wide_flags() {
+        is_followed("wide", flags);
+    }
+}
+
+#[test]
+fn a_program_of_unknown_instructions_has_all_sources_of_the_same_one_without() {
+    let Some(flags) = wide_flags() else {
+        return;
+    };
+    let (input, flags) = (rows(), [flags, &["-O3"]].concat());
+    let run = |flags: &[&str]| Ran::of_input("generators", flags, &[], &input);
+    let (Some(plain), Some(wide)) = (run(&[]), run(&flags)) else {
+        return;
+    };
+    let out = |ran: &Ran| fs::read(ran.directory.path().join("out")).unwrap();
+    assert_eq!(out(&plain), out(&wide));
+    for at in 0..out(&plain).len() as u64 {
+        let found = wide.sources(at);
+        for source in plain.sources(at) {
+            assert!(found.contains(&source), "byte {at}: {source} of {found:?}");
+        }
+    }
+}
+
 #[test]
 fn sets_that_nothing_refers_to_do_not_count_against_the_limit() {
     let Some(ran) = Ran::start("sums", &[], &["--sets=5000"]) else {
