@@ -7,6 +7,7 @@ use crate::open_files::{ContentUse, HeldFile, OpenedDirectory, OpenedFile};
 use crate::recorded_tree::{Call, RecordedTree};
 use backstory_abi::op;
 use backstory_callers::Operation;
+use backstory_preserve::ChangeKind;
 use fuser::{BackingId, Request, WriteFlags};
 use rustix::fs::{FallocateFlags, Mode, OFlags, SeekFrom, Stat};
 use rustix::io::Errno;
@@ -43,6 +44,10 @@ impl RecordedTree {
         let slot = self.inodes.descriptors.slot()?;
         let call = self.call(request);
         let (path, before) = (inode.path(), inode.ident());
+        if flags & libc::O_ACCMODE == libc::O_RDONLY {
+            self.note_read(&inode);
+        }
+        let preserved = self.preserve_for_open(call, &inode, flags);
         let truncates = flags & libc::O_TRUNC != 0 && request.uid() != 0;
         let opened = as_writer(truncates, || {
             inode.open(backing_flags(flags & !(libc::O_CREAT | libc::O_EXCL)))
@@ -59,13 +64,12 @@ impl RecordedTree {
         if by.is_some() || opened.is_err() {
             self.record(call, &operation.returning(&opened, number));
         }
-        Ok(OpenedFile::new(
-            HeldFile(File::from(opened?), slot),
-            inode,
-            number,
-            flags,
-            by,
-        ))
+        let file = HeldFile(File::from(opened?), slot);
+        let opened = OpenedFile::new(file, inode, number, flags, by);
+        if preserved {
+            opened.changes.get_or_init(|| ());
+        }
+        Ok(opened)
     }
 
     pub(crate) fn create_file(
@@ -88,7 +92,7 @@ impl RecordedTree {
         let opened = match made {
             // Another process made it since the kernel looked.
             Err(Errno::EXIST) if flags & libc::O_EXCL == 0 => {
-                self.open_made(&directory, name, flags)
+                self.open_made(call, (&directory, name), flags)
             }
             made => made.and_then(|file| {
                 let found = self.inodes.look_up_made(&directory, name, Some(of_inode));
@@ -120,16 +124,20 @@ impl RecordedTree {
         let (file, (inode, stat)) = opened?;
         let file = HeldFile(File::from(file), slot);
         let opened = OpenedFile::new(file, inode, number, flags, Some(call.caller));
+        if fresh {
+            opened.changes.get_or_init(|| ());
+        }
         Ok(FreshFile { opened, stat })
     }
 
     fn open_made(
         &self,
-        directory: &Inode,
-        name: &OsStr,
+        call: Call,
+        (directory, name): (&Inode, &OsStr),
         flags: i32,
     ) -> Result<(OwnedFd, (Arc<Inode>, Stat)), Errno> {
         let (inode, stat) = self.inodes.look_up(directory, name)?;
+        self.preserve_for_open(call, &inode, flags);
         let opened = inode.open(backing_flags(flags & !libc::O_CREAT));
         match opened {
             Ok(file) => Ok((file, (inode, stat))),
@@ -199,6 +207,7 @@ impl RecordedTree {
     ) -> Result<usize, Errno> {
         let opened = self.files.get(number)?;
         let call = self.call(request);
+        self.note_read(&opened.inode);
         let mut done = 0;
         // A short answer means the end of the file to the kernel.
         while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
@@ -223,9 +232,11 @@ impl RecordedTree {
     ) -> Result<usize, Errno> {
         let opened = self.files.get(number)?;
         if flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
+            self.preserve_opened(&opened, || self.call_of_mapping(request, &opened));
             opened.mapped_pages_written(&self.log);
         } else {
             let call = self.call(request);
+            self.preserve_opened(&opened, || call);
             self.used(&opened, call, ContentUse::Write);
         }
         let ordinary = flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
@@ -243,6 +254,7 @@ impl RecordedTree {
     ) -> Result<(), Errno> {
         let opened = self.files.get(number)?;
         let call = self.call(request);
+        self.preserve_opened(&opened, || call);
         let flags = FallocateFlags::from_bits_retain(mode as u32);
         as_writer(request.uid() != 0, || {
             rustix::fs::fallocate(&opened.file, flags, range.0, range.1)
@@ -260,6 +272,8 @@ impl RecordedTree {
     ) -> Result<usize, Errno> {
         let (source, target) = (self.files.get(from)?, self.files.get(to)?);
         let call = self.call(request);
+        self.note_read(&source.inode);
+        self.preserve_opened(&target, || call);
         self.used(&source, call, ContentUse::Read);
         self.used(&target, call, ContentUse::Write);
         // The answer has 32 bits.
@@ -324,11 +338,13 @@ impl RecordedTree {
         size: u64,
     ) -> Result<(), Errno> {
         if let Some(opened) = number.and_then(|number| self.files.get(number).ok()) {
+            self.preserve_opened(&opened, || call);
             rustix::fs::ftruncate(&opened.file, size)?;
             self.used(&opened, call, ContentUse::Write);
             return Ok(());
         }
         let (path, before) = (inode.path(), inode.ident());
+        self.preserve(call, ChangeKind::Part, inode);
         let done = inode
             .open(OFlags::WRONLY | OFlags::NONBLOCK)
             .and_then(|file| rustix::fs::ftruncate(file, size));

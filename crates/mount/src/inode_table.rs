@@ -29,6 +29,9 @@ const OTHER_FILE_SYSTEMS: u64 = 1 << 62;
 /// The text that `/proc` adds to the path of a file that lost its name.
 const DELETED: &[u8] = b" (deleted)";
 
+/// Device and inode number.
+type FileKey = (u64, u64);
+
 /// How the open files of an inode are read and written: all by the kernel, or all by requests.
 #[derive(Debug, Default)]
 pub(crate) struct ContentAccess {
@@ -42,6 +45,7 @@ pub(crate) struct ContentAccess {
 #[derive(Debug)]
 pub(crate) struct Inode {
     descriptor: OwnedFd,
+    key: FileKey,
     node: u64,
     /// Tells the file from others of its number, in an exported mount. 0 elsewhere.
     generation: u32,
@@ -65,6 +69,11 @@ impl Inode {
     /// The generation in handles of the file.
     pub(crate) fn generation(&self) -> Generation {
         Generation(self.generation.into())
+    }
+
+    /// Device and inode number.
+    pub(crate) fn key(&self) -> FileKey {
+        self.key
     }
 
     /// The `O_PATH` descriptor.
@@ -142,6 +151,11 @@ impl Inode {
     }
 }
 
+/// Device and inode number.
+pub(crate) fn file_key(stat: &Stat) -> FileKey {
+    (stat.st_dev, stat.st_ino)
+}
+
 /// The identity of the file behind a descriptor.
 pub(crate) fn ident(descriptor: impl AsFd) -> Option<Ident> {
     ident_at(descriptor, OsStr::new(""))
@@ -158,15 +172,13 @@ pub(crate) fn ident_at(directory: impl AsFd, name: &OsStr) -> Option<Ident> {
 #[derive(Debug)]
 struct KnownInode {
     inode: Arc<Inode>,
-    /// Device and inode number.
-    key: (u64, u64),
     lookups: u64,
 }
 
 #[derive(Debug, Default)]
 struct InodeIndex {
     by_node: HashMap<u64, KnownInode>,
-    by_key: HashMap<(u64, u64), u64>,
+    by_key: HashMap<FileKey, u64>,
     others: u64,
 }
 
@@ -185,9 +197,10 @@ impl InodeTable {
     /// A table of the mounted directory alone.
     pub(crate) fn new(root: OwnedFd, exported: bool) -> Result<InodeTable, Errno> {
         let stat = rustix::fs::fstat(&root)?;
-        let key = (stat.st_dev, stat.st_ino);
+        let key = file_key(&stat);
         let inode = Arc::new(Inode {
             descriptor: root,
+            key,
             node: ROOT,
             // The kernel has this one for the root of a mount.
             generation: 0,
@@ -200,14 +213,7 @@ impl InodeTable {
         let mut index = InodeIndex::default();
         index.by_key.insert(key, ROOT);
         let lookups = u64::MAX;
-        index.by_node.insert(
-            ROOT,
-            KnownInode {
-                inode,
-                key,
-                lookups,
-            },
-        );
+        index.by_node.insert(ROOT, KnownInode { inode, lookups });
         Ok(InodeTable {
             index: Mutex::new(index),
             device: stat.st_dev,
@@ -265,15 +271,22 @@ impl InodeTable {
 
     /// True if the kernel knows the file.
     pub(crate) fn knows(&self, stat: &Stat) -> bool {
-        self.index()
-            .by_key
-            .contains_key(&(stat.st_dev, stat.st_ino))
+        self.index().by_key.contains_key(&file_key(stat))
     }
 
     /// The node id of a file that the kernel knows.
     pub(crate) fn node_of(&self, stat: &Stat) -> Option<u64> {
         let index = self.index();
-        index.by_key.get(&(stat.st_dev, stat.st_ino)).copied()
+        index.by_key.get(&file_key(stat)).copied()
+    }
+
+    /// True if a program may have the file open.
+    pub(crate) fn is_open(&self, file: FileKey) -> bool {
+        let index = self.index();
+        let node = index.by_key.get(&file);
+        let known = node.and_then(|node| index.by_node.get(node));
+        // An open file has the inode, too.
+        known.is_some_and(|known| Arc::strong_count(&known.inode) > 1)
     }
 
     /// Some files that no program has open. Directories are not among them.
@@ -294,7 +307,7 @@ impl InodeTable {
         stat: &Stat,
         slot: Option<DescriptorSlot>,
     ) -> Result<Arc<Inode>, Errno> {
-        let key = (stat.st_dev, stat.st_ino);
+        let key = file_key(stat);
         let mut index = self.index();
         let node = index.by_key.get(&key).copied();
         if let Some(known) = node.and_then(|node| index.by_node.get_mut(&node)) {
@@ -316,6 +329,7 @@ impl InodeTable {
         };
         let inode = Arc::new(Inode {
             descriptor,
+            key,
             node,
             generation,
             mode: stat.st_mode,
@@ -326,7 +340,6 @@ impl InodeTable {
         });
         let known = KnownInode {
             inode: Arc::clone(&inode),
-            key,
             lookups: 1,
         };
         index.by_node.insert(node, known);
@@ -344,7 +357,7 @@ impl InodeTable {
         if known.lookups == 0
             && let Some(gone) = index.by_node.remove(&node)
         {
-            index.by_key.remove(&gone.key);
+            index.by_key.remove(&gone.inode.key);
         }
     }
 }

@@ -8,6 +8,7 @@
 //!                            │             │ (inode_table, open_files, file_maker)
 //!                            │             └──> the directory, by descriptors
 //!                            ├──> exported ──> known_places      where is the file of a handle?
+//!                            ├──> preserving ──> SourcePreserver  contents before they change
 //!                            ├──> CallerTable      who calls? (crate callers)
 //!                            └──> OperationLog ──> arena ──> log   (session: SourceRun)
 //! ```
@@ -18,6 +19,7 @@
 //! - A thread that serves requests never waits for another process: an observer looks at callers,
 //!   with a time limit. A caller that it does not see in time is unknown.
 //! - Every operation goes to the directory by descriptors, so that none can leave it.
+//! - In a run that stores contents, a content is preserved and recorded before it changes.
 //! - The file system keeps no data of its own: after an answer, the data are where a program
 //!   without the mount would have put them.
 //!
@@ -38,6 +40,7 @@ mod listing;
 mod metadata;
 mod names;
 mod open_files;
+mod preserving;
 mod pruning;
 mod recorded_tree;
 mod replies;

@@ -138,6 +138,9 @@ impl RecordedTree {
         let ident = ident_at(directory.at(), name);
         self.record_link_text(call, &directory, name, &path);
         let sole = self.inodes.sole_name(&directory, name);
+        if !flags.contains(AtFlags::REMOVEDIR) {
+            self.preserve_entry(call, &directory, name);
+        }
         let removed = rustix::fs::unlinkat(directory.at(), name, flags);
         self.inodes.removed(sole.filter(|_| removed.is_ok()));
         let operation = Operation {
@@ -165,6 +168,9 @@ impl RecordedTree {
         let ident = ident_at(to.at(), new_name);
         self.record_link_text(call, &to, new_name, &new);
         let replaced = self.inodes.sole_name(&to, new_name);
+        if !flags.intersects(RenameFlags::EXCHANGE | RenameFlags::NOREPLACE) {
+            self.preserve_entry(call, &to, new_name);
+        }
         let renamed = rustix::fs::renameat_with(from.at(), name, to.at(), new_name, flags);
         if renamed.is_ok() {
             match flags.contains(RenameFlags::EXCHANGE) {

@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use std::collections::HashMap;
 use std::fs::File;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 /// Flags of an open that only the first open of a file has.
 const FIRST_ONLY: i32 = libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC | libc::O_CLOEXEC;
@@ -63,6 +63,8 @@ pub(crate) struct OpenedFile {
     only_writer: bool,
     /// The kernel reads and writes without asking.
     pub(crate) backing: Option<Arc<BackingId>>,
+    /// Set once the content before the first change through this file is preserved, or need not be.
+    pub(crate) changes: OnceLock<()>,
     /// It counts among those of its inode whose reads and writes are requests.
     pub(crate) served: bool,
     users: Mutex<Vec<FileUser>>,
@@ -91,6 +93,7 @@ impl OpenedFile {
             number,
             flags,
             backing: None,
+            changes: OnceLock::new(),
             served: false,
             users: Mutex::new(caller.map(FileUser::new).into_iter().collect()),
             _slot: slot,
@@ -186,7 +189,7 @@ impl OpenedFile {
     }
 
     /// The program that has used the file last.
-    fn last_user(&self) -> Option<Caller> {
+    pub(crate) fn last_user(&self) -> Option<Caller> {
         self.users().last().map(|user| user.caller)
     }
 

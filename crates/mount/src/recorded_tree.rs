@@ -12,6 +12,7 @@ use backstory_abi::op;
 use backstory_callers::OpenNumbers;
 use backstory_callers::{Caller, CallerTable};
 use backstory_callers::{Operation, OperationLog};
+use backstory_preserve::SourcePreserver;
 use backstory_sys::clock::counter;
 use fuser::{Errno as Refusal, FileAttr, Request};
 use rustix::fs::Stat;
@@ -47,6 +48,8 @@ pub(crate) struct RecordedTree {
     pub(crate) directories: OpenTable<OpenedDirectory>,
     pub(crate) numbers: OpenNumbers,
     pub(crate) log: OperationLog,
+    /// `None` if the run stores no contents.
+    pub(crate) contents: Option<SourcePreserver>,
     callers: Arc<CallerTable>,
     looked: Mutex<HashSet<(u64, u16, Vec<u8>)>>,
     /// The kernel shall read and write without asking, where it can.
@@ -58,6 +61,7 @@ impl RecordedTree {
     pub(crate) fn new(
         inodes: Arc<InodeTable>,
         log: OperationLog,
+        contents: Option<SourcePreserver>,
         callers: Arc<CallerTable>,
         passthrough: bool,
     ) -> RecordedTree {
@@ -67,6 +71,7 @@ impl RecordedTree {
             directories: OpenTable::default(),
             numbers: OpenNumbers::default(),
             log,
+            contents,
             callers,
             looked: Mutex::default(),
             passthrough: AtomicBool::new(passthrough),
@@ -81,6 +86,18 @@ impl RecordedTree {
             caller,
             time: counter(),
             by_nfs: caller != sender,
+        }
+    }
+
+    /// The call by which pages of a mapping reach a file. The request does not name its process.
+    pub(crate) fn call_of_mapping(&self, request: &Request, opened: &OpenedFile) -> Call {
+        match opened.last_user() {
+            Some(caller) => Call {
+                caller,
+                time: counter(),
+                by_nfs: false,
+            },
+            None => self.call(request),
         }
     }
 

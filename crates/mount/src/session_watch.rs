@@ -23,6 +23,8 @@ use std::time::{Duration, Instant};
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 /// Most threads that serve requests.
 const MOST_THREADS: usize = 8;
+/// Fewest threads of a mount that stores contents. While some of them copy, others serve.
+const FEWEST_COPYING: usize = 8;
 
 /// A directory, and where to mount it.
 #[derive(Debug, Clone)]
@@ -35,6 +37,8 @@ pub struct MountOptions {
     pub passthrough: bool,
     /// An NFS server exports the mount.
     pub nfs: bool,
+    /// Most bytes of contents that are preserved while the run lasts, if it stores contents.
+    pub kept_limit: Option<u64>,
 }
 
 /// Reports of a mount to its user.
@@ -127,9 +131,12 @@ fn serve(
     let inodes = InodeTable::new(root, what.nfs).map_err(Error::system("read the directory"))?;
     let inodes = Arc::new(inodes);
     let (own, table) = (Arc::clone(&inodes), Arc::clone(&callers));
-    let tree = RecordedTree::new(own, log, table, what.passthrough);
+    // Its directory is made now: the mount may hide the path.
+    let contents = run.preserver(what.kept_limit);
+    let fewest = contents.as_ref().map_or(2, |_| FEWEST_COPYING);
+    let tree = RecordedTree::new(own, log, contents, table, what.passthrough);
     let (device, attachment) = attach(directory, mountpoint)?;
-    let served = start_session(tree, device);
+    let served = start_session(tree, device, fewest);
     let session = served.inspect_err(|_| drop(attachment.detach()))?;
     news(MountNews::Mounted);
     let eager = what.passthrough;
@@ -149,9 +156,14 @@ struct RunningSession {
     notifier: Notifier,
 }
 
-fn start_session(tree: RecordedTree, device: OwnedFd) -> Result<RunningSession, Error> {
+/// Begins to serve, by at least `fewest` threads.
+fn start_session(
+    tree: RecordedTree,
+    device: OwnedFd,
+    fewest: usize,
+) -> Result<RunningSession, Error> {
     let mut config = Config::default();
-    config.n_threads = Some((2 * sys::processors()).clamp(2, MOST_THREADS));
+    config.n_threads = Some((2 * sys::processors()).clamp(fewest, MOST_THREADS));
     let acl = match rustix::process::geteuid().is_root() {
         true => SessionACL::All,
         false => SessionACL::Owner,

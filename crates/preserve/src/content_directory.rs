@@ -32,6 +32,11 @@ impl ContentDirectory {
         }
     }
 
+    /// Makes the directory now. A failure is that of each content.
+    pub(super) fn prepare(&self) {
+        let _ = self.directory();
+    }
+
     fn directory(&self) -> Result<BorrowedFd<'_>, Errno> {
         let made = self.made.get_or_init(|| make(&self.path));
         made.as_ref().map(AsFd::as_fd).map_err(|errno| *errno)
@@ -80,7 +85,10 @@ impl ContentDirectory {
         let directory = self.directory()?;
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let to = rustix::fs::openat(directory, name, flags, Mode::RUSR | Mode::WUSR)?;
+        let mode = Mode::RUSR | Mode::WUSR;
+        let to = rustix::fs::openat(directory, name, flags, mode)?;
+        // The umask may be that of another process, for which this thread makes a file.
+        rustix::fs::fchmod(&to, mode)?;
         let done = fill(&from, &to, before.stx_size).and_then(|how| {
             let after = look(from.as_fd())?;
             same(before, &after).then_some(how).ok_or(Errno::STALE)

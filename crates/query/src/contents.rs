@@ -7,7 +7,7 @@ use backstory_eventlog::event::{Bytes, Time};
 use backstory_eventlog::run::RunHeader;
 use backstory_files::Digest;
 use backstory_files::Ident;
-use backstory_graph::model::{ByName, Entity, EntityKind, Relation};
+use backstory_graph::model::{ActivityId, ByName, Entity, EntityKind, Relation};
 use backstory_store::facts::{Availability, SnapshotEntry};
 use backstory_store::{ActivityKey, Store};
 
@@ -142,6 +142,12 @@ pub fn born(entities: &[Entity], header: &RunHeader) -> HashSet<u32> {
     found
 }
 
+/// Whether an activity is the process of backstory that wrote the run's records, as `mount` does.
+/// The contents of its program are not those of the run.
+pub fn is_source(header: &RunHeader, activity: ActivityId) -> bool {
+    header.source.is_some() && activity == ActivityId(0)
+}
+
 /// The contents of a run's files.
 pub fn contents(store: &dyn Store, run: &str) -> Result<RunContents> {
     let _one_state = store.reading()?;
@@ -152,6 +158,9 @@ pub fn contents(store: &dyn Store, run: &str) -> Result<RunContents> {
     let mut uses: HashMap<u32, Use> = HashMap::new();
     let (mut became, mut written): (HashMap<u32, Vec<u32>>, HashSet<u32>) = Default::default();
     for activity in store.activities(record.key)? {
+        if is_source(&record.header, activity.id) {
+            continue;
+        }
         let stream = store.stream(ActivityKey::new(record.key, activity.id))?;
         for edge in &stream.edges {
             if edge.relation == Relation::Write {

@@ -1,21 +1,26 @@
 //! The reason why the content of a version is unknown, as far as the run's record tells it.
 //!
-//! In: a version that has no fact about its content. Out: a sentence without its subject. Absent:
-//! reasons for a content that was looked for and not found; the facts have those.
+//! In: a version. Out: a sentence without its subject. If the content was looked for and not found,
+//! the fact about the version has the reason.
 
 use backstory_eventlog::run::RunHeader;
 use backstory_graph::model::{Edge, Entity, Relation};
+use backstory_store::facts::Availability;
 use backstory_store::{ActivityKey, EntityKey, Store};
 
 use crate::Result;
 
-/// Why the store has neither a content nor a fact for a version of a run. A sentence without its
-/// subject.
+/// Why the store does not have the content of a version of a run. A sentence without its subject.
 ///
 /// # Errors
 ///
 /// If the store fails, or does not have the version.
-pub fn why_unknown(store: &dyn Store, version: EntityKey) -> Result<&'static str> {
+pub fn why_unknown(store: &dyn Store, version: EntityKey) -> Result<String> {
+    let entity = store.entity(version)?;
+    let fact = entity.ident.map(|ident| store.fact(&ident)).transpose()?;
+    if let Some(Availability::Missing(why)) = fact.flatten().map(|fact| fact.availability) {
+        return Ok(why);
+    }
     let record = store.run_by_key(version.run())?;
     let header = record.map(|record| record.header).unwrap_or_default();
     let settled = store.directory_snapshot(&header.id)?.is_some();
@@ -26,8 +31,7 @@ pub fn why_unknown(store: &dyn Store, version: EntityKey) -> Result<&'static str
         let removes = |edge: &Edge| edge.entity == own && edge.relation == Relation::Delete;
         ended |= stream.edges.iter().any(removes);
     }
-    let entity = store.entity(version)?;
-    Ok(why_not((&header, settled), &entity, ended))
+    Ok(why_not((&header, settled), &entity, ended).to_owned())
 }
 
 /// `settled`: the contents of the run were stored. `ended`: the run itself changed or removed the
@@ -38,8 +42,11 @@ pub(crate) fn why_not(
     ended: bool,
 ) -> &'static str {
     match (header.modes.stores_contents(), settled) {
+        (false, _) if header.source.as_deref() == Some("mount") => {
+            "a run of `mount` stores contents only with --contents=lazy or --contents=all"
+        }
         (false, _) if header.imported.is_some() || header.source.is_some() => {
-            "runs of `mount`, `watch` and `import` store no contents"
+            "runs of `watch` and `import` store no contents"
         }
         (false, _) => "the run was recorded with --contents=off",
         (true, false) => "it has not been stored yet; `backstory index --wait` stores it now",

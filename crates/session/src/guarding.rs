@@ -313,10 +313,9 @@ fn preserver(
     stock: &Arc<ChunkSupply>,
 ) -> Option<Preserver> {
     let wanted = options.contents != ContentsMode::Off;
-    let place = options.log.with_extension("kept");
     let open = inherited.iter().filter(|i| i.access != libc::O_WRONLY);
     let open = open.map(|i| &i.target[..]);
-    wanted.then(|| Preserver::new(options.contents, place, open, stock))
+    wanted.then(|| Preserver::new(options.contents, options.kept_dir(), open, stock))
 }
 
 /// Most notes about unreadable processes. More of them add no information.

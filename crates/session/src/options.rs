@@ -115,6 +115,11 @@ impl Options {
             broker: false,
         }
     }
+
+    /// The directory of the contents that are preserved during the run.
+    pub(crate) fn kept_dir(&self) -> PathBuf {
+        self.log.with_extension("kept")
+    }
 }
 
 /// The options for a shell whose marks say when a command line begins and ends.

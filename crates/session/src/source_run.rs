@@ -18,6 +18,7 @@ use backstory_abi as abi;
 use backstory_arena::{Arena, ChunkSupply};
 use backstory_eventlog::Reason;
 use backstory_eventlog::run::{Modes, RunEnd};
+use backstory_preserve::SourcePreserver;
 use backstory_vocabulary::ContentsMode;
 use std::fs::File;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -46,7 +47,7 @@ impl SourceRun {
         let mut head = header::header(&options, &launch::environment(), &[], arena.path());
         head.source = Some(source.to_owned());
         head.modes = Modes {
-            contents: Some(ContentsMode::Off),
+            contents: Some(options.contents),
             rows: options.rows,
             ..Modes::default()
         };
@@ -80,6 +81,15 @@ impl SourceRun {
         Arc::clone(&self.supply)
     }
 
+    /// The preserver of contents, for a source that asks it before each change. Contents take at
+    /// most `limit` bytes until they are stored, after the run. `None` if the run stores none.
+    pub fn preserver(&self, limit: Option<u64>) -> Option<SourcePreserver> {
+        let contents = self.options.contents;
+        let preserver =
+            || SourcePreserver::new(contents, self.options.kept_dir(), limit, &self.supply);
+        (contents != ContentsMode::Off).then(preserver)
+    }
+
     /// The id of the run.
     pub fn id(&self) -> &str {
         &self.options.id
@@ -89,8 +99,9 @@ impl SourceRun {
     pub fn abandon(mut self) {
         self.stop();
         self.supply.arena.remove();
-        // It may be gone already.
+        // They may be gone already.
         let _ = std::fs::remove_file(&self.options.part);
+        let _ = std::fs::remove_dir(self.options.kept_dir());
     }
 
     fn stop(&mut self) {

@@ -4,18 +4,22 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::record::words;
-use backstory_vocabulary::PassthroughMode;
+use super::record::{CONTENTS, words};
+use backstory_vocabulary::{ContentsMode, PassthroughMode};
 
 /// The text after the options in the help of `mount`.
 pub const EXAMPLES: &str = "Examples:\n  \
     backstory mount data /mnt/data            record what happens below /mnt/data\n  \
     backstory mount /srv/www /srv/www         mount a directory over itself\n  \
+    backstory mount --contents=all data /mnt/data   keep versions, for `undo`\n  \
     backstory mount --nfs data /mnt/data      an NFS server exports /mnt/data\n  \
     backstory mount --name lab data /mnt/data & ... ; umount /mnt/data\n\n\
     The run ends when the directory is unmounted: by umount, by fusermount3 -u, or\n\
     by Ctrl-C here. Then `files`, `of`, `uses` and `who` know it. Root records all\n\
-    users; another user records its own processes, and needs fusermount3.";
+    users; another user records its own processes, and needs fusermount3.\n\n\
+    With --contents, a program waits while the content that it is about to change is\n\
+    copied. Copies take disk space until the run ends: at most the limit of the\n\
+    store's contents (`backstory config`). So the default is `off`.";
 
 /// `mount`
 #[derive(Debug, Args)]
@@ -38,6 +42,9 @@ pub struct MountArgs {
     /// (`sort <a >b`) is surely counted for that program only with `off`
     #[arg(long, value_name = "MODE", value_parser = words::<PassthroughMode>(), default_value_t = PassthroughMode::Off)]
     pub passthrough: PassthroughMode,
+
+    #[arg(long, value_name = "MODE", help = CONTENTS, value_parser = words::<ContentsMode>(), default_value_t = ContentsMode::Off)]
+    pub contents: ContentsMode,
 
     /// Let an NFS server export the mount point (handles of files stay valid), and record what its
     /// clients do as their doing

@@ -24,6 +24,10 @@ pub const EXAMPLES: &str = "Examples:\n  \
     was not found; 126 if it could not be executed; 125 if record itself was misused\n\
     or failed.";
 
+/// The help of `--contents`.
+pub const CONTENTS: &str = "Which contents of files to store: `lazy` stores what was read and what \
+    is left at the end, `all` stores every version, `off` stores nothing";
+
 /// `record`
 #[derive(Debug, Args)]
 pub struct RecordArgs {
@@ -65,9 +69,7 @@ pub struct RecordArgs {
     #[arg(long)]
     pub stats: bool,
 
-    /// Which contents of files to store: `lazy` stores what was read and what is left at the end,
-    /// `all` stores every version, `off` stores nothing
-    #[arg(long, value_name = "MODE", value_parser = words::<ContentsMode>(), default_value_t = ContentsMode::Lazy)]
+    #[arg(long, value_name = "MODE", help = CONTENTS, value_parser = words::<ContentsMode>(), default_value_t = ContentsMode::Lazy)]
     pub contents: ContentsMode,
 
     /// Also store the contents of files that belong to installed packages. By default a replay

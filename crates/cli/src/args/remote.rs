@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use backstory_vocabulary::ContentsMode;
 use clap::Args;
 
-use super::record::words;
+use super::record::{CONTENTS, words};
 
 /// The text after the options in the help of `remote-side`.
 pub const REMOTE_SIDE: &str = "Examples:\n  \
@@ -28,8 +28,7 @@ pub struct RemoteSideArgs {
     #[arg(long, value_name = "NAME", required_unless_present = "ready")]
     pub connection: Option<String>,
 
-    /// Which contents of files to store
-    #[arg(long, value_name = "MODE", value_parser = words::<ContentsMode>(), default_value_t = ContentsMode::Lazy)]
+    #[arg(long, value_name = "MODE", help = CONTENTS, value_parser = words::<ContentsMode>(), default_value_t = ContentsMode::Lazy)]
     pub contents: ContentsMode,
 
     /// The command line for the user's login shell

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use backstory_vocabulary::ContentsMode;
 use clap::Args;
 
-use super::record::words;
+use super::record::{CONTENTS, words};
 use crate::recorded_shell::ShellKind;
 
 /// The text after the options in the help of `shell`.
@@ -62,9 +62,7 @@ pub struct ConfigArgs {
 /// `shell`
 #[derive(Debug, Args)]
 pub struct ShellArgs {
-    /// Which contents of files to store: `lazy` stores what was read and what is left at the end,
-    /// `all` stores every version, `off` stores nothing
-    #[arg(long, value_name = "MODE", value_parser = words::<ContentsMode>(), default_value_t = ContentsMode::Lazy)]
+    #[arg(long, value_name = "MODE", help = CONTENTS, value_parser = words::<ContentsMode>(), default_value_t = ContentsMode::Lazy)]
     pub contents: ContentsMode,
 
     /// Also record what the lines start on other machines through ssh, scp, sftp, rsync and git

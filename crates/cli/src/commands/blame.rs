@@ -56,7 +56,7 @@ pub fn run(args: BlameArgs, store: Option<&Path>) -> Outcome {
         let newest = events.iter().rev().find_map(|event| event.version);
         let why = match newest {
             Some(version) => query::why_unknown(&current.store, version)?,
-            None => "no run recorded a version of it",
+            None => "no run recorded a version of it".to_owned(),
         };
         return Err(Failure::not_found(format!(
             "no content of {} is stored: {why}",

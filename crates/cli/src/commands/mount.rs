@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use backstory_mount::{self as mounted, MountNews, MountOptions};
+use backstory_session::Options;
 use backstory_store::Home;
 use backstory_vocabulary::PassthroughMode;
 
@@ -12,6 +13,7 @@ use super::source_run::{source_options, start_indexer};
 use crate::args::mount::MountArgs;
 use crate::error::{Failure, complain};
 use crate::index;
+use crate::shell_policy::ShellPolicy;
 
 /// Mounts, and records until the unmount.
 pub fn run(args: MountArgs, store: Option<&Path>) -> Outcome {
@@ -31,9 +33,13 @@ pub fn run(args: MountArgs, store: Option<&Path>) -> Outcome {
         mountpoint: args.mountpoint.clone(),
         passthrough,
         nfs: args.nfs,
+        kept_limit: ShellPolicy::load().contents.store.bytes_at(home.dir()),
     };
     let after = index::in_background(&home);
-    let run = source_options(&home, id.clone(), args.name, args.redact);
+    let run = Options {
+        contents: args.contents,
+        ..source_options(&home, id.clone(), args.name, args.redact)
+    };
     let (directory, mountpoint) = (what.directory.display(), what.mountpoint.display());
     let mut news = |news: MountNews| match news {
         MountNews::Mounted => complain(&format!(

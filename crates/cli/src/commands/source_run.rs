@@ -27,8 +27,11 @@ pub(super) fn source_options(
     }
 }
 
-/// Starts the indexer. Without it, the first question does the work.
+/// Starts the indexer with the lowest priority, as the last step of a command. Without it, the
+/// first question does the work.
 pub(super) fn start_indexer(words: &[OsString]) {
+    // The new process inherits the priority.
+    backstory_sys::come_last();
     if let Some((program, rest)) = words.split_first() {
         let _ = Command::new(program)
             .args(rest)

@@ -200,7 +200,7 @@ fn not_stored(
     let why = match unknown.last() {
         // It may be one of these versions.
         Some(newest) => query::why_unknown(&current.store, *newest)?,
-        None => "it was changed outside of recorded runs",
+        None => "it was changed outside of recorded runs".to_owned(),
     };
     Ok(format!(
         "the present content of {name} is stored nowhere and would be lost: {why}. Copy it away, or record a command that reads it"

@@ -11,8 +11,10 @@ use backstory_eventlog::Log;
 use backstory_eventlog::event::{Op, PreserveMethod};
 use backstory_files::{Ident, VersionId};
 use backstory_graph::model::{ActivityId, Entity, EntityId, EntityKind, Relation};
+use backstory_query::is_source;
 use backstory_store::{ActivityKey, RunRecord, Store};
 use backstory_workflow::paths::is_tool;
+use rustix::io::Errno;
 
 use super::Error;
 
@@ -41,8 +43,12 @@ pub struct Preserved {
 impl Preserved {
     /// Why it was not preserved.
     pub fn why(&self) -> String {
-        let number = self.number.err().unwrap_or_default();
-        std::io::Error::from_raw_os_error(-number).to_string()
+        let number = -self.number.err().unwrap_or_default();
+        if number == Errno::DQUOT.raw_os_error() {
+            return "what its run preserved had reached the limit of the store's contents"
+                .to_owned();
+        }
+        std::io::Error::from_raw_os_error(number).to_string()
     }
 }
 
@@ -134,6 +140,9 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
     };
     let mut listed = HashSet::new();
     for activity in store.activities(run.key)? {
+        if is_source(&run.header, activity.id) {
+            continue;
+        }
         let stream = store.stream(ActivityKey::new(run.key, activity.id))?;
         for edge in &stream.edges {
             match edge.relation {

@@ -8,6 +8,7 @@
 mod descriptors;
 mod ending;
 mod handles;
+mod kept_contents;
 mod locks;
 mod mapped;
 mod mounted;
