@@ -30,7 +30,7 @@ from .granularity import main_granularity
 from .inspected import main_inspected
 from .lineage import main_lineage
 from .matrix.journal import Journal, Unusable
-from .mounted import main_mounted
+from .mounted import LIBFUSE, main_mounted
 from .paired import run_paired
 from .prompt import STARTUP, main_prompt
 from .questions import main_questions
@@ -266,6 +266,7 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--other", action="append", default=[], metavar="NAME='WORDS {behind} {at}'", help="add a file system"
     )
+    p.add_argument("--libfuse", default=LIBFUSE, metavar="DIR", help="where passthrough_hp and passthrough_ll are")
     p.add_argument("--katcher", action="store_true", help="run the original Postmark in 30 processes")
     p.add_argument("--out", help="CSV to write")
     p.set_defaults(do=main_mounted)

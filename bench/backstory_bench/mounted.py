@@ -37,6 +37,8 @@ KATCHER = "postmark"
 FEWEST_TRANSACTIONS = 10
 """Katcher's Postmark divides by a tenth of its transactions."""
 PATIENCE_S = 30.0
+LIBFUSE = "target/foreign-sources/fuse3"
+"""Where `scripts/foreign-sources fuse3` builds the pass-through file systems of libfuse."""
 SECONDS = re.compile(r"^\s*(\d+) seconds of transactions", re.MULTILINE)
 
 
@@ -46,22 +48,35 @@ class Place:
 
     name: str
     command: tuple[str, ...] = ()
+    source: str = ""
+    """How to get the program, if it is in no package."""
 
     def missing(self) -> str | None:
         """Returns why the place cannot be measured here."""
         if self.command and shutil.which(self.command[0]) is None:
-            return f"{self.command[0]} is not installed"
+            return f"{self.command[0]} is not installed" + (f" ({self.source})" if self.source else "")
         return None
 
 
-def places(backstory: str, others: Sequence[str]) -> list[Place]:
-    """Returns the places. `others` are NAME=COMMAND, with {behind} and {at} in the command."""
+def places(backstory: str, libfuse: str, others: Sequence[str]) -> list[Place]:
+    """Returns the places.
+
+    `libfuse` has the programs of libfuse. `others` are NAME=COMMAND, with {behind} and {at} in the
+    command.
+    """
     mount = (backstory, "mount", "{behind}", "{at}")
+    built = "scripts/foreign-sources fuse3"
+    first, second = (os.path.abspath(os.path.join(libfuse, name)) for name in ("passthrough_hp", "passthrough_ll"))
     found = [
         Place("the directory"),
         Place("bindfs", ("bindfs", "-f", "--multithreaded", "{behind}", "{at}")),
+        # It keeps attributes for a day. `mount` keeps none, so the second is the fair comparison.
+        Place("passthrough_hp", (first, "--foreground", "{behind}", "{at}"), built),
+        Place("passthrough_hp --nocache", (first, "--foreground", "--nocache", "{behind}", "{at}"), built),
+        Place("passthrough_ll", (second, "-f", "-o", "source={behind}", "{at}"), built),
         Place("mount", mount),
         Place("mount --passthrough on", (*mount, "--passthrough", "on")),
+        Place("mount --contents=all", (*mount, "--contents=all")),
     ]
     for other in others:
         name, _, command = other.partition("=")
@@ -193,7 +208,7 @@ def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
 
 def main_mounted(args: argparse.Namespace) -> int:
     """Runs the command."""
-    chosen = places(os.environ.get("BACKSTORY", "backstory"), args.other)
+    chosen = places(os.environ.get("BACKSTORY", "backstory"), args.libfuse, args.other)
     if args.katcher and shutil.which(KATCHER) is None:
         raise SystemExit(f"backstory-bench: {KATCHER} is not installed (Debian: apt install postmark)")
     lacking = [(place.name, place.missing()) for place in chosen if place.missing()]

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from backstory_bench.mounted import PAPER, katcher_script, larger
+from backstory_bench.mounted import PAPER, katcher_script, larger, places
 
 
 def test_a_small_part_has_no_transactions_that_katcher_divides_by_zero() -> None:
@@ -32,3 +32,12 @@ def test_larger_files_have_the_bytes_of_the_paper() -> None:
     assert size["files"] * size["mean"] == PAPER["files"] * PAPER["mean"]
     assert size["transactions"] * size["mean"] == PAPER["transactions"] * PAPER["mean"]
     assert larger(PAPER, 3000)["threads"] == 3
+
+
+def test_a_missing_program_of_libfuse_says_how_to_get_it(tmp_path: Path) -> None:
+    found = {place.name: place for place in places("backstory", str(tmp_path), [])}
+    assert "scripts/foreign-sources fuse3" in str(found["passthrough_hp"].missing())
+    program = tmp_path / "passthrough_hp"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    assert found["passthrough_hp"].missing() is None
