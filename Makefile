@@ -25,7 +25,7 @@ help:
 	@echo 'make fmt       format in place'
 	@echo 'make docs      the documentation site, into target/site'
 	@echo 'make bench     timings against native (BENCH="--suite … --rounds …")'
-	@echo 'make dist      what users install, into target/dist (or: scripts/dist tarball|deb|crates|wheel)'
+	@echo 'make dist      what users install, into target/dist (or: scripts/dist tarball|deb|crates|wheel|bytes)'
 	@echo 'make install   program, man pages and completions into PREFIX=$(PREFIX)'
 
 setup:
