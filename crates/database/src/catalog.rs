@@ -1,12 +1,17 @@
 //! The tables and views of the database, by the server's catalog.
 //!
 //! In: the catalog's tables, as the crate of a database reads them. Out: which table a name in a
-//! statement means, the tables behind a view, and the columns of a primary key.
+//! statement means, the tables behind a view, and columns.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::columns::shape::StatementShape;
+use crate::definitions::Definitions;
 use crate::routines::Routines;
-use crate::sql_dialect::WrittenName;
+use crate::sql_dialect::{SqlDialect, WrittenName};
+use crate::view_query::ViewQuery;
 
 /// Schema and name of a table or view.
 pub type TableName = (String, String);
@@ -16,6 +21,8 @@ pub type TableName = (String, String);
 pub struct CatalogTable {
     /// The columns of its primary key, in the key's order.
     pub key: Vec<String>,
+    /// Its columns, in their order. None: they are unknown.
+    pub columns: Vec<String>,
     /// Its row changes are in the write-ahead log: neither temporary, nor unlogged, nor foreign.
     pub logged: bool,
     /// A changed or deleted row can be told by its replica identity.
@@ -30,6 +37,14 @@ pub struct Catalog {
     views: HashMap<TableName, BTreeSet<TableName>>,
     /// The functions that a view calls.
     view_calls: HashMap<TableName, BTreeSet<WrittenName>>,
+    /// The queries of views.
+    queries: HashMap<TableName, Arc<ViewQuery>>,
+    /// The server's words for the state of its views.
+    views_state: String,
+    /// Since when tables have these columns.
+    pub definitions: Definitions,
+    /// Another catalog has another number.
+    version: u64,
     /// The routines and triggers.
     pub routines: Routines,
     /// A name without a schema may mean a table of a schema that is not looked in at first.
@@ -40,11 +55,111 @@ impl Catalog {
     /// A catalog without tables. If it `is_searched`, a name without a schema may mean a table of a
     /// schema that is not looked in at first.
     pub fn new(routines: Routines, is_searched: bool) -> Catalog {
+        static VERSIONS: AtomicU64 = AtomicU64::new(1);
         Catalog {
             routines,
             is_searched,
+            version: VERSIONS.fetch_add(1, Ordering::Relaxed),
             ..Catalog::default()
         }
+    }
+
+    /// The number of this catalog.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The SQL of the database.
+    pub(crate) fn dialect(&self) -> SqlDialect {
+        self.routines.dialect()
+    }
+
+    /// Compares this catalog with the one that was read before it. It was read between two times,
+    /// in ns since 1970.
+    pub fn follow(&mut self, former: &mut Catalog, read: (i64, i64)) {
+        let is_same = |name: &TableName, table: &CatalogTable| {
+            let columns = former.tables.get(name).map(|table| &table.columns);
+            columns.map(|columns| {
+                *columns == table.columns && former.queries.get(name) == self.queries.get(name)
+            })
+        };
+        let tables = self.tables.iter();
+        let changed = tables.filter_map(|(name, table)| match is_same(name, table) {
+            Some(true) => None,
+            Some(false) => Some((name.clone(), false)),
+            None => Some((name.clone(), true)),
+        });
+        let changed: Vec<(TableName, bool)> = changed.collect();
+        self.definitions = std::mem::take(&mut former.definitions);
+        self.definitions.read_again(changed, read);
+        self.definitions.keep(|name| self.tables.contains_key(name));
+    }
+
+    /// Adds the query of a view.
+    pub fn add_query(&mut self, view: TableName, query: Arc<ViewQuery>) {
+        self.queries.insert(view, query);
+    }
+
+    /// Sets the server's words for the state of its views.
+    pub fn set_views(&mut self, state: String) {
+        self.views_state = state;
+    }
+
+    /// True if the views have this state.
+    pub fn has_views(&self, state: &str) -> bool {
+        self.views_state == state
+    }
+
+    /// Adds the columns of tables and views.
+    pub fn add_columns(&mut self, mut columns: HashMap<TableName, Vec<String>>) {
+        for (name, table) in &mut self.tables {
+            table.columns = columns.remove(name).unwrap_or_default();
+        }
+    }
+
+    /// True if another catalog has a table that this one does not have.
+    pub fn lacks_tables_of(&self, other: &Catalog) -> bool {
+        let lacks = |name: &TableName| !self.tables.contains_key(name);
+        other.tables.keys().any(lacks)
+    }
+
+    /// Takes columns, the queries of views, and what is known of their changes, from the catalog
+    /// that was read before.
+    pub fn take_columns(&mut self, former: &mut Catalog) {
+        for (name, table) in &mut self.tables {
+            if let Some(former) = former.tables.get_mut(name) {
+                table.columns = std::mem::take(&mut former.columns);
+            }
+        }
+        self.queries = std::mem::take(&mut former.queries);
+        self.views_state = std::mem::take(&mut former.views_state);
+        self.definitions = std::mem::take(&mut former.definitions);
+    }
+
+    /// True if the tables are those of another catalog, with the same columns.
+    pub fn has_columns_of(&self, other: &Catalog) -> bool {
+        let same = |name: &TableName, table: &CatalogTable| {
+            let own = self.tables.get(name);
+            own.is_some_and(|own| own.columns == table.columns)
+        };
+        self.tables.len() == other.tables.len()
+            && other.tables.iter().all(|(name, table)| same(name, table))
+    }
+
+    /// Takes the queries of views from another catalog that has the same views.
+    pub fn take_queries(&mut self, other: &Catalog) {
+        self.queries.clone_from(&other.queries);
+        self.views_state.clone_from(&other.views_state);
+    }
+
+    /// The shape of the query of a view, if it can be parsed.
+    pub(crate) fn shape(&self, view: &TableName) -> Option<&StatementShape> {
+        self.queries.get(view)?.shape(self.dialect())
+    }
+
+    /// True for a view.
+    pub(crate) fn is_view(&self, name: &TableName) -> bool {
+        self.queries.contains_key(name) || self.views.contains_key(name)
     }
 
     /// Adds a table or view.
@@ -137,6 +252,7 @@ mod tests {
     fn catalog() -> Catalog {
         let table = CatalogTable {
             key: Vec::new(),
+            columns: Vec::new(),
             logged: true,
             identified: false,
         };

@@ -8,8 +8,8 @@
 //! | --- | --- |
 //! | a watch, from its beginning to its end | `database_watch`, `database_gaps`, `error` |
 //! | the server | `connection_target`, `connection_uri`, `channel` |
-//! | the names in a statement | `statement_tables`, `statement_secrets`, `sql_dialect` |
-//! | what the names mean | `catalog`, `routines`, `built_in_functions`, `read_tables`, `written_tables` |
+//! | the names in a statement | `statement_tables`, `statement_secrets`, `sql_dialect`, `columns::shape` |
+//! | what the names mean | `catalog`, `view_query`, `definitions`, `routines`, `built_in_functions`, `read_tables`, `written_tables`, `columns` |
 //! | the client | `client_process`, `socket_holders`, `socket_diag` |
 //! | a log that the server writes | `log_lines`, `log_news`, `log_reader` |
 //! | the records | `transaction_records`, `recorded_clients`, `transaction_facts`, `database_records`, `database_names`, `counter_times` |
@@ -23,6 +23,7 @@ pub mod built_in_functions;
 pub mod catalog;
 pub mod channel;
 pub mod client_process;
+pub mod columns;
 pub mod commit;
 pub mod connection_target;
 pub mod connection_uri;
@@ -31,6 +32,7 @@ pub mod database_gaps;
 pub mod database_names;
 pub mod database_records;
 pub mod database_watch;
+pub mod definitions;
 pub mod error;
 pub mod log_lines;
 pub mod log_news;
@@ -49,4 +51,5 @@ pub mod statement_secrets;
 pub mod statement_tables;
 mod transaction_facts;
 pub mod transaction_records;
+pub mod view_query;
 mod written_tables;

@@ -114,7 +114,7 @@ pub(crate) fn unknown_functions(
     catalog.routines.tables_of_calls(&calls).unknown
 }
 
-fn is_system((schema, _): &TableName) -> bool {
+pub(crate) fn is_system((schema, _): &TableName) -> bool {
     SYSTEM.contains(&&**schema)
 }
 

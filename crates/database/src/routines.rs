@@ -17,6 +17,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, Tokenizer, Word};
 
 use crate::built_in_functions::BuiltInFunctions;
+use crate::columns::shape::StatementShape;
 use crate::sql_dialect::{SqlDialect, WrittenName};
 use crate::statement_tables::StatementTables;
 
@@ -75,6 +76,8 @@ pub struct CalledTables {
     pub unknown: BTreeSet<WrittenName>,
     /// One of them may change any table.
     pub changes_any: bool,
+    /// The statements of those that are all executed, and whether they certainly are.
+    pub(crate) shapes: Vec<(Arc<StatementShape>, bool)>,
 }
 
 impl CalledTables {
@@ -92,8 +95,8 @@ struct RoutineNames {
     calls: BTreeSet<WrittenName>,
     /// Those of `calls` that are words of the grammar, too, as `IF (`.
     keywords: BTreeSet<WrittenName>,
-    /// The names are those of statements that are all executed.
-    is_exact: bool,
+    /// The statements, if they are all executed.
+    shape: Option<Arc<StatementShape>>,
     /// It builds statements as text.
     builds_statements: bool,
 }
@@ -106,6 +109,11 @@ impl Routines {
             built_in,
             ..Routines::default()
         }
+    }
+
+    /// The SQL of the routines.
+    pub(crate) fn dialect(&self) -> SqlDialect {
+        self.dialect
     }
 
     /// Adds a routine.
@@ -132,6 +140,12 @@ impl Routines {
     /// True if there are no routines.
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
+    }
+
+    /// True if a statement may use tables that it does not name: those of routines, triggers and
+    /// foreign keys.
+    pub(crate) fn has_effects(&self) -> bool {
+        !self.is_empty() || !self.cascades.is_empty()
     }
 
     /// True if a name is that of a routine.
@@ -256,7 +270,10 @@ impl Routines {
                         continue;
                     }
                 };
-                let sure = sure && is_one && names.is_exact;
+                let sure = sure && is_one && names.shape.is_some();
+                called
+                    .shapes
+                    .extend(names.shape.iter().map(|shape| (shape.clone(), sure)));
                 for table in &names.reads {
                     *called.reads.entry(table.clone()).or_default() |= sure;
                 }
@@ -292,7 +309,7 @@ impl Routine {
                     reads: tables.scanned,
                     writes: tables.writes,
                     calls: tables.functions,
-                    is_exact: true,
+                    shape: Some(Arc::new(tables.shape)),
                     ..RoutineNames::default()
                 },
                 _ => names_in_text(body, dialect),

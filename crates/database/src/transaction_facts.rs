@@ -1,9 +1,11 @@
 //! The facts about transactions and rows that are no edges, as JSON.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::columns::StatementColumns;
 use crate::commit::{Commit, CommitCertainty};
 use crate::database_records::cut;
 use crate::logged_transaction::{ClientSession, LoggedTransaction};
@@ -37,18 +39,22 @@ pub(crate) fn transaction_fact(
     (session, network): (&ClientSession, Option<u64>),
     commits: &[Commit<'_>],
     certainty: CommitCertainty,
-    unknown_functions: &BTreeSet<WrittenName>,
+    (columns, unknown_functions): (&[Arc<StatementColumns>], &BTreeSet<WrittenName>),
 ) -> Value {
     let names = |set: &BTreeSet<WrittenName>| -> Vec<String> {
         set.iter().map(|name| name.join(".")).collect()
     };
-    let statements = logged.statements.iter().take(STATEMENTS).map(|one| {
+    let has_committed = !commits.is_empty() || logged.has_committed();
+    let wrote = (!logged.is_rolled_back()).then_some(has_committed);
+    let listed = logged.statements.iter().zip(columns).take(STATEMENTS);
+    let statements = listed.map(|(one, columns)| {
         let tables = one.tables.as_ref();
+        let is_done = one.error.is_none();
         json!({
             "text": cut(&one.text, STATEMENT), "parameters": one.parameters, "error": one.error,
             "reads": tables.ok().map(|tables| names(&tables.reads)),
             "writes": tables.ok().map(|tables| names(&tables.writes)),
-            "columns": tables.ok().map(|tables| names(&tables.columns)),
+            "columns": columns.json(is_done, wrote.filter(|_| is_done)),
             "unparsed": tables.err(),
         })
     });
@@ -67,8 +73,29 @@ pub(crate) fn transaction_fact(
         "rows_left_out": last.map(|_| left_out),
         "count": logged.statements.len(),
         "statements": statements.collect::<Vec<_>>(),
+        "columns": all_columns(logged, columns).map(|columns| columns.json(true, wrote)),
         "unknown_functions": names(unknown_functions),
     })
+}
+
+/// The columns of all statements, if some of these are not listed.
+fn all_columns(
+    logged: &LoggedTransaction,
+    columns: &[Arc<StatementColumns>],
+) -> Option<StatementColumns> {
+    if logged.statements.len() <= STATEMENTS {
+        return None;
+    }
+    // A statement that is repeated has the same columns, which are added once.
+    let mut seen = BTreeSet::new();
+    let mut all = StatementColumns::default();
+    for (statement, columns) in logged.statements.iter().zip(columns) {
+        let is_done = statement.error.is_none();
+        if seen.insert((Arc::as_ptr(columns), is_done)) {
+            all.add(columns, is_done, is_done);
+        }
+    }
+    Some(all)
 }
 
 /// `former`: the row's name before a change of its key.

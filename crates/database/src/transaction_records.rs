@@ -12,6 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
+use std::sync::Arc;
 
 use backstory_session::SourceRun;
 use backstory_vocabulary::RowsMode;
@@ -20,10 +21,13 @@ use rustix::net::{AddressFamily, SocketType, socket};
 use serde_json::json;
 
 use crate::catalog::{Catalog, TableName};
+use crate::columns::StatementColumns;
+use crate::columns::cache::ColumnCache;
 use crate::commit::{Commit, CommitCertainty};
 use crate::connection_uri::without_password;
 use crate::database_names::DatabaseNames;
 use crate::database_records::{DatabaseRecords, ResourceUse};
+use crate::definitions::StatementMoment;
 use crate::logged_transaction::{ClientSession, ExecutedStatement, LoggedTransaction};
 use crate::read_tables::{read_tables, resolved, unknown_functions};
 use crate::recorded_clients::RecordedClients;
@@ -43,6 +47,7 @@ pub struct TransactionRecorder {
     rows: RowsMode,
     next: u32,
     clients: RecordedClients,
+    columns: ColumnCache,
     /// The cookie of this process's network namespace.
     network: Option<u64>,
 }
@@ -65,6 +70,7 @@ impl TransactionRecorder {
             rows,
             next: FIRST,
             clients: RecordedClients::default(),
+            columns: ColumnCache::default(),
             network: network(),
         }
     }
@@ -209,15 +215,37 @@ impl TransactionRecorder {
         let statements = logged.statements.iter();
         let unknown = statements.flat_map(|one| unknown_functions(one, catalog));
         let unknown: BTreeSet<WrittenName> = unknown.collect();
+        let columns = self.columns_of(logged, catalog);
         let fact = transaction_fact(
             logged,
             (session, self.network),
             commits,
             certainty,
-            &unknown,
+            (&columns, &unknown),
         );
         self.writer.fact(activity, self.names.kind, &fact, end);
         self.writer.gone(activity, end);
+    }
+
+    /// The columns that the statements of a transaction use.
+    fn columns_of(
+        &mut self,
+        logged: &LoggedTransaction,
+        catalog: &Catalog,
+    ) -> Vec<Arc<StatementColumns>> {
+        let defines = |one: &ExecutedStatement| one.tables.as_ref().is_ok_and(|all| all.defines);
+        let is_between = logged.is_rolled_back() && logged.statements.iter().any(defines);
+        let alters = |one: &ExecutedStatement| one.tables.as_ref().is_ok_and(|all| all.alters);
+        let of = |statement: &ExecutedStatement| {
+            let is_between = is_between || alters(statement);
+            let moment = StatementMoment {
+                time: statement.time,
+                session: &logged.session,
+                is_between,
+            };
+            self.columns.columns_of(statement, catalog, moment)
+        };
+        logged.statements.iter().map(of).collect()
     }
 
     /// Records a commit that belongs to none or one of several transactions of the log.

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
+use backstory_database::definitions::{ChangedDefinitions, SeenDefinition};
 use backstory_database::logged_transaction::{ClientSession, ExecutedStatement, LoggedTransaction};
 use backstory_database::sql_dialect::WrittenName;
 use backstory_database::statement_cache::StatementCache;
@@ -88,6 +89,8 @@ pub(crate) struct AuditSessions {
     pub(crate) due: BTreeMap<u64, i64>,
     /// A definition was changed.
     pub(crate) is_outdated: bool,
+    /// Statements that changed definitions, until the catalog takes them.
+    pub(crate) defined: Vec<SeenDefinition>,
 }
 
 impl AuditSessions {
@@ -236,6 +239,17 @@ impl AuditSessions {
             true => Ok(Arc::default()),
             false => self.parsed.names_of(text),
         };
+        if error == 0
+            && let Some(changed) = ChangedDefinitions::of(text, tables.as_deref())
+        {
+            self.defined.push(SeenDefinition {
+                began,
+                ended: Some(timed.time),
+                session: id.to_string(),
+                transaction: 0,
+                changed,
+            });
+        }
         let is_idle = opens_none && first != "CALL" && tables.as_deref().is_ok_and(uses_nothing);
         // The opened tables say what an unknown statement used.
         self.unparsed += u64::from(tables.is_err() && error == 0 && is_ours && opened.is_none());

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use backstory_database::catalog::{Catalog, CatalogTable, TableName};
 use backstory_database::routines::{RoutineBody, Routines};
+use backstory_database::view_query::ViewQuery;
+use backstory_sys::clock;
 
 use crate::connection::{Connection, TextRow};
 use crate::row_value::{ColumnType, TextForm};
@@ -41,11 +43,13 @@ pub(crate) struct ServerCatalog {
 }
 
 impl ServerCatalog {
-    /// Reads the catalog.
+    /// Reads the catalog. `former`: the one that was read before.
     pub(crate) fn read(
         connection: &mut Connection,
         settings: &ServerSettings,
+        former: Option<&mut ServerCatalog>,
     ) -> Result<ServerCatalog, Error> {
+        let began = clock::machine();
         let dialect = settings.dialect;
         let mut routines = Routines::new(dialect, settings.built_in.clone());
         let mut has_procedures = false;
@@ -75,12 +79,20 @@ impl ServerCatalog {
             let [schema, table, column] = texts(row);
             keys.entry((schema, table)).or_default().push(column);
         }
+        let mut columns: HashMap<TableName, Vec<ColumnType>> = HashMap::new();
+        for row in connection.query(COLUMNS)? {
+            let [schema, table, name, kind, charset] = texts(row);
+            let column = column_type(name, &kind, &charset);
+            columns.entry((schema, table)).or_default().push(column);
+        }
         let mut catalog = Catalog::new(routines, false);
         for row in connection.query(TABLES)? {
             let [schema, name, kind] = texts(row);
             let name = (schema, name);
+            let own = columns.get(&name).into_iter().flatten();
             let table = CatalogTable {
                 key: keys.remove(&name).unwrap_or_default(),
+                columns: own.map(|column| column.name.clone()).collect(),
                 logged: kind == "BASE TABLE",
                 identified: true,
             };
@@ -94,12 +106,11 @@ impl ServerCatalog {
                     catalog.add_part((schema.clone(), view.clone()), part);
                 }
             }
+            catalog.add_query((schema, view), ViewQuery::new(text));
         }
-        let mut columns: HashMap<TableName, Vec<ColumnType>> = HashMap::new();
-        for row in connection.query(COLUMNS)? {
-            let [schema, table, name, kind, charset] = texts(row);
-            let column = column_type(name, &kind, &charset);
-            columns.entry((schema, table)).or_default().push(column);
+        match former {
+            Some(former) => catalog.follow(&mut former.catalog, (began, clock::machine())),
+            None => catalog.definitions.begin(began),
         }
         Ok(ServerCatalog {
             catalog,

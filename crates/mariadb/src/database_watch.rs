@@ -103,7 +103,7 @@ impl WatchedDatabase for MariadbWatch {
         Ok(ExaminedServer {
             rows,
             log: AuditFile::begin(&settings.audit_log, offset)?,
-            catalog: ServerCatalog::read(&mut session, &settings)?,
+            catalog: ServerCatalog::read(&mut session, &settings, None)?,
             news: news.map_err(Error::system("watch the server's log"))?,
             session,
             settings,
@@ -197,7 +197,13 @@ impl WatchedDatabase for MariadbWatch {
         }
         self.find_clients();
         self.table.look_for_sharers();
-        if std::mem::take(&mut self.table.is_outdated) {
+        let definitions = &mut self.catalog.catalog.definitions;
+        self.table
+            .defined
+            .drain(..)
+            .for_each(|one| definitions.add(one));
+        let is_newer = definitions.is_outdated();
+        if std::mem::take(&mut self.table.is_outdated) || is_newer {
             self.look_at_catalog();
         }
         Ok(!lines.is_empty())
@@ -214,7 +220,7 @@ impl WatchedDatabase for MariadbWatch {
         };
         let (session, settings) = (&mut self.session, &self.settings);
         let mut look = |catalog: &mut ServerCatalog| {
-            if let Ok(new) = ServerCatalog::read(session, settings) {
+            if let Ok(new) = ServerCatalog::read(session, settings, Some(catalog)) {
                 *catalog = new;
             }
         };
@@ -271,6 +277,18 @@ impl WatchedDatabase for MariadbWatch {
         let mut ready: Vec<(i64, u64)> =
             ready.map(|(key, unit)| (unit.logged.began, *key)).collect();
         ready.sort_unstable();
+        let definitions = &mut self.catalog.catalog.definitions;
+        match all {
+            true => definitions.know_log_until(i64::MAX),
+            false if is_behind => (),
+            // The server writes each line within this time.
+            false => {
+                definitions.know_log_until(sys::clock::machine() - LINES.as_nanos() as i64);
+            }
+        }
+        // A moment later it is known which definition a change of the catalog comes from.
+        let waits = |began: i64| !all && definitions.will_be_settled(began);
+        ready.retain(|(began, _)| !waits(*began));
         for (_, key) in ready {
             if let Some(unit) = self.table.units.remove(&key) {
                 self.record(unit);
@@ -359,7 +377,8 @@ impl MariadbWatch {
     }
 
     fn look_at_catalog(&mut self) {
-        if let Ok(catalog) = ServerCatalog::read(&mut self.session, &self.settings) {
+        let former = Some(&mut self.catalog);
+        if let Ok(catalog) = ServerCatalog::read(&mut self.session, &self.settings, former) {
             self.catalog = catalog;
         }
     }

@@ -101,7 +101,8 @@ impl MariadbWatch {
             RowsMode::On => Some(BinlogStream::end_of_log(&mut session)?),
             RowsMode::Off => None,
         };
-        self.catalog = ServerCatalog::read(&mut session, &settings)?;
+        let former = Some(&mut self.catalog);
+        self.catalog = ServerCatalog::read(&mut session, &settings, former)?;
         let loses = match end {
             Some(end) => self.stream_on(&settings, position, end)?,
             None => false,

@@ -117,7 +117,13 @@ fn loaded(tokens: &[Token], dialect: SqlDialect) -> Option<StatementTables> {
         }
     }
     let replaces = tokens.iter().any(|token| is_word(Some(token), "replace"));
-    let mut names = StatementTables::default();
+    let change = loading_change(tokens, table + 1, next + 1);
+    let mut names = StatementTables {
+        shape: StatementTables::of(&change, dialect)
+            .map(|change| change.shape)
+            .unwrap_or_default(),
+        ..StatementTables::default()
+    };
     names.replaced.extend(replaces.then(|| name.clone()));
     names.writes.insert(name);
     // The client reads a local file, and sends it through the connection.
@@ -126,6 +132,49 @@ fn loaded(tokens: &[Token], dialect: SqlDialect) -> Option<StatementTables> {
         written: false,
     });
     Some(names)
+}
+
+/// Statements with the columns to which `LOAD DATA` gives values: those of its list, or all, and
+/// those of `SET`. Variables in the list are no columns. The table's name is between two tokens.
+fn loading_change(tokens: &[Token], table: usize, end: usize) -> String {
+    let text = |tokens: &[Token]| -> String {
+        let words: Vec<String> = tokens.iter().map(ToString::to_string).collect();
+        words.join(" ")
+    };
+    let table = text(tokens.get(table..end).unwrap_or_default());
+    let mut rest = tokens.get(end..).unwrap_or_default();
+    if is_word(rest.first(), "partition") {
+        let close = rest.iter().position(|token| *token == Token::RParen);
+        rest = close.map_or(&[], |close| &rest[close + 1..]);
+    }
+    // `CHARACTER SET utf8` precedes the list.
+    let set = (0..rest.len()).find(|at| {
+        is_word(rest.get(*at), "set") && *at > 0 && !is_word(rest.get(*at - 1), "character")
+    });
+    let set = set.unwrap_or(rest.len());
+    let list = rest[..set].iter().position(|token| *token == Token::LParen);
+    let listed = list.map(|open| {
+        let words = rest[open + 1..set].iter();
+        let words = words.take_while(|token| **token != Token::RParen);
+        let is_column =
+            |token: &&Token| matches!(token, Token::Word(word) if !word.value.starts_with('@'));
+        let columns = words.filter(is_column).cloned();
+        columns.collect::<Vec<Token>>()
+    });
+    let load = match listed {
+        None => format!("COPY {table} FROM ''"),
+        Some(columns) if columns.is_empty() => String::new(),
+        Some(columns) => {
+            let names: Vec<String> = columns.iter().map(ToString::to_string).collect();
+            format!("COPY {table} ({}) FROM ''", names.join(", "))
+        }
+    };
+    match rest.get(set + 1..) {
+        Some(assigned) if !assigned.is_empty() => {
+            format!("{load}; UPDATE {table} SET {}", text(assigned))
+        }
+        _ => load,
+    }
 }
 
 #[cfg(test)]
@@ -164,6 +213,8 @@ mod tests {
         let text = "LOAD DATA LOCAL INFILE 'x' INTO TABLE `A` (id, y)";
         assert_eq!(names(text), (vec![], vec!["A".to_owned()], None));
         assert_eq!(names("SELECT file FROM a").2, None);
+        let text = "LOAD DATA INFILE 'x' INTO TABLE";
+        assert!(names_of(text, DIALECT).is_ok());
     }
 
     #[test]

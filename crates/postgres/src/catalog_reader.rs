@@ -1,4 +1,5 @@
-//! Reads the server's catalog: tables, views, functions, procedures and triggers.
+//! Reads the server's catalog: tables, views, functions, procedures and triggers. `column_reader`
+//! reads the columns.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +9,9 @@ use backstory_database::catalog::{Catalog, CatalogTable, TableName};
 use backstory_database::error::Error;
 use backstory_database::routines::{RoutineBody, Routines};
 use backstory_database::sql_dialect::SqlDialect;
+use backstory_sys::clock;
 
+use crate::column_reader::ColumnReader;
 use crate::connection::Connection;
 
 const TABLES: &str = "SELECT n.nspname, c.relname, c.relkind, c.relpersistence, c.relreplident, \
@@ -64,11 +67,14 @@ pub(crate) fn built_in_functions(connection: &mut Connection) -> Result<BuiltInF
     Ok(BuiltInFunctions::new(names))
 }
 
-/// Reads the catalog.
+/// Reads the catalog. `former`: the one that was read before.
 pub(crate) fn read_catalog(
     connection: &mut Connection,
     built_in: &Arc<BuiltInFunctions>,
+    columns: &mut ColumnReader,
+    former: Option<&mut Catalog>,
 ) -> Result<Catalog, Error> {
+    let began = clock::machine();
     let mut catalog = Catalog::new(read_routines(connection, built_in)?, true);
     for row in connection.query(TABLES)? {
         let mut texts = row.into_iter().map(Option::unwrap_or_default);
@@ -90,6 +96,7 @@ pub(crate) fn read_catalog(
         let logged = persistence == "p" && matches!(&*kind, "r" | "p");
         let table = CatalogTable {
             key,
+            columns: Vec::new(),
             logged,
             identified,
         };
@@ -107,6 +114,7 @@ pub(crate) fn read_catalog(
         let (view, function) = ((next(), next()), (next(), next()));
         catalog.add_call(view, function);
     }
+    columns.read(connection, &mut catalog, former, began)?;
     Ok(catalog)
 }
 

@@ -35,9 +35,11 @@ impl PostgresWatch {
         let found = matching(&self.table, &self.catalog, &commit);
         match found {
             TransactionMatch::Number(key) => {
+                self.know_tables(key);
                 self.record_logged(key, &[commit], CommitCertainty::Number);
             }
             TransactionMatch::Time(key) => {
+                self.know_tables(key);
                 self.record_logged(key, &[commit], CommitCertainty::Time);
             }
             TransactionMatch::Several(keys) => self.record_doubtful(&commit, &keys),
@@ -55,7 +57,6 @@ impl PostgresWatch {
         let Some(logged) = self.table.remove(key) else {
             return;
         };
-        self.know_tables(&logged);
         self.look_for_lost_updates(&logged);
         if let Some(session) = self.table.sessions.get_mut(&logged.session) {
             self.recorder
@@ -63,8 +64,19 @@ impl PostgresWatch {
         }
     }
 
+    /// Looks at the catalog if a statement has changed definitions.
+    pub(crate) fn know_changed_definitions(&mut self) {
+        if self.catalog.definitions.is_outdated() {
+            self.look_at_catalog();
+        }
+    }
+
     /// Looks at the catalog if the transaction names a table or function that is not in it yet.
-    fn know_tables(&mut self, logged: &LoggedTransaction) {
+    pub(crate) fn know_tables(&mut self, key: u64) {
+        self.know_changed_definitions();
+        let Some(logged) = self.table.transactions.get(&key) else {
+            return;
+        };
         let is_older = logged.ended.is_none_or(|(_, known)| self.looked < known);
         let lacks = logged.statements.iter().any(|one| {
             let tables = one.tables.iter();

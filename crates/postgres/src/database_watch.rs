@@ -29,6 +29,7 @@ use backstory_vocabulary::{RowsMode, error_chain};
 use crate::backends::Backends;
 use crate::catalog_reader::{built_in_functions, read_catalog};
 use crate::client_lookout::{ClientLookout, SoughtClients};
+use crate::column_reader::ColumnReader;
 use crate::connection::Connection;
 use crate::line_counter::LineCounter;
 use crate::log_file::LogFollower;
@@ -67,6 +68,7 @@ pub(crate) struct PostgresWatch {
     pub(crate) session: Connection,
     /// The functions of the server itself.
     pub(crate) built_in: Arc<BuiltInFunctions>,
+    columns: ColumnReader,
     pub(crate) catalog: Catalog,
     /// Whether row changes are streamed and recorded.
     pub(crate) rows: RowsMode,
@@ -97,6 +99,7 @@ pub(crate) struct ExaminedServer {
     session: Connection,
     settings: ServerSettings,
     built_in: Arc<BuiltInFunctions>,
+    columns: ColumnReader,
     catalog: Catalog,
     log: LogFollower,
     news: LogNews,
@@ -113,11 +116,13 @@ impl WatchedDatabase for PostgresWatch {
         let settings = ServerSettings::read(&mut session, rows)?;
         keep_out_of_log(&mut session);
         let built_in = Arc::new(built_in_functions(&mut session)?);
+        let mut columns = ColumnReader::default();
         let news = LogNews::of(&settings.log_directory);
         Ok(ExaminedServer {
             rows,
             log: LogFollower::begin(&settings.log_directory, settings.log_format)?,
-            catalog: read_catalog(&mut session, &built_in)?,
+            catalog: read_catalog(&mut session, &built_in, &mut columns, None)?,
+            columns,
             offset: settings.zone_offset(&mut session)?,
             news: news.map_err(Error::system("watch the server's log"))?,
             built_in,
@@ -170,6 +175,7 @@ impl WatchedDatabase for PostgresWatch {
             settings: examined.settings,
             session: examined.session,
             built_in: examined.built_in,
+            columns: examined.columns,
             catalog: examined.catalog,
             rows: examined.rows,
             stream,
@@ -224,6 +230,7 @@ impl WatchedDatabase for PostgresWatch {
             }
         }
         self.table.know_clients(portion.clients);
+        self.know_definitions();
         Ok(!portion.records.is_empty())
     }
 
@@ -310,11 +317,17 @@ impl WatchedDatabase for PostgresWatch {
 
     fn settle(&mut self, all: bool, is_late: &dyn Fn() -> bool) {
         let is_behind = self.is_behind();
+        self.know_log(all);
         while let Some(first) = self.commits.front() {
             // Its lines were written before it, so they are not in the unread part of the log.
             let is_logged = !is_behind || self.has_read_until(first.transaction.time);
             let is_ready = is_logged && first.arrived.elapsed() >= LINES;
             if !all && !is_ready || is_late() {
+                break;
+            }
+            let time = first.transaction.time;
+            self.know_changed_definitions();
+            if !all && self.catalog.definitions.will_be_settled(time) {
                 break;
             }
             if let Some(commit) = self.commits.pop_front() {
@@ -336,6 +349,13 @@ impl WatchedDatabase for PostgresWatch {
         for (_, key) in ready {
             if is_late() {
                 return;
+            }
+            self.know_tables(key);
+            // A moment later it is known which definition a change of the catalog comes from.
+            let began = self.table.transactions.get(&key).map(|one| one.began);
+            let waits = |began: i64| self.catalog.definitions.will_be_settled(began);
+            if !all && began.is_some_and(waits) {
+                continue;
             }
             self.record_logged(key, &[], CommitCertainty::Alone);
         }
@@ -374,6 +394,28 @@ impl PostgresWatch {
         self.table.newest >= time.saturating_add(APART)
     }
 
+    /// Tells the catalog which statements changed definitions.
+    fn know_definitions(&mut self) {
+        let definitions = &mut self.catalog.definitions;
+        self.table
+            .defined
+            .drain(..)
+            .for_each(|one| definitions.add(one));
+        for (key, time) in self.table.ended_definitions.drain(..) {
+            definitions.end(key, time);
+        }
+    }
+
+    /// Tells the catalog how far the log is known. The server writes each line within [`LINES`].
+    fn know_log(&mut self, all: bool) {
+        let known = match all {
+            true => i64::MAX,
+            false if self.log.is_behind() => self.table.newest.saturating_sub(APART),
+            false => sys::clock::machine() - LINES.as_nanos() as i64,
+        };
+        self.catalog.definitions.know_log_until(known);
+    }
+
     fn end_gone_sessions(&mut self) {
         let (table, backends) = (&mut self.table, self.backends);
         table.end_gone(backends, sys::clock::machine());
@@ -386,7 +428,7 @@ impl PostgresWatch {
         self.session = Connection::open(&self.target, false)?;
         self.table.own.push(self.session.server_pid);
         keep_out_of_log(&mut self.session);
-        self.catalog = read_catalog(&mut self.session, &self.built_in)?;
+        self.read_catalog()?;
         if self.rows == RowsMode::On {
             let (session, catalog) = (&mut self.session, &self.catalog);
             let stream = ReplicationStream::begin(&self.target, session, catalog, &self.run)?;
@@ -396,10 +438,17 @@ impl PostgresWatch {
         Ok(())
     }
 
+    fn read_catalog(&mut self) -> Result<(), Error> {
+        let former = Some(&mut self.catalog);
+        let (session, columns) = (&mut self.session, &mut self.columns);
+        self.catalog = read_catalog(session, &self.built_in, columns, former)?;
+        Ok(())
+    }
+
     pub(crate) fn look_at_catalog(&mut self) {
         self.looked = Instant::now();
-        match read_catalog(&mut self.session, &self.built_in) {
-            Ok(catalog) => self.catalog = catalog,
+        match self.read_catalog() {
+            Ok(()) => (),
             // A server that is gone shows that in the stream, too, if there is one.
             Err(error) => {
                 let is_gone = !matches!(error, Error::Refused { .. });

@@ -29,6 +29,7 @@
 mod backends;
 mod catalog_reader;
 mod client_lookout;
+mod column_reader;
 mod commit_records;
 mod connection;
 mod connection_text;

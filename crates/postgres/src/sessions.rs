@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use backstory_database::commit::TransactionNumber;
+use backstory_database::definitions::{ChangedDefinitions, SeenDefinition};
 use backstory_database::logged_transaction::{ClientSession, ExecutedStatement, LoggedTransaction};
 use backstory_database::statement_cache::StatementCache;
 use backstory_database::statement_secrets::without_secrets;
@@ -37,6 +38,12 @@ pub(crate) struct SessionTable {
     pub(crate) gone: HashSet<String>,
     /// The time of the last line, in ns since 1970.
     pub(crate) newest: i64,
+    /// Statements that changed definitions, until the catalog takes them.
+    pub(crate) defined: Vec<SeenDefinition>,
+    /// Open transactions that changed definitions.
+    pub(crate) defining: HashSet<u64>,
+    /// Transactions that changed definitions, and when they ended, in ns since 1970.
+    pub(crate) ended_definitions: Vec<(u64, i64)>,
 }
 
 impl SessionTable {
@@ -140,6 +147,14 @@ impl SessionTable {
         } else {
             transaction.ended = Some((time, Instant::now()));
             session.current = None;
+            self.end_definitions(key, time);
+        }
+    }
+
+    /// Notes the end of a transaction that changed definitions. A time of the log is rounded down.
+    fn end_definitions(&mut self, key: u64, time: i64) {
+        if self.defining.remove(&key) {
+            self.ended_definitions.push((key, time + ROUNDING));
         }
     }
 
@@ -166,6 +181,7 @@ impl SessionTable {
         };
         let tables = self.parsed.names_of(&text);
         self.unparsed += u64::from(tables.is_err());
+        let changed = ChangedDefinitions::of(&text, tables.as_deref());
         let path = ["pg_catalog", &session.user, "public"].map(Into::into);
         let statement = ExecutedStatement {
             time,
@@ -178,6 +194,16 @@ impl SessionTable {
             self.next_transaction += 1;
             self.next_transaction
         });
+        if let Some(changed) = changed {
+            self.defining.insert(key);
+            self.defined.push(SeenDefinition {
+                began: time,
+                ended: None,
+                session: line.session_id.clone(),
+                transaction: key,
+                changed,
+            });
+        }
         let transaction = self.transactions.entry(key);
         let transaction = transaction.or_insert_with(|| LoggedTransaction {
             id: number(line),
@@ -212,6 +238,9 @@ impl SessionTable {
             if let Some(open) = current.and_then(|key| self.transactions.get_mut(&key)) {
                 open.ended = Some((time, Instant::now()));
             }
+            current
+                .into_iter()
+                .for_each(|key| self.end_definitions(key, time));
             self.end_session(id, time);
         }
         self.gone = gone;
