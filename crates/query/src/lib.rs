@@ -45,6 +45,7 @@ mod run_filter;
 mod runs;
 mod session_clients;
 pub mod subject;
+mod table_history;
 mod text_pattern;
 mod touches;
 mod undone;
@@ -76,13 +77,15 @@ pub use remote_runs::{RemoteEnd, RemoteRun, starter};
 pub use replaced::replaced;
 pub use replay_verdicts::ReplayVerdict;
 pub use resources::{
-    SqliteTable, is_of_database, is_of_server, runs_that_changed_unrecorded_rows, table_versions,
+    SqliteTable, is_of_database, is_of_server, qualified_table, runs_that_changed_unrecorded_rows,
+    table_versions,
 };
 pub use results::{RunResult, callers_files, results};
 pub use root::{Asked, RealDirectories};
 pub use row_history::{RowEvent, row_history};
 pub use run_filter::{RunFilter, TagPattern};
 pub use runs::{details, facts, processes, projects, resolve, running, runs, runs_where, summary};
+pub use table_history::{TableEvent, TableHistory, TableQuestion, table_history};
 pub use text_pattern::TextPattern;
 pub use touches::{TouchSearch, Touches, version_touches};
 pub use undone::{ended_from_outside, is_undone};

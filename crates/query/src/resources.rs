@@ -58,6 +58,19 @@ pub fn is_of_server(name: &[u8]) -> bool {
         .any(|scheme| scheme.is_server && begins(&scheme))
 }
 
+/// `SCHEMA.TABLE` of the full name of a table of a server.
+pub fn qualified_table(name: &[u8]) -> Option<String> {
+    let name = String::from_utf8_lossy(name);
+    let is_own = |scheme: &&Scheme| scheme.is_server && name.starts_with(scheme.begin);
+    let scheme = SCHEMES.iter().find(is_own)?;
+    let (place, table) = name.rsplit_once('/')?;
+    let (schema, table) = match scheme.has_schemas {
+        true => table.split_once('.')?,
+        false => (place.rsplit('/').next()?, table),
+    };
+    Some(format!("{}.{}", decoded(schema), decoded(table)))
+}
+
 /// The versions of a table, or of one of its rows, the newest first.
 ///
 /// `table` is `TABLE`, `SCHEMA.TABLE`, `DATABASE/SCHEMA.TABLE` or a full name. Where a database has

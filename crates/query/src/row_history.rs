@@ -163,7 +163,7 @@ fn is_about(fact: &Value, name: &Bytes) -> bool {
 /// The processes at the other end of a transaction's connection. A transaction whose session is
 /// unknown has several connections, of which each is only possible. A database inside a program has
 /// no connection: the program itself made the transaction.
-fn clients_of(
+pub(crate) fn clients_of(
     store: &dyn Store,
     transaction: ActivityKey,
     recorded: &SessionClients<'_>,

@@ -18,6 +18,7 @@ pub const OF: &str = "Examples:\n  \
     backstory of report.txt --all --lookups  also system files and look-ups\n  \
     backstory of report.txt --dot | dot -Tsvg > report.svg\n  \
     backstory of --table accounts --key 42   a database row, and its history\n  \
+    backstory of --table accounts --column sum   the statements that wrote it\n  \
     backstory of out.csv --line 17           the input bytes behind a line\n\n\
     A step is a command that a person would have written. Steps that differ in\n\
     names of files only are one. Long commands are shortened; --commands prints\n\
@@ -28,6 +29,7 @@ pub const USES: &str = "Examples:\n  \
     backstory uses raw.csv\n  \
     backstory uses raw.csv --run nightly\n  \
     backstory uses raw.csv --json\n  \
+    backstory uses --table accounts --column sum   the statements that read it\n  \
     backstory uses /usr/bin/cc --level step\n\n\
     Of a file that over 100 processes used, only the newest runs are shown.\n\
     --level step shows all runs.";
@@ -113,6 +115,16 @@ pub struct LineageArgs {
         allow_negative_numbers = true
     )]
     pub key: Option<String>,
+
+    /// With --table: list the statements that used this column: `of` those that wrote it, `uses`
+    /// those that read it
+    #[arg(
+        long,
+        value_name = "COLUMN",
+        requires = "table",
+        conflicts_with_all = ["key", "dot", "tree", "only", "through", "why", "commands"]
+    )]
+    pub column: Option<String>,
 
     /// Print the graph as JSON
     #[arg(long, group = "form")]

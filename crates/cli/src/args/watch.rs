@@ -76,8 +76,8 @@ pub struct WatchRunArgs {
 #[derive(Debug, Args)]
 pub struct WatchDatabaseArgs {
     /// Whether the rows that transactions changed are recorded. With `off`, the record has the
-    /// statements, their clients, and the tables that they read and change. The server needs no
-    /// stream of row changes
+    /// statements, their clients, and the tables and columns that they read and change. The server
+    /// needs no stream of row changes
     #[arg(long, value_name = "MODE", value_parser = words::<RowsMode>(), default_value_t = RowsMode::On)]
     pub rows: RowsMode,
 
@@ -89,13 +89,13 @@ pub struct WatchDatabaseArgs {
 /// A database to watch.
 #[derive(Debug, Subcommand)]
 pub enum WatchCommand {
-    /// Record the transactions of a PostgreSQL database: who ran which statements, the tables they
-    /// read, and the rows they changed
+    /// Record the transactions of a PostgreSQL database: who ran which statements, the tables and
+    /// columns they used, and the rows they changed
     #[command(after_help = POSTGRES)]
     Postgres(WatchPostgresArgs),
 
-    /// Record the transactions of a MariaDB database: who ran which statements, the tables they
-    /// read, and the rows they changed
+    /// Record the transactions of a MariaDB database: who ran which statements, the tables and
+    /// columns they used, and the rows they changed
     #[command(after_help = MARIADB)]
     Mariadb(WatchMariadbArgs),
 }

@@ -5,25 +5,22 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use backstory_files::Ident;
-use backstory_graph::model::{Activity, Certainty, EntityKind};
+use backstory_graph::model::EntityKind;
 use backstory_query as query;
-use backstory_query::RowEvent;
 use backstory_query::answer::{Flow, Lineage, Link, Node, Scope};
 use backstory_store::{EntityKey, Store};
 use backstory_vocabulary::Word;
 
 use super::account::AskedAccount;
 use super::byte_origins::FileBytes;
-use super::contents::store_contents;
+use super::database_history::{DatabaseHistory, table_subject};
 use super::{Outcome, account, answer, here};
 use crate::args::lineage::{Level, LineageArgs, SourceList};
 use crate::current_store::CurrentStore;
-use crate::error::{Failure, complain};
-use crate::file_rows;
+use crate::error::complain;
 use crate::json::{self, Fields};
-use crate::subject::{self, FileSubject, Reach};
+use crate::subject::{self, Reach};
 use crate::text::dot;
-use crate::text::row_history;
 use crate::text::style::{Role, Style};
 use crate::text::tree::{self, Drawing};
 use crate::text::words::Direction;
@@ -63,7 +60,7 @@ pub fn run(
     let (mut found, history) = match (&args.table, &args.path) {
         (Some(table), _) => {
             let run = scope.run.as_deref();
-            table_subject(&mut current, table, args.key.as_deref(), run, direction)?
+            table_subject(&mut current, (table, &args), run, (direction, reach))?
         }
         (None, path) => {
             let path = path.as_deref().unwrap_or(Path::new(""));
@@ -116,7 +113,7 @@ pub fn run(
     }
     let all = level == Level::All;
     let done = answer(|out| match (args.json, args.dot) {
-        (true, _) => object(&lineage, history.as_deref(), change.as_ref(), out),
+        (true, _) => object(&lineage, history.as_ref(), change.as_ref(), out),
         (_, true) => dot::draw(&lineage, direction, all, out),
         _ => {
             let drawing = Drawing {
@@ -129,8 +126,11 @@ pub fn run(
             if let Some(change) = &change {
                 writeln!(out, "{}", drawing.style.paint(Role::Dim, &change.line()))?;
             }
-            if let Some(events) = history.as_deref().filter(|_| !args.tree) {
-                row_history::write(events, all, drawing.here, drawing.style, out)?;
+            if let Some(history) = &history {
+                history.write(&args, drawing, out)?;
+            }
+            if args.column.is_some() {
+                return Ok(());
             }
             tree::draw(&lineage, drawing, out)
         }
@@ -138,46 +138,6 @@ pub fn run(
     std::mem::forget(lineage);
     current.end();
     done
-}
-
-/// The versions of a table or a row that a question means, and the history of a row. If no record
-/// of a database has them, they are looked for in stored files of SQLite.
-fn table_subject(
-    current: &mut CurrentStore,
-    table: &str,
-    key: Option<&str>,
-    run: Option<&str>,
-    direction: Direction,
-) -> Result<(FileSubject, Option<Vec<RowEvent>>), Failure> {
-    let has_history = key.is_some() && direction == Direction::Of;
-    let run = match run {
-        Some(run) => current.store.run(run)?.map(|record| record.key),
-        None => None,
-    };
-    let (mut found, history) = match subject::of_table(current, table, key, run) {
-        Ok(found) => {
-            let history = has_history.then(|| query::row_history(&current.store, &found.versions));
-            (found, history.transpose()?)
-        }
-        Err(error @ query::Error::NoTable(_)) => {
-            store_contents(current);
-            let rows = file_rows::find(current, table, key, run)?;
-            if rows.versions.is_empty() {
-                let reasons = [vec![error.to_string()], rows.notes].concat();
-                return Err(Failure::not_found(reasons.join("; ")));
-            }
-            let found = FileSubject {
-                versions: rows.versions,
-                note: (!rows.notes.is_empty()).then(|| rows.notes.join("; ")),
-            };
-            (found, has_history.then_some(rows.events))
-        }
-        Err(error) => return Err(error.into()),
-    };
-    if reach(direction) == Reach::Newest {
-        found.versions.truncate(1);
-    }
-    Ok((found, history))
 }
 
 /// The versions of a file that a question in this direction means.
@@ -212,11 +172,12 @@ fn has_tables(lineage: &Lineage) -> bool {
     lineage.nodes.iter().any(is_table)
 }
 
-/// Writes the whole graph: nodes and links by index, roots first. For a row, also its history. For
+/// Writes the whole graph: nodes and links by index, roots first. For a row or table, also its
+/// history. For
 /// a file whose former content is stored, also what changed inside of it.
 fn object(
     lineage: &Lineage,
-    history: Option<&[RowEvent]>,
+    history: Option<&DatabaseHistory>,
     change: Option<&VersionChange>,
     out: &mut impl Write,
 ) -> io::Result<()> {
@@ -230,40 +191,13 @@ fn object(
     json::objects(out, &lineage.links, link)?;
     if let Some(history) = history {
         write!(out, ",\n\"history\": ")?;
-        json::objects(out, history, row_event)?;
+        history.objects(out)?;
     }
     if let Some(change) = change {
         write!(out, ",\n\"inside\": ")?;
         change.json().write(out)?;
     }
     writeln!(out, "}}")
-}
-
-fn row_event(event: &RowEvent, fields: &mut Fields<'_>) {
-    fields.bytes("run", Some(&event.run));
-    fields.time("time", event.time);
-    fields.written("change", &event.change.to_string());
-    fields.written("transaction", &event.transaction.to_string());
-    match event.client() {
-        Some(client) => fields.object("client", |fields| process(client, fields)),
-        None => fields.null("client"),
-    }
-    let possible = event.clients.iter();
-    let possible = possible.filter(|(_, certainty)| *certainty == Certainty::Possible);
-    fields.objects("possible_clients", possible, |(client, _), fields| {
-        process(client, fields);
-    });
-    fields.objects("unwatched", event.unwatched.iter(), |(from, to), fields| {
-        fields.time("from", *from);
-        fields.time("to", *to);
-    });
-}
-
-fn process(process: &Activity, fields: &mut Fields<'_>) {
-    fields.number("pid", process.pid);
-    fields.bytes("exec_path", process.exec_path.as_ref());
-    fields.list("argv", &process.argv);
-    fields.bytes("cwd", Some(&process.cwd));
 }
 
 fn node(node: &Node, fields: &mut Fields<'_>) {

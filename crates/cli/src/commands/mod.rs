@@ -10,6 +10,7 @@ pub mod compare;
 pub mod compile;
 pub mod complete_words;
 pub mod contents;
+mod database_history;
 mod deep_programs;
 pub mod diff;
 pub mod doctor;

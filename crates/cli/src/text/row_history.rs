@@ -5,12 +5,13 @@
 
 use std::io::{self, Write};
 
-use backstory_graph::model::Activity;
-use backstory_query::RowEvent;
+use backstory_graph::model::{Activity, Certainty};
+use backstory_query::{self as query, RowEvent};
 use backstory_workflow::paths::{base_name, is_system};
 use serde_json::{Map, Value};
 
 use super::shell::{Call, SHORT};
+use super::statement_columns;
 use super::style::{Role, Style};
 use super::when::moment;
 use super::words::counted;
@@ -43,10 +44,14 @@ pub fn write(
         let older = events.get(at + 1).filter(|_| event.unwatched.is_empty());
         let older = older.map(|older| &older.change["after"]);
         writeln!(out, "  {}", title(event))?;
-        for statement in statements(event).iter().take(STATEMENTS) {
+        for (statement, read) in statements(event).iter().take(STATEMENTS) {
             writeln!(out, "    {}", style.paint(Role::Command, statement))?;
+            if let Some(read) = read {
+                writeln!(out, "      {}", style.paint(Role::Dim, read))?;
+            }
         }
-        for line in [Some(by(event, here)), doubts(event)].into_iter().flatten() {
+        let by = by_client(&event.clients, here);
+        for line in [Some(by), doubts(event)].into_iter().flatten() {
             writeln!(out, "    {}", style.paint(Role::Dim, &line))?;
         }
         for column in columns(&event.change, older) {
@@ -67,7 +72,7 @@ pub fn write(
 }
 
 /// The client's command, or those of the processes that can be the client.
-fn by(event: &RowEvent, here: &[u8]) -> String {
+pub(super) fn by_client(clients: &[(Activity, Certainty)], here: &[u8]) -> String {
     let command = |client: &Activity| {
         let mut client = client.clone();
         // A program of the system is called by its name alone.
@@ -76,11 +81,12 @@ fn by(event: &RowEvent, here: &[u8]) -> String {
         }
         shortened(&Call::of(&client).line(here, SHORT).0)
     };
-    if let Some(client) = event.client() {
+    let mut certain = clients.iter().filter(|(_, how)| *how == Certainty::Seen);
+    if let Some((client, _)) = certain.next() {
         return format!("by {}", command(client));
     }
     let mut commands: Vec<String> = Vec::new();
-    for (client, _) in &event.clients {
+    for (client, _) in clients {
         let command = command(client);
         if !commands.contains(&command) {
             commands.push(command);
@@ -102,25 +108,11 @@ fn doubts(event: &RowEvent) -> Option<String> {
 
 /// Time, operation, transaction, and the user of the database.
 fn title(event: &RowEvent) -> String {
-    let word = |value: &Value| match value {
-        Value::String(text) => text.clone(),
-        Value::Null => String::new(),
-        other => other.to_string(),
-    };
-    let mut title = format!(
-        "{}  {}",
-        moment(event.time),
-        word(&event.change["operation"])
-    );
-    for (name, field) in [
-        (", transaction", "number"),
-        (", user", "user"),
-        (", application", "application"),
-    ] {
-        let value = word(&event.transaction[field]);
-        if !value.is_empty() {
-            title.push_str(&format!("{name} {value}"));
-        }
+    let operation = word(&event.change["operation"]);
+    let words = transaction_words(&event.transaction);
+    let mut title = format!("{}  {operation}", moment(event.time));
+    if !words.is_empty() {
+        title.push_str(&format!(", {words}"));
     }
     if event.transaction["matched_by"] == "possible" {
         title.push_str(", possibly");
@@ -128,29 +120,62 @@ fn title(event: &RowEvent) -> String {
     title
 }
 
-/// The statements that changed the row's table, as far as that is known.
-fn statements(event: &RowEvent) -> Vec<String> {
+/// The number of a transaction, the user of the database and the application.
+pub(super) fn transaction_words(transaction: &Value) -> String {
+    let fields = [
+        ("transaction", "number"),
+        ("user", "user"),
+        ("application", "application"),
+    ];
+    let parts = fields
+        .map(|(name, field)| (name, word(&transaction[field])))
+        .into_iter()
+        .filter(|(_, value)| !value.is_empty());
+    let parts: Vec<String> = parts
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect();
+    parts.join(", ")
+}
+
+fn word(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+/// The statements that changed the row's table, as far as that is known, each with the columns of
+/// other tables that it read.
+fn statements(event: &RowEvent) -> Vec<(String, Option<String>)> {
     let all = event.transaction["statements"].as_array();
     let all: Vec<&Value> = all.into_iter().flatten().collect();
     let row = event.change["row"].as_str().unwrap_or_default();
     let table = row.split('?').next().unwrap_or_default();
-    let table = table.rsplit(['/', '.']).next().unwrap_or_default();
+    let name = table.rsplit(['/', '.']).next().unwrap_or_default();
     let writes = |statement: &&&Value| {
         let names = statement["writes"].as_array().into_iter().flatten();
         names
             .filter_map(Value::as_str)
-            .any(|name| name.rsplit('.').next() == Some(table))
+            .any(|written| written.rsplit('.').next() == Some(name))
     };
+    let qualified = query::qualified_table(table.as_bytes()).unwrap_or_default();
     let text = |statement: &&Value| {
-        let text = statement["text"].as_str()?.trim_end_matches(';');
-        let words = text.split_whitespace();
-        Some(shortened(&words.collect::<Vec<_>>().join(" ")))
+        let read = statement_columns::read_elsewhere(&statement["columns"], &qualified);
+        Some((shortened(&statement_text(statement)?), read))
     };
-    let known: Vec<String> = all.iter().filter(writes).filter_map(text).collect();
+    let known: Vec<_> = all.iter().filter(writes).filter_map(text).collect();
     match known.is_empty() {
         true => all.iter().filter_map(text).collect(),
         false => known,
     }
+}
+
+/// The text of a statement in one line.
+pub(super) fn statement_text(statement: &Value) -> Option<String> {
+    let text = statement["text"].as_str()?.trim_end_matches(';');
+    let words: Vec<&str> = text.split_whitespace().collect();
+    Some(words.join(" "))
 }
 
 /// The columns that a change gave another value. `older` is the row after the change before it.
@@ -193,7 +218,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-fn shortened(text: &str) -> String {
+pub(super) fn shortened(text: &str) -> String {
     match text.char_indices().nth(LONG) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),

@@ -18,10 +18,10 @@ const SESSIONS: u64 = 3;
 type Change = (usize, u64, &'static str, String);
 
 /// Random numbers: a linear congruential generator.
-struct Dice(u64);
+pub struct Dice(pub u64);
 
 impl Dice {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub fn below(&mut self, limit: u64) -> u64 {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -198,7 +198,7 @@ pub struct Accuracy {
 }
 
 impl Accuracy {
-    fn of<T: Ord + std::fmt::Debug>(wanted: &BTreeSet<T>, found: &BTreeSet<T>) -> Accuracy {
+    pub fn of<T: Ord + std::fmt::Debug>(wanted: &BTreeSet<T>, found: &BTreeSet<T>) -> Accuracy {
         Accuracy {
             wanted: wanted.len(),
             found: found.len(),
@@ -331,15 +331,24 @@ fn table_reads(answer: &Value) -> BTreeSet<(String, usize)> {
 
 #[track_caller]
 pub fn assert_exact((changes, reads): &(Accuracy, Accuracy)) {
-    for (of, accuracy) in [("changes of rows", changes), ("reads of tables", reads)] {
-        let (precision, recall) = (accuracy.precision(), accuracy.recall());
-        let Accuracy { wrong, missing, .. } = accuracy;
-        let exact = accuracy.wanted > 0 && wrong.is_empty() && missing.is_empty();
-        assert!(
-            exact,
-            "{of}: precision {precision:.4}, recall {recall:.4}, wrong: {wrong:?}, missing: {missing:?}"
-        );
-    }
+    assert_exact_claims("changes of rows", changes);
+    assert_exact_claims("reads of tables", reads);
+}
+
+#[track_caller]
+pub fn assert_exact_columns(columns: &Accuracy) {
+    assert_exact_claims("columns", columns);
+}
+
+#[track_caller]
+fn assert_exact_claims(of: &str, accuracy: &Accuracy) {
+    let (precision, recall) = (accuracy.precision(), accuracy.recall());
+    let Accuracy { wrong, missing, .. } = accuracy;
+    let exact = accuracy.wanted > 0 && wrong.is_empty() && missing.is_empty();
+    assert!(
+        exact,
+        "{of}: precision {precision:.4}, recall {recall:.4}, wrong: {wrong:?}, missing: {missing:?}"
+    );
 }
 
 fn postgres(what: &str, transactions: u64, seed: u64) -> Option<(Accuracy, Accuracy)> {

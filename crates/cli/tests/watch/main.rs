@@ -5,6 +5,8 @@
 mod accuracy;
 mod busy;
 mod clients;
+mod column_truths;
+mod columns;
 mod functions;
 mod gaps;
 mod lineage;

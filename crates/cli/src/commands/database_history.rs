@@ -1,0 +1,193 @@
+//! The part of an answer that is about a table or a row of a database: its history.
+
+use std::io::{self, Write};
+
+use backstory_graph::model::{Activity, Certainty};
+use backstory_query::{self as query, RowEvent, TableEvent, TableHistory, TableQuestion};
+use backstory_vocabulary::Word;
+
+use super::contents::store_contents;
+use crate::args::lineage::LineageArgs;
+use crate::current_store::CurrentStore;
+use crate::error::Failure;
+use crate::file_rows;
+use crate::json::{self, Fields};
+use crate::subject::{self, FileSubject, Reach};
+use crate::text::tree::Drawing;
+use crate::text::words::Direction;
+use crate::text::{row_history, table_history};
+
+/// The number of transactions of a table that precede its tree.
+const FEW: usize = 3;
+/// The number of transactions that used a column that are printed.
+const SCREEN: usize = 10;
+
+/// The history of a row or a table.
+pub enum DatabaseHistory {
+    /// The changes of a row, the newest first.
+    Row(Vec<RowEvent>),
+    /// The transactions of a table, the newest first.
+    Table(TableHistory),
+}
+
+/// The versions of a table or a row that a question means, and its history. If no record of a
+/// database has them, they are looked for in stored files of SQLite.
+pub fn table_subject(
+    current: &mut CurrentStore,
+    (table, args): (&str, &LineageArgs),
+    run: Option<&str>,
+    (direction, reach): (Direction, Reach),
+) -> Result<(FileSubject, Option<DatabaseHistory>), Failure> {
+    let key = args.key.as_deref();
+    let has_rows = key.is_some() && direction == Direction::Of;
+    let run = match run {
+        Some(run) => current.store.run(run)?.map(|record| record.key),
+        None => None,
+    };
+    let (mut found, history) = match subject::of_table(current, table, key, run) {
+        Ok(found) => {
+            let history = match has_rows {
+                true => Some(DatabaseHistory::Row(query::row_history(
+                    &current.store,
+                    &found.versions,
+                )?)),
+                false => table_history(current, &found, args, direction)?,
+            };
+            (found, history)
+        }
+        Err(error @ query::Error::NoTable(_)) => {
+            store_contents(current);
+            let rows = file_rows::find(current, table, key, run)?;
+            if rows.versions.is_empty() {
+                let reasons = [vec![error.to_string()], rows.notes].concat();
+                return Err(Failure::not_found(reasons.join("; ")));
+            }
+            let found = FileSubject {
+                versions: rows.versions,
+                note: (!rows.notes.is_empty()).then(|| rows.notes.join("; ")),
+            };
+            (found, has_rows.then_some(DatabaseHistory::Row(rows.events)))
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if let (Some(column), None) = (&args.column, &history) {
+        return Err(Failure::not_found(format!(
+            "no recorded run knows which statements used column {column} of table {table}; \
+             `backstory watch` records them"
+        )));
+    }
+    if reach == Reach::Newest {
+        found.versions.truncate(1);
+    }
+    Ok((found, history))
+}
+
+/// The transactions of a table. `None` if the question is not about them, or no run knows which
+/// columns they used.
+fn table_history(
+    current: &CurrentStore,
+    found: &FileSubject,
+    args: &LineageArgs,
+    direction: Direction,
+) -> Result<Option<DatabaseHistory>, Failure> {
+    let column = args.column.as_deref();
+    let reads = direction == Direction::Uses;
+    let is_drawn = args.dot || args.tree;
+    if args.key.is_some() || column.is_none() && (reads || is_drawn || !args.tells_change()) {
+        return Ok(None);
+    }
+    let most = match column {
+        _ if args.json || args.all => usize::MAX,
+        Some(_) => SCREEN,
+        None => FEW,
+    };
+    let question = TableQuestion {
+        column,
+        reads,
+        most,
+    };
+    let history = query::table_history(&current.store, &found.versions, question)?;
+    if let (Some(column), Some(history)) = (column, &history)
+        && history.events.is_empty()
+    {
+        let verb = if reads { "read" } else { "wrote" };
+        return Err(Failure::not_found(format!(
+            "no recorded statement {verb} column {column} of {}",
+            history.table
+        )));
+    }
+    Ok(history.map(DatabaseHistory::Table))
+}
+
+impl DatabaseHistory {
+    /// Writes the history as text, unless a tree alone is wanted.
+    pub fn write(
+        &self,
+        args: &LineageArgs,
+        drawing: Drawing<'_>,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let (here, style) = (drawing.here, drawing.style);
+        match self {
+            _ if args.tree => Ok(()),
+            DatabaseHistory::Row(events) => {
+                row_history::write(events, drawing.all, here, style, out)
+            }
+            DatabaseHistory::Table(history) => {
+                let reads = drawing.direction == Direction::Uses;
+                let asked = (args.column.as_deref(), reads);
+                table_history::write(history, asked, here, style, out)
+            }
+        }
+    }
+
+    /// Writes the history as a list of objects.
+    pub fn objects(&self, out: &mut impl Write) -> io::Result<()> {
+        match self {
+            DatabaseHistory::Row(events) => json::objects(out, events, row_event),
+            DatabaseHistory::Table(history) => json::objects(out, &history.events, table_event),
+        }
+    }
+}
+
+fn row_event(event: &RowEvent, fields: &mut Fields<'_>) {
+    fields.bytes("run", Some(&event.run));
+    fields.time("time", event.time);
+    fields.written("change", &event.change.to_string());
+    fields.written("transaction", &event.transaction.to_string());
+    clients(&event.clients, fields);
+    fields.objects("unwatched", event.unwatched.iter(), |(from, to), fields| {
+        fields.time("from", *from);
+        fields.time("to", *to);
+    });
+}
+
+fn table_event(event: &TableEvent, fields: &mut Fields<'_>) {
+    fields.bytes("run", Some(&event.run));
+    fields.time("time", event.time);
+    fields.bytes("certainty", Some(event.certainty.word()));
+    fields.written("transaction", &event.transaction.to_string());
+    let places: Vec<String> = event.statements.iter().map(usize::to_string).collect();
+    fields.written("statements", &format!("[{}]", places.join(",")));
+    clients(&event.clients, fields);
+}
+
+fn clients(clients: &[(Activity, Certainty)], fields: &mut Fields<'_>) {
+    let mut certain = clients.iter().filter(|(_, how)| *how == Certainty::Seen);
+    match certain.next() {
+        Some((client, _)) => fields.object("client", |fields| process(client, fields)),
+        None => fields.null("client"),
+    }
+    let possible = clients.iter();
+    let possible = possible.filter(|(_, certainty)| *certainty == Certainty::Possible);
+    fields.objects("possible_clients", possible, |(client, _), fields| {
+        process(client, fields);
+    });
+}
+
+fn process(process: &Activity, fields: &mut Fields<'_>) {
+    fields.number("pid", process.pid);
+    fields.bytes("exec_path", process.exec_path.as_ref());
+    fields.list("argv", &process.argv);
+    fields.bytes("cwd", Some(&process.cwd));
+}
