@@ -60,7 +60,7 @@ fn compiled(place: &Place, options: &[&str]) -> bool {
 }
 
 /// The functions that made a file, the innermost first.
-fn makers(place: &Place, file: &str) -> Vec<String> {
+pub(super) fn makers(place: &Place, file: &str) -> Vec<String> {
     let of = place.json(&["of", file, "--json", "--level", "process"]);
     let nodes = of["nodes"].as_array().unwrap();
     let texts = nodes.iter().filter_map(|node| node["argv"][0].as_str());
@@ -122,7 +122,7 @@ fn a_function_that_clang_left_sleds_in_is_named() {
 }
 
 /// A function that leaves by an exception, and one of a shared library.
-const THROWS: &str = r#"
+pub(super) const THROWS: &str = r#"
 #include <cstdio>
 #include <stdexcept>
 void write_in_library(const char *path);
@@ -150,7 +150,7 @@ int main() {
 }
 "#;
 
-const LIBRARY: &str = r#"
+pub(super) const LIBRARY: &str = r#"
 #include <cstdio>
 void write_in_library(const char *path) {
     FILE *file = std::fopen(path, "w");
@@ -160,7 +160,7 @@ void write_in_library(const char *path) {
 "#;
 
 /// Records the program of [`THROWS`], and asks which function made each file.
-fn functions_of_cpp_are_named(place: &Place) {
+pub(super) fn functions_of_cpp_are_named(place: &Place) {
     place.keep("./plot", &["--functions", "write_*"]);
     let thrown = makers(place, "thrown.csv");
     assert!(thrown[0].starts_with("write_and_throw()"), "{thrown:?}");
@@ -194,25 +194,6 @@ fn functions_that_leave_by_an_exception_or_are_in_a_library_are_named() {
     place.write("table.cpp", LIBRARY);
     let build = "$B c++ -O1 -shared -fPIC -o libtable.so table.cpp && \
         $B c++ -O1 -o plot plot.cpp -L. -ltable -Wl,-rpath,\"$PWD\"";
-    assert_eq!(place.shell(build).status, 0);
-    functions_of_cpp_are_named(&place);
-}
-
-#[test]
-fn the_flags_for_cmake_instrument_programs_and_libraries() {
-    if !needs("functions with CMake", &["g++", "cmake", "make"]) {
-        return;
-    }
-    let place = Place::new();
-    place.write("plot.cpp", THROWS);
-    place.write("table.cpp", LIBRARY);
-    place.write(
-        "CMakeLists.txt",
-        "cmake_minimum_required(VERSION 3.10)\nproject(plot CXX)\n\
-         add_library(table SHARED table.cpp)\nadd_executable(plot plot.cpp)\n\
-         target_link_libraries(plot table)\n",
-    );
-    let build = "CXXFLAGS=-finstrument-functions cmake . >&2 && make >&2";
     assert_eq!(place.shell(build).status, 0);
     functions_of_cpp_are_named(&place);
 }

@@ -46,6 +46,7 @@ mod file_rows;
 mod filter_programs;
 mod filters;
 mod forget;
+mod function_builds;
 mod function_values;
 mod functions;
 mod generated;
