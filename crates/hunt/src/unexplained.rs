@@ -80,7 +80,7 @@ impl<'s> RunOutputs<'s> {
                 return Ok(false);
             }
         }
-        Ok(!earlier.is_empty() && !is_made_elsewhere(self.store, ident)?)
+        Ok(!earlier.is_empty() && !self.is_made_elsewhere(run, ident)?)
     }
 
     /// The versions that runs made at a path, those of the run appended last first.
@@ -110,33 +110,42 @@ impl<'s> RunOutputs<'s> {
 
     /// True if the version was written while the run was in progress.
     fn was_running(&mut self, run: RunKey, ident: &Ident) -> Result<bool> {
-        let span = match self.spans.get(&run) {
-            Some(known) => *known,
-            None => {
-                let record = self.store.run_by_key(run)?;
-                let span = record.map(|record| (record.header.started, record.end.ended));
-                self.spans.insert(run, span);
-                span
-            }
-        };
+        let span = self.span(run)?;
         Ok(span.is_some_and(|(began, ended)| (began..=ended).contains(&ident.mtime)))
     }
-}
 
-/// True if a recorded run made this version under another name, or its content in another file.
-fn is_made_elsewhere(store: &dyn Store, ident: &Ident) -> Result<bool> {
-    if !store.same(ident, VersionMatch::Made)?.is_empty() {
-        return Ok(true);
+    fn span(&mut self, run: RunKey) -> Result<Option<(Time, Time)>> {
+        if let Some(known) = self.spans.get(&run) {
+            return Ok(*known);
+        }
+        let record = self.store.run_by_key(run)?;
+        let span = record.map(|record| (record.header.started, record.end.ended));
+        self.spans.insert(run, span);
+        Ok(span)
     }
-    let Some(digest) = store.fact(ident)?.and_then(|fact| fact.digest) else {
-        return Ok(false);
-    };
-    for other in store.with_content(&digest)? {
-        if !store.same(&other, VersionMatch::Made)?.is_empty() {
+
+    /// True if a recorded run made this version under another name, or its content in another file.
+    /// What `run` itself copied from the version, or a run that began later, explains nothing.
+    fn is_made_elsewhere(&mut self, run: RunKey, ident: &Ident) -> Result<bool> {
+        let store = self.store;
+        if !store.same(ident, VersionMatch::Made)?.is_empty() {
             return Ok(true);
         }
+        let Some(digest) = store.fact(ident)?.and_then(|fact| fact.digest) else {
+            return Ok(false);
+        };
+        let ended = self.span(run)?.map_or(Time::MAX, |(_, ended)| ended);
+        for other in store.with_content(&digest)? {
+            for made in store.same(&other, VersionMatch::Made)? {
+                let maker = made.run();
+                let began = self.span(maker)?.map_or(Time::MAX, |(began, _)| began);
+                if maker != run && began <= ended {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
     }
-    Ok(false)
 }
 
 #[cfg(test)]
