@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .privacy import Privacy
+from .privacy import Privacy, shell_words
 from .program import Program
 from .tables import (
     CONNECTIONS,
@@ -24,6 +24,7 @@ from .tables import (
     EDGES,
     FILES,
     INFORMS,
+    LATER_COLUMNS,
     PROCESSES,
     RUNS,
     STEPS,
@@ -172,7 +173,9 @@ class Batch:
 
     def _read_files(self) -> pa.Table:
         """The versions. A path that is not UTF-8 also has its bytes."""
-        fields = [field for field in FILES.arrow if field.name not in ADDED | {"path"}]
+        unknown = LATER_COLUMNS - set(self._program.schema()[FILES.name])
+        left_out = ADDED | {"path"} | unknown
+        fields = [field for field in FILES.arrow if field.name not in left_out]
         names = ", ".join(_quoted(field.name for field in fields))
         path = (
             "CASE typeof(path) WHEN 'blob' THEN NULL ELSE path END AS path, "
@@ -183,6 +186,11 @@ class Batch:
         schema = schema.append(pa.field("path_bytes", pa.string()))
         sql = f"SELECT {names}, {path} FROM files WHERE {self._condition}"
         rows = self._placed(FILES, self._program.table(sql, schema))
+        if "aliases" in unknown:
+            rows = rows.append_column("aliases", pa.nulls(len(rows), pa.string()))
+        else:
+            # NULL says that the names are not known.
+            rows = _with(rows, "aliases", pc.fill_null(rows["aliases"], ""))
         odd = [
             None if one is None else bytes.fromhex(one) for one in rows["path_bytes"].to_pylist()
         ]
@@ -203,8 +211,10 @@ class Batch:
         hashed = {path for path in distinct if path and self._privacy.hashes(path)} - omitted
         private = pa.array(sorted(omitted | hashed), pa.string())
         mentioned = files.filter(pc.is_in(files["path"], private))
-        for run, paths in _by_run(mentioned):
+        for run, paths in _by_run(mentioned["run"].to_pylist(), mentioned["path"].to_pylist()):
             self._words[run] = self._privacy.names(paths)
+        for run, names in _by_run(*self._private_aliases(files)):
+            self._words[run] = self._words.get(run, set()) | self._privacy.names(names)
         gone = pc.is_in(files["path"], pa.array(sorted(omitted), pa.string()))
         self._omitted = files.filter(gone)["file"].combine_chunks()
         files = files.filter(pc.invert(gone))
@@ -225,7 +235,22 @@ class Batch:
         nothing = pa.scalar(None, pa.binary())
         files = _with(files, "path_bytes", pc.if_else(is_hidden, nothing, files["path_bytes"]))
         files = _with(files, "digest", pa.array(digests, pa.string()))
+        aliases = [
+            self._privacy.hidden_names(text, hide) if text else text
+            for text, hide in zip(files["aliases"].to_pylist(), is_hidden.to_pylist())
+        ]
+        files = _with(files, "aliases", pa.array(aliases, pa.string()))
         return _with(files, "path", pa.array(names, pa.string()))
+
+    def _private_aliases(self, files: pa.Table) -> tuple[list[str], list[str]]:
+        """The other names of files that are private, and the run of each."""
+        runs, names = [], []
+        for run, text in zip(files["run"].to_pylist(), files["aliases"].to_pylist()):
+            for name in shell_words(text or ""):
+                if self._privacy.omits(name) or self._privacy.hashes(name):
+                    runs.append(run)
+                    names.append(name)
+        return runs, names
 
     def _kept(self, rows: pa.Table, column: str) -> pa.Table:
         """Without the rows of files that stay at home."""
@@ -254,10 +279,10 @@ class Batch:
         return self._placed(of, pa.Table.from_pylist(rows, pa.schema(columns)))
 
 
-def _by_run(files: pa.Table) -> Iterable[tuple[str, set[str]]]:
+def _by_run(runs: list[str], names: list[str]) -> Iterable[tuple[str, set[str]]]:
     paths: dict[str, set[str]] = {}
-    for run, path in zip(files["run"].to_pylist(), files["path"].to_pylist()):
-        paths.setdefault(run, set()).add(path)
+    for run, name in zip(runs, names):
+        paths.setdefault(run, set()).add(name)
     return paths.items()
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from datetime import datetime
 
-from . import erasure, graph_commands, printing, shipping, upkeep
+from . import erasure, graph_commands, printing, run_graphs, shipping, upkeep
 from .errors import LakeError, first_line
 from .lake import Lake
 from .privacy import Config
@@ -67,6 +67,13 @@ def _parser() -> argparse.ArgumentParser:
     query.add_argument("--memory", type=int, default=512, metavar="MB", help="most memory")
     query.add_argument("sql", nargs="?", metavar="SQL", help="a SELECT; -: standard input")
     query.set_defaults(run=_query)
+
+    graphs = commands.add_parser(
+        "graphs", help="give `backstory hunt --lake` the runs that a request on the input means"
+    )
+    graphs.add_argument("--lake", required=True, metavar="LAKE")
+    graphs.add_argument("--memory", type=int, default=512, metavar="MB", help="most memory")
+    graphs.set_defaults(run=_graphs)
 
     forget = commands.add_parser("forget", help="erase runs from the lake, and check that")
     forget.add_argument("--lake", required=True, metavar="LAKE")
@@ -143,6 +150,14 @@ def _query(given: argparse.Namespace) -> int:
                 rows.writerow(["" if one is None else printing.text(one) for one in row])
         else:
             printing.table(answer, sys.stdout)
+    return 0
+
+
+def _graphs(given: argparse.Namespace) -> int:
+    request = run_graphs.Request.read(sys.stdin.read())
+    question = Question(Lake.open(given.lake), Limits(0, given.memory))
+    with closing(question):
+        run_graphs.RunGraphs(question, request).write(sys.stdout)
     return 0
 
 

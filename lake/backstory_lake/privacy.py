@@ -21,6 +21,10 @@ from .errors import MisuseError
 
 #: Characters between the words of a command line.
 SEPARATORS = re.compile(r"[\s'\"`=:;,|&<>(){}$@]+")
+#: A word of a line that `backstory query` quoted for a shell: with escapes, or without.
+QUOTED = re.compile(r"\$'((?:[^'\\]|\\.)*)'|((?:'[^']*'|\\'|[^ '])+)")
+#: An escape in such a word.
+ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
 #: Names of one path component that tell nothing.
 PLAIN = {"", ".", ".."}
 
@@ -77,6 +81,23 @@ def _taken(table: Any, name: str, kind: type, path: str) -> Any:
     if value is not None and not (isinstance(value, kind) and (texts or kind is not list)):
         raise MisuseError(f"{path}: {name} has the wrong type")
     return value
+
+
+def shell_words(line: str) -> list[str]:
+    """The words of a line that `backstory query` quoted for a shell."""
+    return [_plain(word) for word in QUOTED.finditer(line)]
+
+
+def _plain(word: re.Match[str]) -> str:
+    if word[1] is None:
+        # Of an escaped quote, only the quote counts.
+        return re.sub(r"'([^']*)'|\\(')", lambda part: part[1] or part[2] or "", word[2])
+    meant = {b"n": b"\n", b"t": b"\t"}
+    text = ESCAPE.sub(
+        lambda one: bytes([int(one[1], 8)]) if len(one[1]) == 3 else meant.get(one[1], one[1]),
+        word[1].encode(),
+    )
+    return text.decode(errors="replace")
 
 
 def pattern(glob: str) -> str:
@@ -144,6 +165,17 @@ class Privacy:
             return text
         hidden = [self.hidden(one, words) for one in json.loads(text)]
         return json.dumps(hidden, ensure_ascii=False, separators=(",", ":"))
+
+    def hidden_names(self, line: str, all_of_them: bool) -> str:
+        """The words of a line without private names: with their hashes, or without them."""
+        kept = []
+        for word in QUOTED.finditer(line):
+            name = _plain(word)
+            if self.omits(name):
+                continue
+            hide = all_of_them or self.hashes(name)
+            kept.append(self.pseudonym(name) if hide else word[0])
+        return " ".join(kept)
 
     def _mentions(self, text: str, words: set[str]) -> bool:
         found = {text, *SEPARATORS.split(text)}

@@ -79,6 +79,9 @@ class LakeTable:
         )
 
 
+#: Columns that files of older writers lack, and programs that do not know them.
+LATER_COLUMNS = {"aliases"}
+
 #: The first columns of every table. `shipment` and `number` say by which attempt a row came. It
 #: counts if `runs` has a row with both.
 COMMON = (
@@ -162,6 +165,7 @@ FILES = LakeTable(
         (17, "device", LONG),
         (18, "inode", LONG),
         (19, "last", TRUTH),
+        (20, "aliases", TEXT),
     ),
     ("device", "inode", "modified_ns", "digest", "path", "file"),
     ("digest", "path"),

@@ -39,7 +39,7 @@ VIEWS: dict[str, list[str | tuple[str, str]]] = {
         *("file", "run", "path", "kind", "version", "previous", "size"),
         ("modified", "moment(modified_ns)"),
         *("digest", "device", "inode", "last", "modified_ns", "changed_ns", "born_ns"),
-        *("path_bytes", "host", "owner", "sensitivity"),
+        *("aliases", "path_bytes", "host", "owner", "sensitivity"),
     ],
     "edges": [
         *("process", "file", "run", "how", "flow", "certainty"),

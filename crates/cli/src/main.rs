@@ -23,6 +23,7 @@ mod filtered_indexing;
 mod handover;
 mod index;
 mod json;
+mod lake_graphs;
 mod log_follower;
 mod pager;
 mod parameter_file;

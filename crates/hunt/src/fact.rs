@@ -87,7 +87,7 @@ fields! {
     SuccessorFilename: "a file of the run that has this one's name and an addition, if this one is gone",
     TargetKind: "file, directory, symlink, pipe, socket, device and others",
     Existing: "true if the file is older than the run",
-    Unexplained: "true if an earlier run made another version at the path, and no run made this one; in a store only",
+    Unexplained: "true if an earlier run made another version at the path, and no run made this one; not while a run goes on",
     DestinationIp: "address of the other end of a connection",
     DestinationPort: "its port; of an accepted connection, the own port",
     Protocol: "tcp or udp",

@@ -197,12 +197,14 @@ fn bare(word: &[u8]) -> &[u8] {
 /// The address that content of a file came from in this run.
 fn origin(graph: &RunGraph, path: &Bytes) -> Option<Bytes> {
     let facts = graph.facts();
-    let received: Vec<Fact> = facts
+    let mut received: Vec<Fact> = facts
         .filter(|fact| fact.operation == Operation::Receive)
         .collect();
     if received.is_empty() {
         return None;
     }
+    // Of two at one moment, the first counts.
+    received.sort_by_key(|fact| (fact.start, fact.activity, fact.entity));
     let sources: Vec<&Fact> = received.iter().collect();
     let reached = FlowGraph::new(graph, Group::Flow).from(Group::Flow, &sources);
     let mut versions = graph.entities.iter().filter(|entity| entity.path == *path);

@@ -8,6 +8,7 @@
 //! | `yaml` | reads YAML with the place of each value |
 //! | `library`, `rule`, `selection`, `condition`, `correlation`, `pattern` | compile rules |
 //! | `run_graph`, `fact`, `unexplained` | a run's graph as facts with fields |
+//! | `run_filter` | the runs of a lake in which rules can match, in SQL |
 //! | `matching`, `flow` | match rules against facts; follow information forward in time |
 //! | `finding` | tells what was found |
 //!
@@ -25,6 +26,7 @@ mod library;
 mod matching;
 mod pattern;
 mod rule;
+mod run_filter;
 mod run_graph;
 mod selection;
 mod unexplained;
@@ -36,6 +38,7 @@ pub use finding::{Extent, FoundProgram, FoundStep, RuleMatch, step};
 pub use library::{BUILT_IN, Library};
 pub use matching::{Found, Limits, RuleFindings, find};
 pub use rule::{CATEGORIES, Level, Rule};
+pub use run_filter::RunFilter;
 pub use run_graph::RunGraph;
 pub use selection::MODIFIERS;
 pub use unexplained::RunOutputs;

@@ -113,7 +113,17 @@ fn hits(graph: &RunGraph, rule: &Rule, condition: &Condition, clock: &Deadline) 
     let mut hits: Vec<Fact> = facts
         .filter(|fact| rule.meets(graph, fact, condition))
         .collect();
-    hits.sort_by_key(|fact| (fact.start, fact.activity, fact.entity));
+    // A store and a lake give the edges in different orders.
+    let place = |fact: &Fact| {
+        (
+            fact.start,
+            fact.activity,
+            fact.entity,
+            fact.operation,
+            fact.end,
+        )
+    };
+    hits.sort_by_key(place);
     hits
 }
 

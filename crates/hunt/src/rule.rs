@@ -153,7 +153,13 @@ impl Rule {
             && condition.holds(&mut |number| self.selections[number].matches(graph, fact))
     }
 
-    fn is_about(&self, operation: Operation) -> bool {
+    /// A selection by its number in conditions.
+    pub(crate) fn selection(&self, number: usize) -> &Selection {
+        &self.selections[number]
+    }
+
+    /// Whether the log source of the rule has this operation.
+    pub(crate) fn is_about(&self, operation: Operation) -> bool {
         (self.operations).is_none_or(|operations| operations.contains(&operation.word()))
     }
 }

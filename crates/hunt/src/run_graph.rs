@@ -84,6 +84,11 @@ impl RunGraph {
         Ok(())
     }
 
+    /// Says which versions no recorded run explains, if others were compared elsewhere.
+    pub fn set_unexplained(&mut self, unexplained: HashSet<EntityId>) {
+        self.unexplained = Some(unexplained);
+    }
+
     /// Derives what the rules need beside nodes and edges. To be called once all of them are here.
     pub fn complete(&mut self) {
         let command = |activity: &Activity| activity.argv.join(&b' ').into_boxed_slice();
@@ -92,7 +97,10 @@ impl RunGraph {
         let path = |id: EntityId| &self.entities[id.0 as usize].path;
         let named = self.derived.iter();
         let named = named.filter(|one| path(one.entity) != path(one.from));
-        self.from = named.map(|one| (one.entity, one.from)).collect();
+        // The last one counts. A store and a lake give them in different orders.
+        let mut named: Vec<&Derived> = named.collect();
+        named.sort_by_key(|one| (one.time, one.from));
+        self.from = named.iter().map(|one| (one.entity, one.from)).collect();
         let made = self.entities.iter();
         let made = made.filter(|one| one.kind == EntityKind::File && one.version > 0);
         let mut made: Vec<EntityId> = made.map(|one| one.id).collect();

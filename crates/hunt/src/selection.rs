@@ -39,13 +39,13 @@ pub struct Selection {
 
 /// A field with its values.
 #[derive(Debug)]
-struct FieldTest {
-    field: Field,
-    patterns: Vec<Pattern>,
+pub(crate) struct FieldTest {
+    pub(crate) field: Field,
+    pub(crate) patterns: Vec<Pattern>,
     /// All patterns must match.
-    all: bool,
+    pub(crate) all: bool,
     /// Instead of patterns: whether the field has a value.
-    exists: Option<bool>,
+    pub(crate) exists: Option<bool>,
 }
 
 impl Selection {
@@ -75,6 +75,11 @@ impl Selection {
             true => Err(node.at.mistake("the selection is empty")),
             false => Ok(Selection { alternatives }),
         }
+    }
+
+    /// The tests of fields. All tests of one of these lists must match.
+    pub(crate) fn alternatives(&self) -> &[Vec<FieldTest>] {
+        &self.alternatives
     }
 
     /// Whether a field of the selection is `field`.

@@ -199,6 +199,11 @@ const FILES: View = View {
         hidden("modified_ns", Integer, "modification in ns since 1970"),
         hidden("changed_ns", Integer, "status change in ns since 1970"),
         hidden("born_ns", Integer, "creation in ns since 1970; 0: unknown"),
+        hidden(
+            "aliases",
+            Text,
+            "other names that programs used, as words of a shell",
+        ),
     ],
 };
 

@@ -29,6 +29,71 @@ pub fn line(words: impl IntoIterator<Item = impl AsRef<[u8]>>) -> String {
     words.join(" ")
 }
 
+/// The arguments of a line that [`line`] made. `None`: it did not make this line.
+pub fn words(line: &str) -> Option<Vec<Vec<u8>>> {
+    let mut words = Vec::new();
+    let mut rest = line;
+    while !rest.is_empty() {
+        let mut word = Vec::new();
+        rest = match rest.strip_prefix("$'") {
+            Some(inside) => unescaped(inside, &mut word)?,
+            None => unquoted(rest, &mut word).filter(|after| after.len() < rest.len())?,
+        };
+        words.push(word);
+        if !rest.is_empty() {
+            rest = rest.strip_prefix(' ').filter(|rest| !rest.is_empty())?;
+        }
+    }
+    Some(words)
+}
+
+/// Reads a word without escapes. Returns the rest of the line.
+fn unquoted<'l>(line: &'l str, word: &mut Vec<u8>) -> Option<&'l str> {
+    let mut rest = line;
+    while let Some(c) = rest.chars().next().filter(|c| *c != ' ') {
+        rest = &rest[c.len_utf8()..];
+        match c {
+            '\'' => {
+                let (inside, after) = rest.split_once('\'')?;
+                word.extend(inside.as_bytes());
+                rest = after;
+            }
+            // The only character that stands between quotes.
+            '\\' => {
+                rest = rest.strip_prefix('\'')?;
+                word.push(b'\'');
+            }
+            c => word.extend(c.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+    Some(rest)
+}
+
+/// Reads a word with escapes, behind `$'`. Returns the rest of the line.
+fn unescaped<'l>(line: &'l str, word: &mut Vec<u8>) -> Option<&'l str> {
+    let mut rest = line;
+    loop {
+        let c = rest.chars().next()?;
+        rest = &rest[c.len_utf8()..];
+        match c {
+            '\'' => return Some(rest),
+            '\\' => {
+                let escape = rest.chars().next()?;
+                let length = if escape.is_ascii_digit() { 3 } else { 1 };
+                let (digits, after) = rest.split_at_checked(length)?;
+                word.push(match escape {
+                    'n' => b'\n',
+                    't' => b'\t',
+                    '\'' | '\\' => escape as u8,
+                    _ => u8::from_str_radix(digits, 8).ok()?,
+                });
+                rest = after;
+            }
+            c => word.extend(c.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+}
+
 /// The name of a command as a word for a shell, which would take a word with `=` for an assignment.
 pub fn quote_name(word: &[u8]) -> String {
     let line = quote(word);
@@ -80,9 +145,9 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
     use std::process::Command;
 
-    #[test]
-    fn bash_reads_every_word_back_as_it_was() {
-        let words: Vec<Vec<u8>> = vec![
+    /// Words of all kinds.
+    fn all_kinds() -> Vec<Vec<u8>> {
+        vec![
             b"plain".to_vec(),
             b"".to_vec(),
             b"it's".to_vec(),
@@ -93,8 +158,27 @@ mod tests {
             b"\xff\xfe7 \xc3\xa4'\\".to_vec(),
             "\u{202e}right-to-left".as_bytes().to_vec(),
             (1..=255).collect(),
-        ];
-        for word in words {
+        ]
+    }
+
+    #[test]
+    fn a_line_is_read_back_as_its_words() {
+        let all = all_kinds();
+        assert_eq!(words(&line(&all)), Some(all.clone()));
+        for word in all {
+            assert_eq!(words(&quote(&word)), Some(vec![word]));
+        }
+        assert_eq!(words(""), Some(Vec::new()));
+        for other in [
+            "a  b", "a ", "'a", "$'a", "$'\\x41'", "a\\b", "$'\\9'", "$'\\é'",
+        ] {
+            assert_eq!(words(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn bash_reads_every_word_back_as_it_was() {
+        for word in all_kinds() {
             let line = format!("printf %s {}", quote(&word));
             let Ok(output) = Command::new("bash")
                 .arg("-c")

@@ -15,6 +15,8 @@ pub const HUNT: &str = "Examples:\n  \
     backstory hunt --all                     in all runs\n  \
     backstory hunt nightly --rule secret-sent\n  \
     backstory hunt --all --rules my-rules/ --json\n  \
+    backstory hunt --since yesterday --host build7\n  \
+    backstory hunt --lake /srv/lake          in all runs of a lake\n  \
     backstory hunt --list                    the rules\n  \
     backstory hunt --fields                  what a rule can ask for\n\n\
     Rules have the form of Sigma. Those in ~/.config/backstory/hunt are used, too.\n\
@@ -33,6 +35,7 @@ pub const TIMELINE: &str = "Examples:\n  \
     backstory timeline report.txt            what happened to a file, in all runs\n  \
     backstory timeline 192.0.2.7             what was sent there, and received\n  \
     backstory timeline --from '08:30' --to '08:35'\n  \
+    backstory timeline 192.0.2.7 --lake /srv/lake\n  \
     backstory timeline nightly --csv > events.csv";
 
 /// `hunt`
@@ -46,6 +49,22 @@ pub struct HuntArgs {
     #[arg(long, conflicts_with = "runs")]
     pub all: bool,
 
+    /// Look at the runs of a lake, by default at all of them (package backstory-lake)
+    #[arg(long, value_name = "LAKE", value_hint = clap::ValueHint::DirPath)]
+    pub lake: Option<OsString>,
+
+    /// Look at all runs that began at this time or later
+    #[arg(long, value_name = "TIME", value_parser = when::parse)]
+    pub since: Option<Time>,
+
+    /// Look at all runs that began at this time or before
+    #[arg(long, value_name = "TIME", value_parser = when::parse)]
+    pub until: Option<Time>,
+
+    /// Look at all runs of this host (repeatable)
+    #[arg(long, value_name = "HOST")]
+    pub host: Vec<String>,
+
     /// Also use the rules in this file, or in the files *.yml of this directory (repeatable)
     #[arg(long, value_name = "DIR|FILE", value_hint = clap::ValueHint::AnyPath)]
     pub rules: Vec<PathBuf>,
@@ -55,11 +74,11 @@ pub struct HuntArgs {
     pub rule: Vec<String>,
 
     /// List the rules
-    #[arg(long, conflicts_with_all = ["runs", "all", "fields"])]
+    #[arg(long, conflicts_with_all = ["runs", "all", "fields", "lake", "since", "until", "host"])]
     pub list: bool,
 
     /// List the fields and modifiers that rules can use
-    #[arg(long, conflicts_with_all = ["runs", "all"])]
+    #[arg(long, conflicts_with_all = ["runs", "all", "lake", "since", "until", "host"])]
     pub fields: bool,
 
     /// Show every finding in full
@@ -137,6 +156,10 @@ pub struct TimelineArgs {
     /// latest run
     #[arg(value_name = "PATH|ADDRESS|RUN", value_hint = clap::ValueHint::AnyPath)]
     pub subject: Option<OsString>,
+
+    /// Ask a lake. A subject is needed then (package backstory-lake)
+    #[arg(long, value_name = "LAKE", value_hint = clap::ValueHint::DirPath, requires = "subject")]
+    pub lake: Option<OsString>,
 
     /// Only events from this time on
     #[arg(long, value_name = "TIME", value_parser = when::parse)]

@@ -1,15 +1,18 @@
-//! `hunt`: looks for known attacks in recorded runs, by rules.
+//! `hunt`: looks for known attacks in recorded runs, by rules. The runs are in the store or a lake.
 
 mod follow;
 mod notice;
 mod report;
 mod stopped;
 
+use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::Path;
 
+use backstory_eventlog::run::RunHeader;
 use backstory_hunt::{
-    self as hunt, FIELDS, GROUPS, Library, MODIFIERS, Rule, RuleMatch, RunGraph, RunOutputs,
+    self as hunt, FIELDS, GROUPS, Library, MODIFIERS, Rule, RuleMatch, RunFilter, RunGraph,
+    RunOutputs,
 };
 use backstory_store::RunKey;
 
@@ -18,17 +21,18 @@ use crate::args::hunt::{HuntArgs, WatchLogArgs, limits};
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, complain};
 use crate::json::{self, Value};
+use crate::lake_graphs::LakeRequest;
 use crate::text::style::{Role, Style};
 use crate::text::words::counted;
 use crate::tool_file::in_configuration;
 
 pub use notice::check_url;
-use report::{finding_object, finding_text};
+use report::{FoundRun, finding_object, finding_text};
 
 /// The findings of a rule in a run.
 struct RunFindings<'r> {
     rule: &'r Rule,
-    run: String,
+    run: FoundRun,
     found: Vec<RuleMatch>,
     /// How many more there are.
     more: usize,
@@ -49,26 +53,11 @@ pub fn run(args: HuntArgs, store: Option<&Path>) -> Outcome {
             false => list(&rules, Style::of_stdout(), out),
         });
     }
-    let current = CurrentStore::open(store)?;
-    current.tell_left_running();
     let mut all = Vec::new();
-    let runs = runs(&current, &args)?;
-    let compares = rules.iter().any(Rule::compares_runs);
-    let mut outputs = RunOutputs::of_store(&current.store);
-    for (key, id) in &runs {
-        match RunGraph::of_store(&current.store, *key, args.most)? {
-            Some(mut graph) => {
-                if compares {
-                    graph.compare_with(&mut outputs, *key)?;
-                }
-                look(&graph, id, &rules, &args, &mut all);
-            }
-            None => complain(&format!(
-                "run {id} is left out: it has more than {} edges (--most)",
-                args.most
-            )),
-        }
-    }
+    let looked = match &args.lake {
+        Some(lake) => look_in_lake(lake, &rules, &args, &mut all)?,
+        None => look_in_store(store, &rules, &args, &mut all)?,
+    };
     // The most serious first, then the newest run.
     all.sort_by_key(|one| std::cmp::Reverse(one.rule.level));
     answer(|out| match args.json {
@@ -79,9 +68,76 @@ pub fn run(args: HuntArgs, store: Option<&Path>) -> Outcome {
             });
             json::lines(out, findings)
         }
-        false => write(&all, &rules, runs.len(), args.full, out),
+        false => write(&all, &rules, looked, args.full, out),
     })?;
     Ok(u8::from(all.is_empty()))
+}
+
+/// Looks at the wanted runs of the store. Returns their number.
+fn look_in_store<'r>(
+    store: Option<&Path>,
+    rules: &'r [Rule],
+    args: &HuntArgs,
+    into: &mut Vec<RunFindings<'r>>,
+) -> Result<usize, Failure> {
+    let current = CurrentStore::open(store)?;
+    current.tell_left_running();
+    let runs = runs(&current, args)?;
+    let compares = rules.iter().any(Rule::compares_runs);
+    let mut outputs = RunOutputs::of_store(&current.store);
+    for (key, id) in &runs {
+        let run = FoundRun {
+            id: id.clone(),
+            lake: None,
+        };
+        match RunGraph::of_store(&current.store, *key, args.most)? {
+            Some(mut graph) => {
+                if compares {
+                    graph.compare_with(&mut outputs, *key)?;
+                }
+                look(&graph, &run, rules, args, into);
+            }
+            None => tell_left_out(id, args.most),
+        }
+    }
+    Ok(runs.len())
+}
+
+/// Looks at the wanted runs of a lake. Returns their number. Runs in which no rule can match are
+/// not read.
+fn look_in_lake<'r>(
+    lake: &OsStr,
+    rules: &'r [Rule],
+    args: &HuntArgs,
+    into: &mut Vec<RunFindings<'r>>,
+) -> Result<usize, Failure> {
+    let request = LakeRequest {
+        lake,
+        runs: &args.runs,
+        hosts: &args.host,
+        begun: (args.since, args.until),
+        filter: &RunFilter::of(rules),
+        compares: rules.iter().any(Rule::compares_runs),
+        most: args.most,
+    };
+    request.each(&mut |found| {
+        let Some(graph) = &found.graph else {
+            tell_left_out(&found.id, args.most);
+            return Ok(());
+        };
+        let run = FoundRun {
+            id: found.id,
+            lake: Some((lake.to_owned(), found.place)),
+        };
+        look(graph, &run, rules, args, into);
+        Ok(())
+    })
+}
+
+fn tell_left_out(run: &str, most: usize) {
+    complain(&format!(
+        "run {run} is left out: it has more than {most} edges (--most)"
+    ));
 }
 
 /// Looks for matches in a run in progress. `record --watch` has reported the mistakes in rules.
@@ -160,8 +216,15 @@ pub fn rules_of(files: &[impl AsRef<Path>]) -> Result<Vec<String>, Failure> {
 
 /// The runs that are looked at, the newest first.
 fn runs(current: &CurrentStore, args: &HuntArgs) -> Result<Vec<(RunKey, String)>, Failure> {
-    if args.all {
+    let is_filtered = args.since.is_some() || args.until.is_some() || !args.host.is_empty();
+    let is_wanted = |header: &RunHeader| {
+        args.since.is_none_or(|since| header.started >= since)
+            && args.until.is_none_or(|until| header.started <= until)
+            && (args.host.is_empty() || args.host.contains(&header.machine.host))
+    };
+    if args.all || is_filtered && args.runs.is_empty() {
         let all = current.store.runs()?.into_iter();
+        let all = all.filter(|run| is_wanted(&run.header));
         return Ok(all.map(|run| (run.key, run.header.id)).collect());
     }
     let wanted: Vec<Option<&str>> = match args.runs.is_empty() {
@@ -172,14 +235,14 @@ fn runs(current: &CurrentStore, args: &HuntArgs) -> Result<Vec<(RunKey, String)>
         let id = current.run(wanted)?;
         let run = current.store.run(&id)?;
         let run = run.ok_or_else(|| Failure::not_found(format!("no run {id}")))?;
-        Ok((run.key, id))
+        Ok(is_wanted(&run.header).then_some((run.key, id)))
     });
-    found.collect()
+    found.filter_map(Result::transpose).collect()
 }
 
 fn look<'r>(
     graph: &RunGraph,
-    run: &str,
+    run: &FoundRun,
     rules: &'r [Rule],
     args: &HuntArgs,
     into: &mut Vec<RunFindings<'r>>,
@@ -188,15 +251,15 @@ fn look<'r>(
         let findings = hunt::find(graph, rule, limits(args.timeout));
         if findings.is_cut {
             complain(&format!(
-                "rule {} has not seen all of run {run} within {} s (--timeout)",
-                rule.id, args.timeout
+                "rule {} has not seen all of run {} within {} s (--timeout)",
+                rule.id, run.id, args.timeout
             ));
         }
         if !findings.found.is_empty() {
             let found = findings.found.iter();
             into.push(RunFindings {
                 rule,
-                run: run.to_owned(),
+                run: run.clone(),
                 found: found.map(|found| RuleMatch::of(graph, found)).collect(),
                 more: findings.more,
             });
@@ -232,7 +295,7 @@ fn write(
         }
         let rest = one.found.len() - shown + one.more;
         if rest > 0 {
-            let line = format!("{rest} more in run {}: --full, --json", one.run);
+            let line = format!("{rest} more in run {}: --full, --json", one.run.id);
             writeln!(
                 out,
                 "{}",

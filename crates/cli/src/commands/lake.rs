@@ -1,4 +1,5 @@
 //! Commands about a lake: the program `backstory-lake`, a package of its own, answers them.
+//! [`crate::lake_graphs`] asks it for graphs of runs.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -47,19 +48,26 @@ pub fn query(args: QueryArgs, lake: OsString) -> Outcome {
     Err(become_lake(words))
 }
 
-/// Executes the program beside this one, else that on the path. Returns only if neither exists.
-fn become_lake(words: Vec<OsString>) -> Failure {
+/// The program beside this one, else that on the path.
+pub fn program() -> Command {
     let own = std::env::current_exe().unwrap_or_default();
     let beside = own.with_file_name(PROGRAM);
-    let program = match beside.is_file() {
+    let mut command = Command::new(match beside.is_file() {
         true => beside.as_os_str(),
         false => PROGRAM.as_ref(),
-    };
+    });
     // The package asks this very program for the rows of a store.
-    let error = Command::new(program)
-        .args(words)
-        .env("BACKSTORY_PROGRAM", &own)
-        .exec();
+    command.env("BACKSTORY_PROGRAM", &own);
+    command
+}
+
+/// Executes the program. Returns only if that fails.
+fn become_lake(words: Vec<OsString>) -> Failure {
+    not_started(&program().args(words).exec())
+}
+
+/// The program could not be executed.
+pub fn not_started(error: &std::io::Error) -> Failure {
     Failure::not_found(match error.kind() {
         ErrorKind::NotFound => format!(
             "a lake needs the program {PROGRAM}, which is neither beside this program nor on the path; \

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use backstory_hunt::{FoundStep, Operation, RunGraph, step};
+use backstory_hunt::{FoundStep, Operation, RunFilter, RunGraph, step};
 use backstory_scene::PeerPattern;
 use backstory_store::{GraphStore, RunKey};
 
@@ -15,6 +15,7 @@ use crate::args::hunt::TimelineArgs;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, complain};
 use crate::json;
+use crate::lake_graphs::{LakePlace, LakeRequest};
 use crate::subject::{PathNotation, notation};
 use crate::text::paths::{is_system, shown};
 
@@ -37,6 +38,8 @@ enum Weight {
 /// An operation of a run, for a reader.
 struct Event {
     run: String,
+    /// The machine, in a lake.
+    place: Option<LakePlace>,
     step: FoundStep,
     weight: Weight,
 }
@@ -50,25 +53,97 @@ enum Subject {
 
 /// Prints the events.
 pub fn run(args: &TimelineArgs, store: Option<&Path>) -> Outcome {
-    let current = CurrentStore::open(store)?;
-    current.tell_left_running();
-    let subject = subject(&current, args.subject.as_deref())?;
-    let mut events = Vec::new();
-    for (key, run) in runs(&current, &subject)? {
-        match RunGraph::of_store(&current.store, key, MOST)? {
-            Some(graph) => add(&graph, &run, &subject, args, &mut events),
-            None => complain(&format!(
-                "run {run} is left out: it has more than 5 million edges"
-            )),
-        }
-    }
-    events.sort_by_key(|event| (event.step.time, event.weight));
+    let mut events = match (&args.lake, &args.subject) {
+        (Some(lake), Some(subject)) => in_lake(lake, subject, args)?,
+        _ => in_store(args, store)?,
+    };
+    // A store and a lake give the events of one moment in different orders.
+    events.sort_by(|a, b| {
+        let place = |event: &Event| (event.step.time, event.weight);
+        let rest = |event: &Event| {
+            let step = &event.step;
+            (
+                step.program.pid,
+                step.operation,
+                step.target.clone(),
+                event.run.clone(),
+            )
+        };
+        place(a).cmp(&place(b)).then_with(|| rest(a).cmp(&rest(b)))
+    });
     answer(|out| match (args.json, args.csv) {
         (true, _) => json::lines(out, events.iter().map(forms::object)),
         (_, true) => forms::rows(&events, out),
         _ => forms::write(&events, args.all, out),
     })?;
     Ok(u8::from(events.is_empty()))
+}
+
+fn in_store(args: &TimelineArgs, store: Option<&Path>) -> Result<Vec<Event>, Failure> {
+    let current = CurrentStore::open(store)?;
+    current.tell_left_running();
+    let subject = subject(&current, args.subject.as_deref())?;
+    let mut events = Vec::new();
+    for (key, run) in runs(&current, &subject)? {
+        match RunGraph::of_store(&current.store, key, MOST)? {
+            Some(graph) => add(&graph, &run, None, &subject, args, &mut events),
+            None => tell_left_out(&run),
+        }
+    }
+    Ok(events)
+}
+
+fn in_lake(lake: &OsStr, given: &OsStr, args: &TimelineArgs) -> Result<Vec<Event>, Failure> {
+    let subject = subject_of_lake(given)?;
+    let (filter, run) = match &subject {
+        Subject::Run(run) => (RunFilter::all(), std::slice::from_ref(run)),
+        Subject::Path(path) => (RunFilter::at_path(path), &[][..]),
+        Subject::Peer(_) => (RunFilter::with_connection(), &[][..]),
+    };
+    let request = LakeRequest {
+        lake,
+        runs: run,
+        hosts: &[],
+        // A run that began before the last moment can have events up to it.
+        begun: (None, args.to),
+        filter: &filter,
+        compares: false,
+        most: MOST,
+    };
+    let mut events = Vec::new();
+    request.each(&mut |run| {
+        match &run.graph {
+            Some(graph) => {
+                let place = Some(run.place);
+                add(graph, &run.id, place, &subject, args, &mut events);
+            }
+            None => tell_left_out(&run.id),
+        }
+        Ok(())
+    })?;
+    Ok(events)
+}
+
+fn tell_left_out(run: &str) {
+    complain(&format!(
+        "run {run} is left out: it has more than 5 million edges"
+    ));
+}
+
+/// An address, else a path, which has a slash or exists here, else a run.
+fn subject_of_lake(given: &OsStr) -> Result<Subject, Failure> {
+    if let Some(peer) = given.to_str().and_then(PeerPattern::parse) {
+        return Ok(Subject::Peer(peer));
+    }
+    let path = Path::new(given);
+    let is_path = given.as_encoded_bytes().contains(&b'/') || path.symlink_metadata().is_ok();
+    match given.to_str() {
+        Some(run) if !is_path => Ok(Subject::Run(run.to_owned())),
+        _ => {
+            let path = std::path::absolute(path).map_err(Failure::not_found)?;
+            Ok(Subject::Path(path.as_os_str().as_encoded_bytes().to_vec()))
+        }
+    }
 }
 
 /// A run, else a file that exists or was recorded, else an address.
@@ -116,6 +191,7 @@ fn runs(current: &CurrentStore, subject: &Subject) -> Result<Vec<(RunKey, String
 fn add(
     graph: &RunGraph,
     run: &str,
+    place: Option<LakePlace>,
     subject: &Subject,
     args: &TimelineArgs,
     events: &mut Vec<Event>,
@@ -142,6 +218,7 @@ fn add(
             let weight = weight(fact.operation, target);
             events.push(Event {
                 run: run.to_owned(),
+                place: place.clone(),
                 step,
                 weight,
             });

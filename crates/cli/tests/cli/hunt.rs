@@ -510,3 +510,52 @@ fn a_timeline_has_the_events_of_a_run_a_file_and_an_address_in_order() {
     let none = place.run(&["timeline", &first, "--to", "2001-01-01"]);
     assert_eq!((none.status, none.out.as_str()), (1, "no events\n"));
 }
+
+#[test]
+fn a_time_and_a_host_choose_the_runs_that_are_looked_at() {
+    let place = Place::new();
+    let runs = [(); 2].map(|()| place.record("echo x >> .bashrc"));
+    let host = place.json(&["query", "--json", "SELECT host FROM runs LIMIT 1"]);
+    let host = host[0]["host"].as_str().unwrap().to_owned();
+    let looked = |arguments: &[&str]| {
+        let words = [
+            &["hunt", "--rule", "startup-file-written", "--json"],
+            arguments,
+        ]
+        .concat();
+        let found: Value = serde_json::from_str(&place.run(&words).out).unwrap();
+        let found = found.as_array().unwrap().iter();
+        found
+            .map(|one| one["run"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let mut all = runs.to_vec();
+    all.reverse();
+    assert_eq!(looked(&["--since", "1 hour ago", "--host", &host]), all);
+    assert_eq!(looked(&["--host", "nowhere"]), [""; 0]);
+    assert_eq!(looked(&["--until", "1 hour ago"]), [""; 0]);
+    assert_eq!(
+        looked(&[&runs[0], "--since", "1 hour ago"]),
+        [runs[0].as_str()]
+    );
+    assert_eq!(looked(&[&runs[0], "--until", "1 hour ago"]), [""; 0]);
+}
+
+#[test]
+fn a_copy_of_an_output_that_was_changed_outside_does_not_explain_the_change() {
+    let place = Place::new();
+    let rule = "output-changed-outside";
+    place.record("echo made > out");
+    place.write("out", "changed outside of all recordings\n");
+    let run = place.record("cat out > copy");
+    place.record("cat copy > other");
+    // Until then, the digests of contents are not known.
+    assert_eq!(place.run(&["index", "--wait"]).status, 0);
+    assert_eq!(targets(&found(&place, &run, rule)[0]), [place.path("out")]);
+    // Another run made this content before.
+    place.record("echo elsewhere > source");
+    std::fs::copy(place.work().join("source"), place.work().join("out")).unwrap();
+    let run = place.record("cat out > copy");
+    assert_eq!(place.run(&["index", "--wait"]).status, 0);
+    assert_eq!(found(&place, &run, rule), [Value::Null; 0]);
+}

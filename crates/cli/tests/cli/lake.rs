@@ -47,6 +47,7 @@ fn without_the_lake_program_the_message_says_what_to_install() {
     for command in [
         &["store", "ship", "--to", "l"][..],
         &["query", "--lake", "l", "SELECT 1"],
+        &["hunt", "--lake", "l"],
     ] {
         let output = place.command(command).env("PATH", "/nowhere").output();
         let output = output.unwrap();
@@ -54,6 +55,65 @@ fn without_the_lake_program_the_message_says_what_to_install() {
         let message = String::from_utf8(output.stderr).unwrap();
         assert!(message.contains("pip install backstory-lake"), "{message}");
         assert_eq!(message.lines().count(), 1);
+    }
+}
+
+/// A run of a lake, as the package writes it: a process that writes to a start-up file.
+const LINES: &str = "n,7,1,2\nr,72756e31,6162,6d31,1,1\np,0,,7,2f62696e2f7368,7368,2f,1,2,0\n\
+    f,4,2f682f2e626173687263,file,1,,,0\ne,0,4,write,seen,1,1\n.\n";
+
+/// The answer of `hunt --lake` if the package answers so.
+fn hunted(lines: &str, arguments: &[&str]) -> super::Answer {
+    let place = Place::new();
+    let directory = place.path("bin");
+    std::fs::create_dir_all(&directory).unwrap();
+    let program = format!("{directory}/backstory-lake");
+    place.write("lines", lines);
+    let text = format!("#!/bin/sh\ncat > /dev/null\ncat {}\n", place.path("lines"));
+    std::fs::write(&program, text).unwrap();
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!("{directory}:/usr/bin:/bin");
+    let mut command = place.command(&["hunt", "--lake", "l"]);
+    super::Answer::of(command.args(arguments).env("PATH", path).output().unwrap())
+}
+
+#[test]
+fn a_finding_in_a_lake_names_the_host_and_a_command_that_goes_on() {
+    let found = hunted(&format!("{LINES}end\n"), &[]);
+    assert_eq!(found.status, 0, "{found:?}");
+    assert!(
+        found.out.contains(", run run1 of ab (machine m1)\n"),
+        "{found:?}"
+    );
+    assert!(
+        found
+            .out
+            .contains("backstory timeline /h/.bashrc --lake l\n"),
+        "{found:?}"
+    );
+    assert!(!found.out.contains("backstory serve"), "{found:?}");
+    let older = "backstory: 2 runs were shipped by an older backstory-lake, without further names";
+    assert!(found.err.starts_with(older), "{found:?}");
+    let found = hunted(&format!("{LINES}end\n"), &["--most", "0"]);
+    assert_eq!(
+        (found.status, found.out.as_str()),
+        (1, "nothing found: 9 rules, 7 runs\n")
+    );
+    assert!(found.err.contains("run run1 is left out"), "{found:?}");
+}
+
+#[test]
+fn an_answer_of_the_lake_program_that_is_cut_or_damaged_is_no_finding() {
+    let cut = format!("{LINES}end");
+    let damaged = format!("{LINES}end\n").replace("write,seen", "eat,seen");
+    for (lines, message) in [
+        (LINES, "ended before its answer did"),
+        (&cut, "ended before its answer did"),
+        (&damaged, "a line that is none of a graph"),
+    ] {
+        let found = hunted(lines, &["--json"]);
+        assert_eq!((found.status, found.out.as_str()), (1, ""), "{lines}");
+        assert!(found.err.contains(message), "{found:?}");
     }
 }
 

@@ -85,6 +85,7 @@ impl Rows {
             Cell::number(ident.map(|ident| ident.mtime)),
             Cell::number(ident.map(|ident| ident.ctime)),
             Cell::number(ident.map(|ident| ident.birth)),
+            Cell::Command(one.aliases),
         ])
     }
 

@@ -19,7 +19,7 @@ use backstory_session as session;
 use backstory_store::Home;
 
 use super::notice::Notices;
-use super::report::{finding_object, line};
+use super::report::{FoundRun, finding_object, line};
 use super::stopped::StoppedProcesses;
 use crate::args::hunt::{WatchLogArgs, limits};
 use crate::commands::Outcome;
@@ -201,8 +201,12 @@ impl Follower<'_> {
             last.program.pid,
             line(&last.program)
         )));
+        let run = FoundRun {
+            id: self.run.to_owned(),
+            lake: None,
+        };
         let mut json = Vec::new();
-        let written = finding_object(rule, self.run, finding).write(&mut json);
+        let written = finding_object(rule, &run, finding).write(&mut json);
         if written.and_then(|()| json.write_all(b"\n")).is_ok() {
             self.notices.send(&json);
         }

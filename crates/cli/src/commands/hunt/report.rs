@@ -1,6 +1,7 @@
 //! The text and the JSON of a finding.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::io::{self, Write};
 
 use backstory_eventlog::event::Bytes;
@@ -8,11 +9,21 @@ use backstory_hunt::{FoundProgram, Rule, RuleMatch};
 use backstory_workflow::shell;
 
 use crate::json::Value;
+use crate::lake_graphs::LakePlace;
 use crate::text::line::excerpt;
 use crate::text::paths::shown;
 use crate::text::style::{Role, Style};
 use crate::text::when;
 use crate::text::words::counted;
+
+/// The run that has a finding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundRun {
+    /// Its id.
+    pub id: String,
+    /// The lake that has it, and the machine that recorded it. `None`: it is in the store.
+    pub lake: Option<(OsString, LakePlace)>,
+}
 
 /// Files and programs of a finding that a text shows.
 const FEW: usize = 4;
@@ -37,7 +48,7 @@ fn some(files: &BTreeSet<Bytes>) -> String {
 /// goes on.
 pub fn finding_text(
     rule: &Rule,
-    run: &str,
+    run: &FoundRun,
     finding: &RuleMatch,
     style: Style,
     out: &mut (impl Write + ?Sized),
@@ -50,7 +61,11 @@ pub fn finding_text(
     };
     fact("rule", &rule.id)?;
     let time = finding.steps.last().map_or(0, |step| step.time);
-    fact("when", &format!("{}, run {run}", when::moment(time)))?;
+    let mut place = format!("{}, run {}", when::moment(time), run.id);
+    if let Some((_, lake)) = &run.lake {
+        place.push_str(&format!(" of {}", lake.text()));
+    }
+    fact("when", &place)?;
     let mut cause = line(&finding.cause);
     if let Some(file) = &finding.cause_file {
         cause.push_str(&format!("  (by {}", shown(file)));
@@ -97,15 +112,33 @@ pub fn finding_text(
     fact("extent", &parts.join("; "))?;
     let next = next(run, finding);
     fact("next", &style.paint(Role::Command, &next))?;
-    let page = format!("backstory serve {}", shell::quote(run.as_bytes()));
+    if run.lake.is_some() {
+        return Ok(());
+    }
+    let page = format!("backstory serve {}", shell::quote(run.id.as_bytes()));
     fact("page", &style.paint(Role::Command, &page))
 }
 
 /// A command that goes on from a finding.
-fn next(run: &str, finding: &RuleMatch) -> String {
+fn next(run: &FoundRun, finding: &RuleMatch) -> String {
     let last = finding.steps.last();
     let target = last.and_then(|step| step.target.as_deref());
     let word = |target: &[u8]| shell::quote(target);
+    if let Some((lake, _)) = &run.lake {
+        let address = last.is_some_and(|step| matches!(step.operation, "send" | "receive"));
+        let host = |target: &[u8]| target.splitn(2, |byte| *byte == b':').nth(1).map(word);
+        let subject = match target {
+            Some(target) if address => host(target),
+            Some(target) if target.starts_with(b"/") => Some(word(target)),
+            _ => None,
+        };
+        let subject = subject.unwrap_or_else(|| run.id.clone());
+        return format!(
+            "backstory timeline {subject} --lake {}",
+            word(lake.as_encoded_bytes())
+        );
+    }
+    let run = &run.id;
     match (target, last.map(|step| step.operation)) {
         (Some(address), Some("send" | "receive")) => {
             let host = address.splitn(2, |byte| *byte == b':').nth(1);
@@ -121,7 +154,7 @@ fn next(run: &str, finding: &RuleMatch) -> String {
 }
 
 /// A finding as JSON.
-pub fn finding_object(rule: &Rule, run: &str, finding: &RuleMatch) -> Value {
+pub fn finding_object(rule: &Rule, run: &FoundRun, finding: &RuleMatch) -> Value {
     let program = |program: &FoundProgram| {
         Value::Object(vec![
             ("pid", program.pid.into()),
@@ -145,11 +178,19 @@ pub fn finding_object(rule: &Rule, run: &str, finding: &RuleMatch) -> Value {
     });
     let files = |files: &BTreeSet<Bytes>| Value::array(files.iter().map(|file| &**file));
     let extent = &finding.extent;
-    Value::Object(vec![
+    let id = &run.id;
+    let place = run.lake.as_ref().map(|(_, place)| place);
+    let mut object = vec![
         ("rule", (&rule.id).into()),
         ("level", rule.level.word().into()),
         ("title", (&rule.title).into()),
-        ("run", run.into()),
+        ("run", id.into()),
+    ];
+    if let Some(place) = place {
+        object.push(("host", (&place.host).into()));
+        object.push(("machine", (&place.machine).into()));
+    }
+    object.extend([
         ("steps", Value::Array(steps.collect())),
         ("count", finding.count.into()),
         (
@@ -169,8 +210,11 @@ pub fn finding_object(rule: &Rule, run: &str, finding: &RuleMatch) -> Value {
             ]),
         ),
         ("next", next(run, finding).as_str().into()),
+    ]);
+    if place.is_none() {
         // The address of the run's view, below that of `backstory serve`. An id has no character
         // that an address has to escape.
-        ("page", format!("/run/{run}").as_str().into()),
-    ])
+        object.push(("page", format!("/run/{id}").as_str().into()));
+    }
+    Value::Object(object)
 }

@@ -52,7 +52,12 @@ pub fn write(events: &[Event], all: bool, out: &mut impl Write) -> io::Result<()
     let mut last = (Time::MIN, "");
     for event in &kept {
         if event.run != last.1 {
-            let heading = format!("run {}, {}", event.run, when::moment(event.step.time));
+            let place = event
+                .place
+                .as_ref()
+                .map(|place| format!(" of {}", place.text()));
+            let (run, place) = (&event.run, place.unwrap_or_default());
+            let heading = format!("run {run}{place}, {}", when::moment(event.step.time));
             writeln!(out, "{}", style.paint(Role::Subject, &heading))?;
             last = (event.step.time, &event.run);
         }
@@ -100,16 +105,23 @@ fn line(event: &Event, begin: Time, style: Style) -> String {
 pub fn object(event: &Event) -> Value {
     let step = &event.step;
     let words = step.program.argv.iter().map(|word| &**word);
-    Value::Object(vec![
+    let mut object = vec![
         ("time", Value::Time(step.time)),
         ("run", (&event.run).into()),
+    ];
+    if let Some(place) = &event.place {
+        object.push(("host", (&place.host).into()));
+        object.push(("machine", (&place.machine).into()));
+    }
+    object.extend([
         ("operation", step.operation.into()),
         ("target", Value::from(step.target.as_deref())),
         ("source", Value::from(step.source.as_deref())),
         ("certainty", certainty(step).into()),
         ("pid", step.program.pid.into()),
         ("argv", Value::array(words)),
-    ])
+    ]);
+    Value::Object(object)
 }
 
 fn certainty(step: &FoundStep) -> &'static str {
@@ -118,7 +130,7 @@ fn certainty(step: &FoundStep) -> &'static str {
 
 /// The events as comma-separated values.
 pub fn rows(events: &[Event], out: &mut impl Write) -> io::Result<()> {
-    let names = [
+    let mut names = vec![
         "time",
         "run",
         "operation",
@@ -128,13 +140,16 @@ pub fn rows(events: &[Event], out: &mut impl Write) -> io::Result<()> {
         "pid",
         "command",
     ];
+    if events.iter().any(|event| event.place.is_some()) {
+        names.extend(["host", "machine"]);
+    }
     csv::row(names, out)?;
     for event in events {
         let step = &event.step;
         let bytes = |text: &str| text.as_bytes().to_vec();
         let target = step.target.as_deref().unwrap_or_default().to_vec();
         let source = step.source.as_deref().unwrap_or_default().to_vec();
-        let cells = [
+        let mut cells = vec![
             bytes(&when::moment(step.time)),
             bytes(&event.run),
             bytes(step.operation),
@@ -144,6 +159,9 @@ pub fn rows(events: &[Event], out: &mut impl Write) -> io::Result<()> {
             bytes(&step.program.pid.to_string()),
             bytes(&shell::line(&step.program.argv)),
         ];
+        if let Some(place) = &event.place {
+            cells.extend([bytes(&place.host), bytes(&place.machine)]);
+        }
         csv::row(cells, out)?;
     }
     Ok(())
