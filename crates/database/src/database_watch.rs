@@ -42,6 +42,15 @@ pub fn lost_without(rows: RowsMode) -> &'static str {
     }
 }
 
+/// The parts of a database that a watch records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WatchScope {
+    /// Whether the rows that transactions changed are recorded, too.
+    pub rows: RowsMode,
+    /// The most bytes that the server may keep for the stream of row changes. Then the stream ends.
+    pub most_kept: u64,
+}
+
 /// The priority with which a watch works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WatchRank {
@@ -75,7 +84,7 @@ pub trait WatchedDatabase: Sized + Send {
     /// # Errors
     ///
     /// The database cannot be watched.
-    fn examine(target: &ConnectionTarget, rows: RowsMode) -> Result<Self::Examined, Error>;
+    fn examine(target: &ConnectionTarget, scope: WatchScope) -> Result<Self::Examined, Error>;
 
     /// Begins the records, and the stream of row changes if they are recorded.
     ///
@@ -156,20 +165,20 @@ pub trait WatchedDatabase: Sized + Send {
 }
 
 /// Records a database until SIGINT, SIGTERM or SIGHUP, or until the server is gone. The caller must
-/// have one thread. `rows`: whether the rows that transactions changed are recorded, too.
+/// have one thread.
 ///
 /// # Errors
 ///
 /// The database cannot be watched, or the run's log cannot be made or finalized.
 pub fn watch<D: WatchedDatabase>(
     target: &ConnectionTarget,
-    rows: RowsMode,
+    scope: WatchScope,
     run: Options,
     news: &mut dyn FnMut(WatchNews),
 ) -> Result<RecordingResult, Error> {
-    let examined = D::examine(target, rows)?;
+    let examined = D::examine(target, scope)?;
     let run = Options {
-        rows: Some(rows),
+        rows: Some(scope.rows),
         ..run
     };
     let signals = sys::signal_fd().map_err(Error::system("make a signal descriptor"))?;
@@ -401,7 +410,7 @@ mod tests {
         const RANK: WatchRank = WatchRank::Background;
         type Examined = ();
 
-        fn examine(_: &ConnectionTarget, _: RowsMode) -> Result<(), Error> {
+        fn examine(_: &ConnectionTarget, _: WatchScope) -> Result<(), Error> {
             Ok(())
         }
 

@@ -9,7 +9,7 @@ use backstory_database::client_process::socket_names;
 use backstory_database::connection_target::ConnectionTarget;
 use backstory_database::database_gaps::DatabaseGaps;
 use backstory_database::database_names::DatabaseNames;
-use backstory_database::database_watch::{COMMIT, LINES, WatchRank, WatchedDatabase};
+use backstory_database::database_watch::{COMMIT, LINES, WatchRank, WatchScope, WatchedDatabase};
 use backstory_database::error::Error;
 use backstory_database::log_news::LogNews;
 use backstory_database::statement_cache::StatementCache;
@@ -94,7 +94,8 @@ impl WatchedDatabase for MariadbWatch {
     const RANK: WatchRank = WatchRank::Ordinary;
     type Examined = ExaminedServer;
 
-    fn examine(target: &ConnectionTarget, rows: RowsMode) -> Result<ExaminedServer, Error> {
+    fn examine(target: &ConnectionTarget, scope: WatchScope) -> Result<ExaminedServer, Error> {
+        let rows = scope.rows;
         let mut session = Connection::open(target)?;
         let settings = ServerSettings::read(&mut session, rows)?;
         let offset = ServerSettings::zone_offset(&mut session)?;

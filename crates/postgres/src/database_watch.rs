@@ -14,7 +14,7 @@ use backstory_database::connection_target::ConnectionTarget;
 use backstory_database::database_gaps::DatabaseGaps;
 use backstory_database::database_names::DatabaseNames;
 use backstory_database::database_watch::{
-    COMMIT, LINES, ROUND, WatchRank, WatchedDatabase, lost_without,
+    COMMIT, LINES, ROUND, WatchRank, WatchScope, WatchedDatabase, lost_without,
 };
 use backstory_database::error::Error;
 use backstory_database::log_news::{LogNews, wait_for};
@@ -73,6 +73,10 @@ pub(crate) struct PostgresWatch {
     /// Whether row changes are streamed and recorded.
     pub(crate) rows: RowsMode,
     pub(crate) stream: Option<ReplicationStream>,
+    /// The most bytes that the server may keep for the stream.
+    most_kept: u64,
+    /// It kept more, and the stream was ended.
+    kept_too_much: bool,
     /// The error of a session that broke, where no stream shows that the server is gone.
     pub(crate) broken: Option<Error>,
     pub(crate) log: LogReader<ClientLookout>,
@@ -96,6 +100,7 @@ pub(crate) struct PostgresWatch {
 /// The server's state before the run begins.
 pub(crate) struct ExaminedServer {
     rows: RowsMode,
+    most_kept: u64,
     session: Connection,
     settings: ServerSettings,
     built_in: Arc<BuiltInFunctions>,
@@ -111,7 +116,8 @@ impl WatchedDatabase for PostgresWatch {
     const RANK: WatchRank = WatchRank::Background;
     type Examined = ExaminedServer;
 
-    fn examine(target: &ConnectionTarget, rows: RowsMode) -> Result<ExaminedServer, Error> {
+    fn examine(target: &ConnectionTarget, scope: WatchScope) -> Result<ExaminedServer, Error> {
+        let rows = scope.rows;
         let mut session = Connection::open(target, false)?;
         let settings = ServerSettings::read(&mut session, rows)?;
         keep_out_of_log(&mut session);
@@ -120,6 +126,7 @@ impl WatchedDatabase for PostgresWatch {
         let news = LogNews::of(&settings.log_directory);
         Ok(ExaminedServer {
             rows,
+            most_kept: scope.most_kept,
             log: LogFollower::begin(&settings.log_directory, settings.log_format)?,
             catalog: read_catalog(&mut session, &built_in, &mut columns, None)?,
             columns,
@@ -179,6 +186,8 @@ impl WatchedDatabase for PostgresWatch {
             catalog: examined.catalog,
             rows: examined.rows,
             stream,
+            most_kept: examined.most_kept,
+            kept_too_much: false,
             broken: None,
             log: LogReader::begin(lookout, examined.news)?,
             lines,
@@ -290,7 +299,11 @@ impl WatchedDatabase for PostgresWatch {
                 break;
             }
         }
-        self.gaps.between(lost_without(self.rows), from, None, &why);
+        let lost = match self.kept_too_much {
+            true => lost_without(RowsMode::Off),
+            false => lost_without(self.rows),
+        };
+        self.gaps.between(lost, from, None, &why);
         Ok(Err(last))
     }
 
@@ -312,6 +325,7 @@ impl WatchedDatabase for PostgresWatch {
             if let Some(stream) = &mut self.stream {
                 let _ = stream.confirm();
             }
+            self.limit_stream();
         }
     }
 
@@ -334,7 +348,7 @@ impl WatchedDatabase for PostgresWatch {
                 self.record_commit(&commit);
             }
         }
-        let has_commits = self.rows == RowsMode::On;
+        let has_commits = self.rows == RowsMode::On && !self.kept_too_much;
         // The clock decides about most of them, and their statements are not looked at.
         let is_ready = |one: &LoggedTransaction, since: Duration| {
             let waits = || has_commits && one.may_write(&self.catalog);
@@ -394,6 +408,27 @@ impl PostgresWatch {
         self.table.newest >= time.saturating_add(APART)
     }
 
+    /// Ends the stream if the server keeps too much of its log for it, as for a transaction that
+    /// stays open. Another stream would wait for the end of that transaction.
+    fn limit_stream(&mut self) {
+        let Some(stream) = &self.stream else { return };
+        let kept = stream.kept(&mut self.session);
+        if kept.is_none_or(|kept| kept <= self.most_kept) {
+            return;
+        }
+        let Some(stream) = self.stream.take() else {
+            return;
+        };
+        let from = stream.heard;
+        stream.end(&mut self.session);
+        self.kept_too_much = true;
+        let most = self.most_kept;
+        let why = format!(
+            "the server kept more than {most} bytes of its write-ahead log for them (--wal-limit)"
+        );
+        self.gaps.between("row changes", from, None, &why);
+    }
+
     /// Tells the catalog which statements changed definitions.
     fn know_definitions(&mut self) {
         let definitions = &mut self.catalog.definitions;
@@ -429,7 +464,7 @@ impl PostgresWatch {
         self.table.own.push(self.session.server_pid);
         keep_out_of_log(&mut self.session);
         self.read_catalog()?;
-        if self.rows == RowsMode::On {
+        if self.rows == RowsMode::On && !self.kept_too_much {
             let (session, catalog) = (&mut self.session, &self.catalog);
             let stream = ReplicationStream::begin(&self.target, session, catalog, &self.run)?;
             self.table.own.push(stream.server_pid());
@@ -452,7 +487,7 @@ impl PostgresWatch {
             // A server that is gone shows that in the stream, too, if there is one.
             Err(error) => {
                 let is_gone = !matches!(error, Error::Refused { .. });
-                self.broken = (is_gone && self.rows == RowsMode::Off).then_some(error);
+                self.broken = (is_gone && self.stream.is_none()).then_some(error);
                 return;
             }
         }

@@ -46,24 +46,23 @@ mod server_settings;
 mod sessions;
 
 use backstory_database::connection_target::ConnectionTarget;
-use backstory_database::database_watch::{self as frame, WatchNews};
+use backstory_database::database_watch::{self as frame, WatchNews, WatchScope};
 use backstory_database::error::Error;
 use backstory_session::{Options, RecordingResult};
-use backstory_vocabulary::RowsMode;
 
 pub use connection_text::connection_target;
 
 /// Records a database until SIGINT, SIGTERM or SIGHUP, or until the server is gone. The caller must
-/// have one thread. `rows`: whether the rows that transactions changed are recorded, too.
+/// have one thread.
 ///
 /// # Errors
 ///
 /// The database cannot be watched, or the run's log cannot be made or finalized.
 pub fn watch(
     target: &ConnectionTarget,
-    rows: RowsMode,
+    scope: WatchScope,
     run: Options,
     news: &mut dyn FnMut(WatchNews),
 ) -> Result<RecordingResult, Error> {
-    frame::watch::<database_watch::PostgresWatch>(target, rows, run, news)
+    frame::watch::<database_watch::PostgresWatch>(target, scope, run, news)
 }

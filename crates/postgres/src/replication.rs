@@ -162,6 +162,17 @@ impl ReplicationStream {
         self.stream.reply(&message)
     }
 
+    /// The bytes of its write-ahead log that the server keeps for the stream.
+    pub(crate) fn kept(&self, session: &mut Connection) -> Option<u64> {
+        let statement = format!(
+            "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::bigint \
+             FROM pg_replication_slots WHERE slot_name = '{}'",
+            self.name
+        );
+        let rows = session.query(&statement).ok()?;
+        rows.first()?.first()?.as_ref()?.parse().ok()
+    }
+
     /// True if the last look left nothing that had arrived.
     pub(crate) fn is_drained(&self) -> bool {
         self.stream.is_drained()

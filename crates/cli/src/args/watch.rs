@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use backstory_vocabulary::RowsMode;
 use clap::{Args, Subcommand};
 
+use super::amounts::size;
 use super::record::words;
 
 /// The text after the options in the help of `watch`.
@@ -118,6 +119,11 @@ pub struct WatchPostgresArgs {
     /// The database: postgres://USER@HOST:PORT/DATABASE, or host=... port=... dbname=... user=...
     #[arg(value_name = "CONNECTION")]
     pub connection: String,
+
+    /// End the record of rows if the server keeps more of its write-ahead log for it, as while a
+    /// transaction stays open. The record goes on without rows
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "10G")]
+    pub wal_limit: u64,
 
     /// The rows, and the run's name and secrets
     #[command(flatten)]

@@ -65,7 +65,7 @@ fn postgres(args: &WatchPostgresArgs, store: Option<&Path>) -> Outcome {
     database(
         &args.connection,
         &target,
-        &args.run,
+        (&args.run, args.wal_limit),
         store,
         backstory_postgres::watch,
     )
@@ -77,7 +77,8 @@ fn mariadb(args: &WatchMariadbArgs, store: Option<&Path>) -> Outcome {
     database(
         &args.connection,
         &target,
-        &args.run,
+        // The server keeps its binlog for no replica.
+        (&args.run, u64::MAX),
         store,
         backstory_mariadb::watch,
     )

@@ -5,11 +5,10 @@ use std::path::Path;
 
 use backstory_database::connection_target::ConnectionTarget;
 use backstory_database::connection_uri::without_password;
-use backstory_database::database_watch::WatchNews;
+use backstory_database::database_watch::{WatchNews, WatchScope};
 use backstory_database::error::Error;
 use backstory_session::{Options, RecordingResult};
 use backstory_store::Home;
-use backstory_vocabulary::RowsMode;
 
 use super::Outcome;
 use super::record::check_name;
@@ -23,7 +22,7 @@ type ReadsTarget = fn(&str, &dyn Fn(&str) -> Option<String>) -> Result<Connectio
 /// Records a database.
 type Watches = fn(
     &ConnectionTarget,
-    RowsMode,
+    WatchScope,
     Options,
     &mut dyn FnMut(WatchNews),
 ) -> Result<RecordingResult, Error>;
@@ -35,11 +34,11 @@ pub fn connection(text: &str, read: ReadsTarget) -> Result<ConnectionTarget, Fai
 }
 
 /// Records a database until a signal or the end of the server. `connection` is the text that named
-/// the target.
+/// the target. `most_kept`: the most bytes that the server may keep for the stream of rows.
 pub fn database(
     connection: &str,
     target: &ConnectionTarget,
-    args: &WatchDatabaseArgs,
+    (args, most_kept): (&WatchDatabaseArgs, u64),
     store: Option<&Path>,
     watch: Watches,
 ) -> Outcome {
@@ -59,7 +58,11 @@ pub fn database(
         }
         WatchNews::ServerGone(reason) => complain(&format!("the server is gone: {reason}")),
     };
-    let recorded = watch(target, *rows, options, &mut news).map_err(Failure::not_found)?;
+    let scope = WatchScope {
+        rows: *rows,
+        most_kept,
+    };
+    let recorded = watch(target, scope, options, &mut news).map_err(Failure::not_found)?;
     if let Some(line) = recorded.warning() {
         complain(&line);
     }

@@ -290,3 +290,31 @@ fn a_slot_that_fills_the_disk_is_dropped_with_a_gap_and_the_database_goes_on() {
     let row = place.lineage(&["--table", "a", "--key", "-1"]);
     assert!(row.iter().any(|node| node.contains("'later'")), "{row:?}");
 }
+
+/// A transaction that stays open holds the slot back, however fast the watch reads.
+#[test]
+fn a_slot_that_an_open_transaction_holds_back_ends_at_its_limit_and_statements_go_on() {
+    let Some(place) = PostgresPlace::new("a slot that is held back", &[]) else {
+        return;
+    };
+    place.query("CREATE TABLE a (id int PRIMARY KEY, text text)");
+    let limit = ["--wal-limit", "1M"];
+    let watch = place.server.watched(&place.stage, &limit).unwrap();
+    let mut session = place.server.session(&place.stage).unwrap();
+    session
+        .query("BEGIN; INSERT INTO a VALUES (0, 'open');")
+        .unwrap();
+    place.query("INSERT INTO a SELECT n, repeat('x', 500) FROM generate_series(1, 10000) n");
+    let slots = || place.query("SELECT count(*) FROM pg_replication_slots");
+    assert!(eventually(PATIENCE, || slots() == "0\n"));
+    place.query("DELETE FROM a WHERE id = 7");
+    drop(session);
+    watch.end().unwrap();
+    let reasons = place.reasons();
+    for part in ["row changes from", "on are unknown", "--wal-limit"] {
+        assert!(reasons.contains(part), "{part}: {reasons}");
+    }
+    assert_eq!(place.query("SELECT count(*) FROM pg_publication"), "0\n");
+    let text = place.text(&["of", "--possible", "--table", "a"]);
+    assert!(text.contains("DELETE FROM a"), "{text}");
+}
