@@ -27,6 +27,16 @@ pub(crate) struct NewAttributes {
     pub(crate) modified: Option<TimeOrNow>,
 }
 
+impl NewAttributes {
+    /// True for `chown` with -1 and -1, which names no new owner. It sets the time of the status
+    /// change, and clears the set-user-ID bit.
+    fn is_empty(&self) -> bool {
+        let has_time = self.accessed.is_some() || self.modified.is_some();
+        let has_owner = self.user.is_some() || self.group.is_some();
+        !has_time && !has_owner && self.mode.is_none() && self.size.is_none()
+    }
+}
+
 /// An answer to a request for an extended attribute, or for their names.
 pub(crate) enum XattrAnswer {
     /// The number of bytes, because the request had no room.
@@ -63,7 +73,7 @@ impl RecordedTree {
             let done = set_mode(&inode, mode);
             self.record_change(call, &inode, META_MODE, done)?;
         }
-        if new.user.is_some() || new.group.is_some() {
+        if new.user.is_some() || new.group.is_some() || new.is_empty() {
             let (user, group) = (new.user.map(Uid::from_raw), new.group.map(Gid::from_raw));
             let done = as_writer(request.uid() != 0, || {
                 chownat(inode.at(), "", user, group, AtFlags::EMPTY_PATH)

@@ -4,10 +4,12 @@
 use std::fs;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags, RenameFlags, SeekFrom, XattrFlags};
 
 use backstory_testkit::need::needs;
+use backstory_testkit::procs::eventually;
 
 use crate::mounted::mounted;
 
@@ -300,6 +302,28 @@ fn a_file_is_opened_again_after_its_set_user_id_bit_has_changed() {
         second.read_exact_at(&mut bytes, 0).unwrap();
         assert_eq!(&bytes, b"TExt", "{modes:?}");
         fs::remove_file(&path).unwrap();
+    }
+}
+
+#[test]
+fn chown_without_a_new_owner_acts_as_in_the_directory_itself() {
+    let Some(mounted) = mounted("chown without a new owner", &[]) else {
+        return;
+    };
+    for place in [&mounted.behind, &mounted.at] {
+        let path = place.join("file");
+        fs::write(&path, "text").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o4755)).unwrap();
+        let before = fs::metadata(&path).unwrap();
+        let changed = || {
+            std::os::unix::fs::chown(&path, None, None).unwrap();
+            let now = fs::metadata(&path).unwrap();
+            (now.ctime(), now.ctime_nsec()) != (before.ctime(), before.ctime_nsec())
+        };
+        // The clock of the file system stands still for some milliseconds.
+        assert!(eventually(Duration::from_secs(10), changed), "{place:?}");
+        let mode = fs::metadata(&path).unwrap().mode() & 0o7777;
+        assert_eq!(mode, 0o755, "{place:?}");
     }
 }
 
