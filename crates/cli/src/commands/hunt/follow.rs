@@ -2,8 +2,8 @@
 //!
 //! In: the log of a run, which the supervisor extends a moment after each operation. After
 //! each change the whole log becomes a graph again, and the matcher of stored runs looks at it. So
-//! both find the same. The time between two looks grows with the log, so that following takes at
-//! most a third of a processor.
+//! both find the same. Over a while, following takes at most a third of a processor: looks at a
+//! long log get rarer. After a quiet time, some looks may follow each other at once.
 //!
 //! Bounded: a log that is larger than [`LARGEST`] is not followed further.
 
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use backstory_eventlog::Log;
 use backstory_graph::fold;
-use backstory_hunt::{self as hunt, FoundStep, Rule, RuleFindings, RuleMatch, RunGraph};
+use backstory_hunt::{self as hunt, Found, FoundStep, Rule, RuleFindings, RuleMatch, RunGraph};
 use backstory_session as session;
 use backstory_store::Home;
 
@@ -27,10 +27,16 @@ use crate::error::{Failure, complain, one_line};
 use crate::text::paths::shown;
 use crate::text::when;
 
-/// The shortest time between two looks at the log.
-const PAUSE: Duration = Duration::from_millis(25);
-/// How many times as long as the last look took the pause is, at least.
+/// The time between two questions whether the log has changed.
+const POLL: Duration = Duration::from_millis(10);
+/// One operation makes the log grow more than once. It is read if it has not grown for so long.
+const SETTLED: Duration = Duration::from_millis(4);
+/// The most such times before a look.
+const SETTLING: usize = 5;
+/// How many times as long as the looks took the pauses are, over a while.
 const REST: u32 = 2;
+/// The longest pause that a quiet time saves later.
+const SAVED: Duration = Duration::from_secs(2);
 /// The shortest delay of a match that is reported.
 const TOLD: Duration = Duration::from_secs(1);
 /// How long the log may be missing at the beginning.
@@ -57,6 +63,7 @@ pub fn follow(args: &WatchLogArgs, rules: &[Rule], store: Option<&Path>) -> Outc
         reported: HashSet::new(),
         limited: Vec::new(),
         length: 0,
+        next: Instant::now(),
     };
     let began = Instant::now();
     while !part.exists() && !whole.exists() {
@@ -69,8 +76,8 @@ pub fn follow(args: &WatchLogArgs, rules: &[Rule], store: Option<&Path>) -> Outc
         // Asked before the look, so that the last look is at the whole log.
         let goes_on = session::is_recording(&part);
         let path = if part.exists() { &part } else { &whole };
-        let looked = Instant::now();
-        match follower.look(path) {
+        let mut took = Duration::ZERO;
+        match follower.look(path, &mut took) {
             Ok(true) => {}
             Ok(false) => return Ok(0),
             Err(error) if goes_on => complain(&format!("cannot watch run {run}: {error}")),
@@ -80,7 +87,7 @@ pub fn follow(args: &WatchLogArgs, rules: &[Rule], store: Option<&Path>) -> Outc
         if !goes_on {
             return Ok(0);
         }
-        follower.rest(looked.elapsed());
+        follower.rest(took);
     }
 }
 
@@ -97,12 +104,17 @@ struct Follower<'a> {
     limited: Vec<String>,
     /// The length of the log at the last look.
     length: u64,
+    /// The looks so far are paid for by pauses up to this moment.
+    next: Instant,
 }
 
 impl Follower<'_> {
     /// Waits until the next look. The last one took so long.
     fn rest(&mut self, took: Duration) {
-        let pause = PAUSE.max(took * REST);
+        let now = Instant::now();
+        let saved = now.checked_sub(SAVED).unwrap_or(self.next);
+        self.next = self.next.max(saved) + took * REST;
+        let pause = POLL.max(self.next.saturating_duration_since(now));
         // An operation just after the beginning of a look is in the next one.
         let delay = took + pause + took;
         if delay >= self.told {
@@ -113,26 +125,41 @@ impl Follower<'_> {
             ));
             self.told = delay * 4;
         }
-        let begun = Instant::now();
-        while begun.elapsed() < pause {
+        while now.elapsed() < pause {
             self.stopped.look();
-            std::thread::sleep(PAUSE.min(pause.saturating_sub(begun.elapsed())));
+            std::thread::sleep(POLL.min(pause.saturating_sub(now.elapsed())));
         }
     }
 
+    /// Waits for a moment in which the log does not grow. False if it has not grown since the last
+    /// look.
+    fn settle(&mut self, path: &Path) -> io::Result<bool> {
+        let mut length = std::fs::metadata(path)?.len();
+        let is_new = length != self.length;
+        for _ in 0..if is_new { SETTLING } else { 0 } {
+            std::thread::sleep(SETTLED);
+            let later = std::fs::metadata(path)?.len();
+            if std::mem::replace(&mut length, later) == later {
+                break;
+            }
+        }
+        self.length = length;
+        Ok(is_new)
+    }
+
     /// Reports what is new in the log. False if it is too large to be followed further.
-    fn look(&mut self, path: &Path) -> io::Result<bool> {
-        let length = std::fs::metadata(path)?.len();
-        if std::mem::replace(&mut self.length, length) == length {
+    fn look(&mut self, path: &Path, took: &mut Duration) -> io::Result<bool> {
+        if !self.settle(path)? {
             return Ok(true);
         }
-        if length > LARGEST {
+        if self.length > LARGEST {
             complain(&format!(
                 "run {} is watched no further: its log has more than 256 MB; `backstory hunt {0}` looks at all of it after its end",
                 self.run
             ));
             return Ok(false);
         }
+        let begun = Instant::now();
         let log = Log::open(path).map_err(io::Error::other)?;
         let mut graph = RunGraph::default();
         let Ok(()) = fold(log.header(), log.end(), log.events(), &(), &mut graph);
@@ -141,10 +168,13 @@ impl Follower<'_> {
             let findings = hunt::find(&graph, rule, limits(LONGEST));
             self.tell_limit(rule, &findings);
             for found in findings.found {
-                let finding = RuleMatch::of(&graph, &found);
-                self.report(rule, &finding);
+                // The description of a match takes as long as a look at the whole run.
+                if self.is_new(rule, &graph, &found) {
+                    self.report(rule, &RuleMatch::of(&graph, &found));
+                }
             }
         }
+        *took = begun.elapsed();
         Ok(true)
     }
 
@@ -168,27 +198,31 @@ impl Follower<'_> {
         }
     }
 
-    /// Reports a finding, unless it was reported before.
-    fn report(&mut self, rule: &Rule, finding: &RuleMatch) {
-        let Some(last) = finding.steps.last() else {
-            return;
+    /// True for a match that was not reported before. From now on it counts as reported.
+    fn is_new(&mut self, rule: &Rule, graph: &RunGraph, found: &Found) -> bool {
+        let (Some(first), Some(last)) = (found.facts.first(), found.facts.last()) else {
+            return false;
         };
         // A later look can know more about the same operation.
         let first = FoundStep {
             time: 0,
             source: None,
             is_possible: false,
-            ..finding.steps[0].clone()
+            ..hunt::step(graph, first)
         };
         // The last step of many may be another one after each look.
-        let pid = match finding.count > finding.steps.len() {
+        let pid = match found.count > found.facts.len() {
             true => 0,
-            false => last.program.pid,
+            false => hunt::step(graph, last).program.pid,
         };
         let key = (rule.id.clone(), pid, Some(first));
-        if self.reported.len() >= MOST || !self.reported.insert(key) {
+        self.reported.len() < MOST && self.reported.insert(key)
+    }
+
+    fn report(&mut self, rule: &Rule, finding: &RuleMatch) {
+        let Some(last) = finding.steps.last() else {
             return;
-        }
+        };
         let steps = finding.steps.iter().map(|step| match &step.target {
             Some(target) => format!("{} {}", step.operation, shown(target)),
             None => step.operation.to_owned(),
