@@ -390,6 +390,26 @@ def test_erased_and_private_names_are_in_no_finding(
     assert gone not in [one["run"] for one in hunter.found(*words)]
 
 
+def test_the_guides_question_has_the_addresses_of_exfil_and_origin(
+    machine: Machine, lake: Path, hunter: Hunter
+) -> None:
+    with server() as port:
+        connect = f"exec 3<>/dev/tcp/127.0.0.1/{port}"
+        machine.record("cp in copy; gzip < copy > packed")
+        machine.record(f"bash -c '{connect}; cat >&3' < packed")
+        machine.record(f"bash -c '{connect}; cat <&3' > got; sort got > report")
+    machine.ship(lake)
+    guide = (PACKAGE.parent / "docs/howto/lake.md").read_text()
+    sql = next(one for one in guide.split("```sql\n") if "AS address" in one).split(";\n")[0]
+    back = sql.replace("'forth'", "'back'").replace("l.to_file", "l.from_file")
+    back = back.replace("p.process = l.from_process", "p.process = l.to_process")
+    for asked, question, name in (("exfil", sql, "in"), ("origin", back, "report")):
+        path = str(machine.directory / name)
+        expected = {one["address"] for one in hunter.found(asked, path, store=machine.store)}
+        found = answer(lake, question.replace("/home/ann/plan", path))
+        assert {row[0] for row in found} == expected == {f"tcp:127.0.0.1:{port}"}
+
+
 def test_a_damaged_data_file_is_named(lake: Path, hunter: Hunter) -> None:
     invented(1, 5).written(lake)
     file = next((lake / "backstory").rglob("edges/data/**/*.parquet"))
