@@ -4,7 +4,10 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use gimli::{AttributeValue, DwarfSections, EndianSlice, RunTimeEndian};
-use object::{Architecture, Object, ObjectKind, ObjectSection, ObjectSymbol, SymbolSection};
+use object::{
+    Architecture, Object, ObjectKind, ObjectSection, ObjectSymbol, RelocationKind,
+    RelocationTarget, SymbolSection,
+};
 use serde_json::{Value, json};
 
 use crate::{FileFacts, Inspector, NamedContent, Read, UnreadableContent};
@@ -75,6 +78,39 @@ fn symbols(file: &object::File<'_>) -> Vec<(String, Value)> {
     all.into_iter().collect()
 }
 
+/// The data of a section. In an object file, the linker would put addresses and offsets into it.
+fn relocated<'f>(
+    file: &object::File<'f>,
+    section: &object::Section<'f, '_>,
+) -> Option<Cow<'f, [u8]>> {
+    let data = section.uncompressed_data().ok()?;
+    if file.kind() != ObjectKind::Relocatable {
+        return Some(data);
+    }
+    let mut data = data.into_owned();
+    for (offset, relocation) in section.relocations() {
+        let width = usize::from(relocation.size()) / 8;
+        let place = usize::try_from(offset).ok();
+        let end = place.and_then(|place| place.checked_add(width));
+        let place = place.zip(end).and_then(|(at, end)| data.get_mut(at..end));
+        let (Some(place), RelocationKind::Absolute) = (place, relocation.kind()) else {
+            continue;
+        };
+        let base = match relocation.target() {
+            RelocationTarget::Symbol(index) => file.symbol_by_index(index).ok(),
+            _ => None,
+        };
+        let base = base.map_or(0, |symbol| symbol.address());
+        let value = base.wrapping_add_signed(relocation.addend());
+        match (width, file.is_little_endian()) {
+            (4 | 8, true) => place.copy_from_slice(&value.to_le_bytes()[..width]),
+            (4 | 8, false) => place.copy_from_slice(&value.to_be_bytes()[8 - width..]),
+            _ => (),
+        }
+    }
+    Some(Cow::Owned(data))
+}
+
 /// The values of `DW_AT_producer`. Damaged debugging information gives fewer of them.
 fn producers(file: &object::File<'_>) -> BTreeSet<String> {
     let endian = match file.is_little_endian() {
@@ -83,7 +119,7 @@ fn producers(file: &object::File<'_>) -> BTreeSet<String> {
     };
     let section = |id: gimli::SectionId| -> Result<Cow<'_, [u8]>, gimli::Error> {
         let found = file.section_by_name(id.name());
-        let data = found.and_then(|section| section.uncompressed_data().ok());
+        let data = found.and_then(|section| relocated(file, &section));
         Ok(data.unwrap_or_default())
     };
     let mut all = BTreeSet::new();

@@ -38,6 +38,10 @@ fn derived(facts: &Map<String, Value>, name: &str) -> Value {
         "codec" => list("columns")[0]["compression"].clone(),
         "rows_of_tables" => pairs(list("tables"), "rows"),
         "shapes" => pairs(list("tensors"), "shape"),
+        "names_of_columns" => list("columns")
+            .iter()
+            .map(|one| one["name"].clone())
+            .collect(),
         "names_of_symbols" => list("symbols")
             .iter()
             .map(|one| one["name"].clone())

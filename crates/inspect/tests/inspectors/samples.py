@@ -24,6 +24,7 @@ import docx
 import nbformat
 import numpy
 import odf.opendocument
+import odf.table
 import odf.teletype
 import odf.text
 import openpyxl
@@ -82,6 +83,13 @@ def table():
     ]
     sentences = ["1 row added, 1 cell changed in 1 of 3 rows", "`dose` of 2 1.5 → 2.5"]
     expect("csv", "old.csv", "new.csv", {"rows": len(read), "columns": columns}, sentences)
+    for path, dose in [("old.tsv", "1,5"), ("new.tsv", "2,5")]:
+        with open(path, "w", newline="") as file:
+            csv.writer(file, delimiter="\t").writerows([["id", "dose", "note"], ["1", dose, 'a "b", c']])
+    with open("old.tsv", newline="") as file:
+        read = list(csv.reader(file, delimiter="\t"))
+    facts = {"rows": len(read) - 1, "names_of_columns": read[0]}
+    expect("csv with tabs", "old.tsv", "new.tsv", facts, ["`dose` of 1 1,5 → 2,5"])
     long = "x" * 100_000
     for path, end, dose in [("semicolon-old.csv", "A", "0,1"), ("semicolon-new.csv", "B", "0,2")]:
         with open(path, "w", newline="") as file:
@@ -186,6 +194,33 @@ def opendocument():
     expect("odt", "old.odt", "new.odt", {"paragraphs": found}, ["1 of 2 paragraphs changed"])
 
 
+def spreadsheet():
+    def make(path, dose):
+        document = odf.opendocument.OpenDocumentSpreadsheet()
+        sheet = odf.table.Table(name="Doses")
+        for row in [["name", "dose"], ["Ada", dose], ["Bob", 2.0]]:
+            line = odf.table.TableRow()
+            for value in row:
+                kind = {"valuetype": "float", "value": value} if type(value) is float else {"valuetype": "string"}
+                cell = odf.table.TableCell(**kind)
+                cell.addElement(odf.text.P(text=str(value)))
+                line.addElement(cell)
+            sheet.addElement(line)
+        document.spreadsheet.addElement(sheet)
+        document.save(path)
+
+    make("old.ods", 0.1)
+    make("new.ods", 0.01)
+    cells = []
+    for sheet in odf.opendocument.load("old.ods").getElementsByType(odf.table.Table):
+        for row, line in enumerate(sheet.getElementsByType(odf.table.TableRow), 1):
+            for column, cell in zip("ABC", line.getElementsByType(odf.table.TableCell), strict=False):
+                value = cell.getAttribute("value")
+                value = odf.teletype.extractText(cell) if value is None else float(value)
+                cells.append({"name": f"{sheet.getAttribute('name')}!{column}{row}", "value": value})
+    expect("xlsx of OpenDocument", "old.ods", "new.ods", {"cells": cells}, ["1 cell changed: `Doses!B2` 0.1 → 0.01"])
+
+
 def archives():
     def files(value):
         return {"a.txt": b"one\n", "dir/b.txt": value}
@@ -233,27 +268,37 @@ def elf():
     subprocess.run([*build, "old.so", "a.c"], check=True)
     subprocess.run([*build, "new.so", "b.c"], check=True)
     with open("old.so", "rb") as file:
-        read = ELFFile(file)
-        build_id = read.get_section_by_name(".note.gnu.build-id")
+        build_id = ELFFile(file).get_section_by_name(".note.gnu.build-id")
         build_id = next(build_id.iter_notes())["n_desc"]
+    facts = {"build_id": build_id, "machine": "x86-64", **compiled("old.so")}
+    expect("elf", "old.so", "new.so", facts, ["1 symbol added: `also`"])
+    for source, path in [("a.c", "old.o"), ("b.c", "new.o")]:
+        subprocess.run(["gcc", "-g", "-c", "-o", path, source], check=True)
+    facts = {"type": "object file", "machine": "x86-64", **compiled("old.o")}
+    expect("elf object file", "old.o", "new.o", facts, ["1 symbol added: `also`"])
+
+
+def compiled(path):
+    """The compilers that DWARF names, and the global symbols."""
+    with open(path, "rb") as file:
+        read = ELFFile(file)
         producers = {
             unit.get_top_DIE().attributes["DW_AT_producer"].value.decode()
             for unit in read.get_dwarf_info().iter_CUs()
             if "DW_AT_producer" in unit.get_top_DIE().attributes
         }
+        sections = [read.get_section_by_name(name) for name in (".symtab", ".dynsym")]
         names = {
             symbol.name
-            for section in (".symtab", ".dynsym")
-            for symbol in read.get_section_by_name(section).iter_symbols()
+            for section in sections
+            if section
+            for symbol in section.iter_symbols()
             if symbol["st_info"]["bind"] in ("STB_GLOBAL", "STB_WEAK") and symbol.name
         }
-    facts = {
-        "build_id": build_id,
-        "machine": "x86-64",
+    return {
         "producers": [{"name": name, "value": None} for name in sorted(producers)],
         "names_of_symbols": sorted(names),
     }
-    expect("elf", "old.so", "new.so", facts, ["1 symbol added: `also`"])
 
 
 def tensors():
@@ -551,6 +596,7 @@ def main():
         word,
         workbook,
         opendocument,
+        spreadsheet,
         archives,
         elf,
         tensors,
