@@ -21,6 +21,9 @@ use crate::text::{row_history, table_history};
 const FEW: usize = 3;
 /// The number of transactions that used a column that are printed.
 const SCREEN: usize = 10;
+/// The history of a table with more versions is printed for `--column` only, because it takes the
+/// facts about all transactions of a run.
+const MANY: usize = 10_000;
 
 /// The history of a row or a table.
 pub enum DatabaseHistory {
@@ -92,8 +95,8 @@ fn table_history(
 ) -> Result<Option<DatabaseHistory>, Failure> {
     let column = args.column.as_deref();
     let reads = direction == Direction::Uses;
-    let is_drawn = args.dot || args.tree;
-    if args.key.is_some() || column.is_none() && (reads || is_drawn || !args.tells_change()) {
+    let is_short = !reads && args.tells_change() && found.versions.len() <= MANY;
+    if args.key.is_some() || column.is_none() && !is_short {
         return Ok(None);
     }
     let most = match column {
