@@ -114,6 +114,9 @@
 #define BS_ARENA_AUTO 1024u
 #define BS_SOCKET_SUFFIX ".guard"
 
+/* --time=exact: deep recorders record the time that a program takes without a system call. */
+#define BS_ARENA_EXACT 2048u
+
 /* The arena's first page. */
 struct bs_arena {
     uint64_t magic;   /* S, once */
@@ -408,6 +411,13 @@ struct bs_deep_section {
 #define BS_DEEP_SIGNAL_END 1003u
 #define BS_DEEP_GAP 1004u
 #define BS_DEEP_SHALLOW 1005u
+#define BS_DEEP_CLOCK 1006u
+#define BS_DEEP_PROCESSOR 1007u
+
+/* How CLOCK has its time: `b`. */
+#define BS_DEEP_SINCE 0u /* since the thread's last CLOCK of this clock */
+#define BS_DEEP_WHOLE 1u /* whole, and later ones count from it */
+#define BS_DEEP_ASIDE 2u /* whole, in a signal handler; none counts from it */
 
 /* How a stream begins: `a` of BEGIN. */
 #define BS_DEEP_BY_EXEC 0u

@@ -207,6 +207,8 @@ pub const ARENA_SHALLOW: u32 = 256;
 /// Arena flag: a broker executes set-user-id programs. Recorders send [`MAGIC_BROKER`] before they
 /// execute one.
 pub const ARENA_BROKER: u32 = 512;
+/// Arena flag: deep recorders record the time that a program takes without a system call.
+pub const ARENA_EXACT: u32 = 2048;
 /// Chunk flag: the chunk has [`crate::DeepRecord`]s, which belong into the deep log.
 pub const CHUNK_DEEP: u32 = 1;
 

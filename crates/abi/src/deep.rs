@@ -43,6 +43,17 @@ pub const SIGNAL_END: u16 = 1003;
 pub const GAP: u16 = 1004;
 /// Fact: the process is not recorded deeply any more.
 pub const SHALLOW: u16 = 1005;
+/// Fact: the program took the time of a clock.
+pub const CLOCK: u16 = 1006;
+/// Fact: the program asked for the processor on which it runs.
+pub const PROCESSOR: u16 = 1007;
+
+/// The result of a [`CLOCK`] counts from the thread's last one of this clock.
+pub const SINCE: u64 = 0;
+/// It is whole, and later ones count from it.
+pub const WHOLE: u64 = 1;
+/// It is whole, in a signal handler, and none counts from it.
+pub const ASIDE: u64 = 2;
 
 /// A stream begins after `execve`.
 pub const BY_EXEC: u64 = 0;

@@ -12,6 +12,7 @@
 pub mod address;
 pub mod call;
 pub mod call_numbers;
+mod clocks;
 mod compact;
 mod connections;
 pub mod coverage;

@@ -3,6 +3,7 @@
 //! Memory: one decompressed chunk, and the calls that are not complete yet.
 
 use crate::call::Call;
+use crate::clocks::ClockTimes;
 use crate::log::{ChunkPlace, DeepLog};
 use backstory_abi::{DONE, DeepRecord, deep};
 use std::collections::VecDeque;
@@ -25,6 +26,7 @@ pub struct ThreadCalls<'a> {
     at: usize,
     /// Calls whose last record is still to come.
     pending: Vec<Call>,
+    clocks: ClockTimes,
     /// Calls to return before the next record is read.
     ready: VecDeque<Call>,
 }
@@ -52,6 +54,7 @@ impl<'a> ThreadCalls<'a> {
             records: Vec::new(),
             at: 0,
             pending: Vec::new(),
+            clocks: ClockTimes::default(),
             ready: VecDeque::new(),
         }
     }
@@ -66,6 +69,7 @@ impl<'a> ThreadCalls<'a> {
         let records = self.log.records(chunk);
         if missing || records.is_none() {
             self.give_up_pending();
+            self.clocks.forget();
             self.ready.push_back(Call {
                 tid: self.tid,
                 number: deep::GAP,
@@ -108,7 +112,10 @@ impl<'a> ThreadCalls<'a> {
     }
 
     /// Joins a record with the earlier records of its call.
-    fn take(&mut self, record: &DeepRecord, call: Call) {
+    fn take(&mut self, record: &DeepRecord, mut call: Call) {
+        if !self.clocks.complete(&mut call) {
+            return;
+        }
         let same = |known: &Call| known.time == record.time && known.number == record.call;
         let known = self.pending.iter().rposition(same);
         let whole = match known {

@@ -4,6 +4,7 @@
 //! divergence. Invariant: a call that was not recorded moves no stream.
 
 use crate::divergence::{Divergence, DivergenceKind};
+use crate::exact::ExactPositions;
 use crate::input::Taken;
 use crate::process::{
     Made, ReadyTurn, RecordedProcess, RecordedResult, ResourceStreams, ResultKey, skip_to,
@@ -49,6 +50,7 @@ pub struct ProcessMatcher {
     /// Waits whose time was up, one after the other, behind the recorded waits.
     idle: u32,
     recent: VecDeque<String>,
+    pub(crate) exact: ExactPositions,
 }
 
 impl ProcessMatcher {
@@ -65,6 +67,7 @@ impl ProcessMatcher {
             left: 0,
             idle: 0,
             recent: VecDeque::new(),
+            exact: ExactPositions::default(),
         }
     }
 
@@ -242,9 +245,18 @@ impl ProcessMatcher {
     }
 
     /// In an execution of a part of the record, results of other parts are left out.
-    fn skip(&mut self, skips: impl FnOnce(&mut RecordedProcess, u64)) {
+    pub(crate) fn skip(&mut self, skips: impl FnOnce(&mut RecordedProcess, u64)) {
         if self.rest.is_part {
             skips(&mut self.rest, self.time);
+        }
+    }
+
+    /// Leaves recorded results with this key out, but not the last one.
+    pub fn leave_out(&mut self, key: &ResultKey, is_past: impl Fn(&RecordedResult) -> bool) {
+        if let Some(queue) = self.rest.results.get_mut(key) {
+            while queue.len() > 1 && queue.front().is_some_and(|(result, _)| is_past(result)) {
+                queue.pop_front();
+            }
         }
     }
 

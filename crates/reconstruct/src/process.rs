@@ -180,6 +180,12 @@ pub struct RecordedProcess {
     pub results: HashMap<ResultKey, TimedQueue<RecordedResult>>,
     /// Waits for several descriptors, by the number of the call.
     pub turns: VecDeque<ReadyTurn>,
+    /// With exact time: the times that each thread took, in ns, by its number and the clock.
+    pub times: HashMap<(u32, i32), TimedQueue<i64>>,
+    /// With exact time: the processor and node of each thread at its questions.
+    pub processors: HashMap<u32, TimedQueue<(u32, u32)>>,
+    /// The threads besides the first one.
+    pub threads: BTreeSet<u32>,
     /// Random bytes from the kernel.
     pub random: InputStream,
     /// The lengths and flags of the recorded requests for them, in order.

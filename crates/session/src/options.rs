@@ -4,7 +4,7 @@ use backstory_eventlog::run::ResourceUsage;
 use backstory_functions::FunctionPatterns;
 use backstory_vocabulary::{
     ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode, OutputsMode, RowsMode,
-    SuppressMode,
+    SuppressMode, TimeMode,
 };
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -48,6 +48,8 @@ pub struct Options {
     /// Record everything that enters and leaves the processes, into a file beside the log that ends
     /// in `.deep`. The mode says how it has what leaves. `None`: there is no such file.
     pub deep: Option<OutputsMode>,
+    /// Whether the deep log has the time that programs take without a system call.
+    pub time: TimeMode,
     /// The result is awaited with all that is known about the deep log. Otherwise the command's end
     /// is reported first, and the deep log is finished in the background.
     pub waits_for_deep_log: bool,
@@ -101,6 +103,7 @@ impl Options {
             durability: DurabilityMode::After,
             followed: false,
             deep: None,
+            time: TimeMode::Usual,
             waits_for_deep_log: false,
             rows: None,
             functions: None,

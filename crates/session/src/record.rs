@@ -22,7 +22,9 @@ use backstory_eventlog::run::RunEnd;
 use backstory_guard::SharedBuffers;
 use backstory_plain::Classifier;
 use backstory_sys::{self as sys, address_space};
-use backstory_vocabulary::{ContentsMode, DurabilityMode, GuardMode, OutputsMode, SuppressMode};
+use backstory_vocabulary::{
+    ContentsMode, DurabilityMode, GuardMode, OutputsMode, SuppressMode, TimeMode,
+};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
@@ -149,11 +151,15 @@ fn flags(options: &Options) -> u32 {
         Some(OutputsMode::Full) => abi::ARENA_FULL,
         Some(OutputsMode::Digest) | None => 0,
     };
+    let exact = match options.time {
+        TimeMode::Exact => abi::ARENA_EXACT,
+        TimeMode::Usual => 0,
+    };
     let broker = match broker::is_wanted(options) {
         true => abi::ARENA_BROKER,
         false => 0,
     };
-    guard | suppress | keep | ordered | full | broker
+    guard | suppress | keep | ordered | full | exact | broker
 }
 
 fn set(

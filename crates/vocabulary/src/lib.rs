@@ -17,7 +17,7 @@ mod tone;
 pub use error_chain::error_chain;
 pub use modes::{
     ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode, OutputsMode,
-    PassthroughMode, RowsMode, SuppressMode,
+    PassthroughMode, RowsMode, SuppressMode, TimeMode,
 };
 pub use number_words::{counted, grouped, noun};
 pub use tone::Tone;

@@ -100,6 +100,18 @@ vocabulary! {
 }
 
 vocabulary! {
+    /// Whether a deep log has the time that programs take without a system call (`--time`).
+    #[derive(Default)]
+    pub enum TimeMode: "time mode" {
+        /// It does not.
+        #[default]
+        Usual = "usual",
+        /// Each time is in it.
+        Exact = "exact",
+    }
+}
+
+vocabulary! {
     /// Whether repeated reads and writes of an open file are left out of the log (`--suppress`).
     ///
     /// Log headers and JSON have this mode as a Boolean.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use backstory_vocabulary::{
     ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode, OutputsMode, SuppressMode,
-    Word,
+    TimeMode, Word,
 };
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -127,6 +127,12 @@ pub struct RecordArgs {
     /// `full` has the bytes
     #[arg(long, value_name = "MODE", value_parser = words::<OutputsMode>())]
     pub outputs: Option<OutputsMode>,
+
+    /// With --deep: with `exact`, also record each time that a program takes, and give it the same
+    /// times in `replay --deep`. Programs that often take the time get slower. With `usual`, the
+    /// time is that of the recorded calls before
+    #[arg(long, value_name = "MODE", value_parser = words::<TimeMode>())]
+    pub time: Option<TimeMode>,
 
     /// Run the command under the byte engine, which is 14 to 102 times as slow, and 396 times with
     /// an image filter. Then `of --bytes`, `--line` and `--cell` say which input bytes each byte

@@ -146,6 +146,11 @@ fn prepare(
             "--outputs says how a deep record has what programs write: add --deep, or leave it out",
         ));
     }
+    if args.time.is_some() && !args.deep {
+        return Err(Failure::misuse(
+            "--time says how a deep record has the time: add --deep, or leave it out",
+        ));
+    }
     let functions = functions(&args)?;
     let (rules, chosen) = log_follower::rules(&args)?;
     if let Some(name) = &args.name {
@@ -193,6 +198,7 @@ fn prepare(
         suppress: args.suppress,
         durability: args.durability,
         deep: args.deep.then_some(args.outputs.unwrap_or_default()),
+        time: args.time.unwrap_or_default(),
         // Their readers want all that is known about the run.
         waits_for_deep_log: args.json_summary.is_some()
             || args.stats

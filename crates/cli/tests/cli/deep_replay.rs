@@ -19,7 +19,7 @@ impl Place {
     }
 
     /// Records a shell line deeply, with the bytes that left. Returns the run's id.
-    fn deep(&self, line: &str) -> String {
+    pub(super) fn deep(&self, line: &str) -> String {
         let head = "$B record --deep --outputs full --name deep --contents=lazy --";
         let answer = self.shell(&line.replace("RECORD", head));
         assert_eq!(answer.status, 0, "{answer:?}");
@@ -36,7 +36,7 @@ impl Place {
 
     /// Runs the deep run again, without the files of the working directory. `None`: this machine
     /// has no namespaces.
-    fn again(&self, more: &[&str]) -> Option<Answer> {
+    pub(super) fn again(&self, more: &[&str]) -> Option<Answer> {
         let answer = self.replay("deep", &[&["--deep"], more].concat());
         if answer.err.contains("namespace") {
             skipped("a deep replay", &answer.err);
@@ -208,7 +208,7 @@ int main(void) {
 "#;
 
 /// Compiles a C program of the working directory. False if there is no compiler.
-fn compiled(place: &Place, options: &str, name: &str, source: &str) -> bool {
+pub(super) fn compiled(place: &Place, options: &str, name: &str, source: &str) -> bool {
     if !needs("a program that runs again", &["gcc"]) {
         return false;
     }

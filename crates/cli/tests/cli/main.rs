@@ -24,6 +24,8 @@ mod currency;
 mod deep;
 mod deep_bytes;
 mod deep_replay;
+mod deep_time;
+mod deep_whole;
 mod deviations;
 mod diff;
 mod disclosed;

@@ -92,6 +92,7 @@ pub const WATCHED: &[c_long] = &[
     libc::SYS_clock_gettime,
     libc::SYS_gettimeofday,
     libc::SYS_time,
+    libc::SYS_getcpu,
     libc::SYS_setuid,
     libc::SYS_setgid,
     libc::SYS_setreuid,
@@ -143,13 +144,19 @@ fn result(action: u32) -> sock_filter {
 }
 
 /// The instructions. It allocates, so it is called before the fork.
-pub fn program() -> Vec<sock_filter> {
+///
+/// With `asks_for_processors`, libc finds no number of the processor in memory that it shares with
+/// the kernel (`rseq`), and makes the call.
+pub fn program(asks_for_processors: bool) -> Vec<sock_filter> {
     let notify = || result(libc::SECCOMP_RET_USER_NOTIF);
     let allow = || result(libc::SECCOMP_RET_ALLOW);
     let refuse = || result(libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32);
     // Calls of a 32-bit program and requests of a ring would reach no supervisor.
     let mut code = vec![load(ARCH), equals(ARCH_X86_64, 1, 0), refuse(), load(NR)];
     code.extend([equals(libc::SYS_io_uring_setup as u32, 0, 1), refuse()]);
+    if asks_for_processors {
+        code.extend([equals(libc::SYS_rseq as u32, 0, 1), refuse()]);
+    }
     for call in WATCHED {
         code.extend([equals(*call as u32, 0, 1), notify()]);
     }

@@ -102,7 +102,8 @@ pub fn reconstruct(
     for (fd, bytes) in &options.inputs {
         replace_input(&mut run.processes[first], *fd, bytes);
     }
-    let (child, listener) = start::start(&run.processes[first], options, become_user)?;
+    let asks = run.processes.iter().any(|one| !one.processors.is_empty());
+    let (child, listener) = start::start(&run.processes[first], options, asks, become_user)?;
     let supervisor = supervisor::Supervisor::new(run, first, listener, child, options, unit);
     let mut result = supervisor.watch()?;
     result.recorded_calls = recorded_calls;

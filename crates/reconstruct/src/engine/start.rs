@@ -61,11 +61,12 @@ fn launch(process: &RecordedProcess, options: &Options) -> Launch {
 pub fn start(
     process: &RecordedProcess,
     options: &Options,
+    asks_for_processors: bool,
     become_user: impl FnOnce() -> io::Result<()>,
 ) -> Result<(sys::Pid, OwnedFd), Error> {
     let fail = Error::supervise("start");
     let launch = launch(process, options);
-    let filter = filter::program();
+    let filter = filter::program(asks_for_processors);
     let (own, its) = sys::socket_pair().map_err(&fail)?;
     if !launch.has_tool {
         next_pid(process.pid);

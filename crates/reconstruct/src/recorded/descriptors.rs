@@ -25,6 +25,14 @@ impl Arranging {
             same && (resource.kind == 0 || resource.kind == kind)
         });
         let shared = ident.and_then(|ident| self.by_ident.get(&ident).copied());
+        // A child that shares its parent's memory gets other descriptors without a record (`dup2`).
+        // The table then has one of the parent's, of which nothing is known.
+        let is_stream = matches!(kind, S_IFIFO | S_IFSOCK);
+        let known = known.filter(|id| {
+            let resource = &self.run.resources[*id];
+            let is_sure = resource.ident.is_some() || resource.origin != Origin::Inherited;
+            is_sure || !is_stream || shared.is_none()
+        });
         if let (None, Some(id)) = (known, shared) {
             // It had the descriptor from the start, although its parent never used it.
             self.process.inherited.push((call.fd, id, None));
@@ -59,7 +67,6 @@ impl Arranging {
             self.process.inherited.retain(|(_, known, _)| *known != id);
         }
         // A file can be opened twice. Inherited descriptors are one open file.
-        let is_stream = matches!(kind, S_IFIFO | S_IFSOCK);
         if let Some(ident) = ident
             && (is_stream || resource.origin == Origin::Inherited)
         {

@@ -271,6 +271,16 @@ impl Arranging {
     fn fact(&mut self, call: &Call) {
         match call.number {
             deep::BEGIN if call.a != deep::BY_THREAD => self.begin(call),
+            deep::BEGIN => drop(self.process.threads.insert(call.b as u32)),
+            deep::CLOCK => {
+                let queue = self.process.times.entry((call.tid, call.a as i32));
+                queue.or_default().push_back((call.result, call.time));
+            }
+            deep::PROCESSOR => {
+                let queue = self.process.processors.entry(call.tid);
+                let told = (call.a as u32, call.b as u32);
+                queue.or_default().push_back((told, call.time));
+            }
             deep::DESCRIPTOR => self.descriptor(call),
             deep::SIGNAL => self.process.signals.push_back(call.result as i32),
             deep::GAP => self.process.gap = Some("records of it are missing".to_owned()),
@@ -505,7 +515,7 @@ fn is_about_descriptor(call: u16) -> bool {
 /// The argument that tells calls of one number on one object apart.
 pub fn detail(call: u16, a: u64, b: u64) -> u64 {
     match c_long::from(call) {
-        libc::SYS_ioctl | libc::SYS_clock_gettime | libc::SYS_fcntl => a,
+        libc::SYS_ioctl | libc::SYS_clock_gettime | libc::SYS_getrusage | libc::SYS_fcntl => a,
         libc::SYS_access | libc::SYS_faccessat | libc::SYS_faccessat2 => a,
         libc::SYS_getsockopt => a << 32 | b & 0xffff_ffff,
         _ => 0,

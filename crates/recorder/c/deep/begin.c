@@ -2,7 +2,7 @@
  * Records how a deep stream begins: what the kernel gave a program, a forked child or a thread.
  */
 #include "../arena.h"
-#include "stream.h"
+#include "exact.h"
 
 enum { MREMAP_MAYMOVE = 1, WHOLE = BS_ARENA_HEADER + BS_MAX_CHUNKS * BS_CHUNK_SIZE };
 
@@ -118,5 +118,6 @@ void bs_deep_begin(char **argv, char **env, const u64 *aux)
     variables = env;
     auxiliary = aux;
     bs_redirect_internal();
-    bs_deep_is_on();
+    if (bs_deep_is_on() && bs_arena->flags & BS_ARENA_EXACT)
+        bs_exact_begin(aux);
 }

@@ -3,7 +3,7 @@
  * descriptors and the process, or give random bytes. The calls themselves are libc's, so they
  * remain cancellation points.
  */
-#include "stream.h"
+#include "exact.h"
 
 struct timespec_ {
     s64 seconds, ns;
@@ -151,6 +151,9 @@ int getpid(void);
 int getppid(void);
 int uname(void *to);
 int clock_gettime(int clock, void *to);
+int sched_getcpu(void);
+int getrusage(int whose, void *to);
+s64 times(void *to);
 ssize getrandom(void *to, size_t n, u32 flags);
 int getentropy(void *to, size_t n);
 u32 arc4random(void);
@@ -164,14 +167,33 @@ BS_API int getppid(void){RECORDED(int, (int)bs_raw(__NR_getppid, 0), __NR_getppi
 
 BS_API int uname(void *to){RECORDED(int, BS_NEXT(uname)(to), __NR_uname, to)}
 
-/* Only clocks that the vDSO does not have are read in the kernel: those of processor time. */
+/*
+ * Only clocks that the vDSO does not have are read in the kernel: those of processor time. With
+ * exact time, the vDSO's function records all of them.
+ */
 BS_API int clock_gettime(int clock, void *to)
 {
     enum { PROCESS_CPUTIME = 2, THREAD_CPUTIME = 3 };
-    if (BS_LIKELY(clock >= 0 && clock != PROCESS_CPUTIME && clock != THREAD_CPUTIME))
+    if (bs_exact_time ||
+        BS_LIKELY(clock >= 0 && clock != PROCESS_CPUTIME && clock != THREAD_CPUTIME))
         return BS_NEXT(clock_gettime)(clock, to);
     RECORDED(int, BS_NEXT(clock_gettime)(clock, to), __NR_clock_gettime, clock, to)
 }
+
+/* libc has the number in memory that it shares with the kernel. */
+BS_API int sched_getcpu(void)
+{
+    u32 processor;
+    if (!bs_exact_time)
+        return BS_NEXT(sched_getcpu)();
+    s64 result = bs_exact_processor(&processor, 0);
+    return result < 0 ? (int)bs_ret(result) : (int)processor;
+}
+
+BS_API int getrusage(int whose, void *to){
+    RECORDED(int, BS_NEXT(getrusage)(whose, to), __NR_getrusage, whose, to)}
+
+BS_API s64 times(void *to){RECORDED(s64, BS_NEXT(times)(to), __NR_times, to)}
 
 BS_API ssize getrandom(void *to, size_t n, u32 flags){
     RECORDED(ssize, BS_NEXT(getrandom)(to, n, flags), __NR_getrandom, to, n, flags)}

@@ -1,12 +1,13 @@
 //! Calls that ask the kernel for something: they get the recorded result.
 
-use super::native::{STAT, STATX, StatusLayout};
+use super::native::{STAT, STATX, StatusLayout, status_bytes};
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
 use crate::process::{CallObject, RecordedResult, ResultKey};
 use crate::recorded::{detail, family};
 use crate::resource::{ResourceId, is_kernels};
 use libc::*;
+use rustix::fs::Stat;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
 
@@ -122,19 +123,20 @@ impl Supervisor {
             return self.access(call, index, path);
         }
         let (layout, follows) = match call.number {
-            SYS_stat => (STAT, true),
-            SYS_lstat => (STAT, false),
-            SYS_newfstatat => (STAT, call.int(3) & AT_SYMLINK_NOFOLLOW == 0),
-            SYS_statx => (STATX, call.int(2) & AT_SYMLINK_NOFOLLOW == 0),
+            SYS_stat => (&STAT, true),
+            SYS_lstat => (&STAT, false),
+            SYS_newfstatat => (&STAT, call.int(3) & AT_SYMLINK_NOFOLLOW == 0),
+            SYS_statx => (&STATX, call.int(2) & AT_SYMLINK_NOFOLLOW == 0),
             _ => return Ok(Response::Continue),
         };
         if path.first() != Some(&b'/') {
             return Ok(Response::Continue);
         }
-        let Some((mode, size)) = self.native_status(call, AT_FDCWD, &path, follows) else {
+        let Some(native) = self.native_status(call, AT_FDCWD, &path, follows) else {
+            self.recorded_status(call, index, path, false);
             return Ok(Response::Continue);
         };
-        self.reply_if_alike(call, index, path, (layout, mode, size))
+        self.reply_if_alike(call, index, path, (layout, native))
     }
 
     /// Whether a process may use a file. Here it may use all files, so the record answers, if it
@@ -152,19 +154,40 @@ impl Supervisor {
     }
 
     /// The recorded result, if it describes a file of the same mode and size as is there now.
+    ///
+    /// Otherwise the result is that of the file, but for its identity. A program may ask again and
+    /// compare: SQLite looks whether its database was moved. So a file keeps the identity that the
+    /// first recorded result about it has.
     fn reply_if_alike(
         &mut self,
         call: &NotifiedCall,
         index: usize,
         path: Vec<u8>,
-        (layout, mode, size): (StatusLayout, u32, i64),
+        (layout, native): (&StatusLayout, Stat),
     ) -> io::Result<Response> {
-        let result = self.recorded(call, index, CallObject::Path(path));
-        let same = result.filter(|result| {
-            let bytes = result.entered.first();
-            result.value == 0 && bytes.is_some_and(|bytes| layout.describes(bytes, mode, size))
-        });
-        self.reply(call, same)
+        let result = self.recorded_status(call, index, path, true);
+        let bytes = result.as_ref().and_then(|result| result.entered.first());
+        let bytes = bytes.filter(|bytes| layout.is_kind(bytes, native.st_mode));
+        let own = (native.st_dev, native.st_ino);
+        if let Some(bytes) = bytes
+            && let Some(ident) = layout.ident(bytes)
+        {
+            self.idents.entry(own).or_insert(ident);
+        }
+        let Some(ident) = self.idents.get(&own) else {
+            return Ok(Response::Continue);
+        };
+        let mut shown = match bytes {
+            Some(bytes) if layout.describes(bytes, native.st_mode, native.st_size) => bytes.clone(),
+            _ if layout.is_extended() => return Ok(Response::Continue),
+            _ => status_bytes(&native),
+        };
+        layout.put_ident(&mut shown, *ident);
+        let shown = RecordedResult {
+            value: 0,
+            entered: vec![shown],
+        };
+        self.reply(call, Some(shown))
     }
 
     /// The same for a descriptor.
@@ -176,14 +199,14 @@ impl Supervisor {
         };
         let path = path.into_os_string().into_vec();
         let layout = if call.number == SYS_statx {
-            STATX
+            &STATX
         } else {
-            STAT
+            &STAT
         };
-        let Some((mode, size)) = self.native_status(call, call.int(0), b"", true) else {
+        let Some(native) = self.native_status(call, call.int(0), b"", true) else {
             return Ok(Response::Continue);
         };
-        self.reply_if_alike(call, index, path, (layout, mode, size))
+        self.reply_if_alike(call, index, path, (layout, native))
     }
 
     fn recorded(
@@ -192,19 +215,24 @@ impl Supervisor {
         index: usize,
         object: CallObject,
     ) -> Option<RecordedResult> {
-        let number = call.number as u16;
-        let (a, b) = match call.number {
-            SYS_clock_gettime => (call.args[0], 0),
-            SYS_newfstatat => (call.args[3], 0),
-            SYS_faccessat | SYS_faccessat2 => (call.args[2], 0),
-            _ => (call.args[1], call.args[2]),
-        };
-        let key = ResultKey {
-            call: family(number),
-            object,
-            detail: detail(number, a, b),
-        };
-        self.matchers[index].result(&key)
+        self.matchers[index].result(&key(call, object))
+    }
+
+    /// The next recorded status of a file that is there, or not there. Results of the other kind
+    /// before it are of a time that the new execution has left.
+    fn recorded_status(
+        &mut self,
+        call: &NotifiedCall,
+        index: usize,
+        path: Vec<u8>,
+        is_there: bool,
+    ) -> Option<RecordedResult> {
+        let key = key(call, CallObject::Path(path));
+        let matcher = &mut self.matchers[index];
+        matcher.leave_out(&key, |result| (result.value == 0) != is_there);
+        matcher
+            .result(&key)
+            .filter(|result| (result.value == 0) == is_there)
     }
 
     /// Writes what the kernel wrote, and returns what it returned.
@@ -278,6 +306,22 @@ impl Supervisor {
             (TCGETS, false) => Ok(Response::Errno(ENOTTY)),
             _ => Ok(Response::Continue),
         }
+    }
+}
+
+/// The key of the recorded results of a call.
+fn key(call: &NotifiedCall, object: CallObject) -> ResultKey {
+    let number = call.number as u16;
+    let (a, b) = match call.number {
+        SYS_clock_gettime | SYS_getrusage => (call.args[0], 0),
+        SYS_newfstatat => (call.args[3], 0),
+        SYS_faccessat | SYS_faccessat2 => (call.args[2], 0),
+        _ => (call.args[1], call.args[2]),
+    };
+    ResultKey {
+        call: family(number),
+        object,
+        detail: detail(number, a, b),
     }
 }
 

@@ -60,6 +60,9 @@ impl Supervisor {
         call: &NotifiedCall,
         index: usize,
     ) -> io::Result<Option<Response>> {
+        if let Some(exact) = self.exact_time(call, index)? {
+            return Ok(Some(exact));
+        }
         let clock = match call.number {
             SYS_clock_gettime => call.int(0),
             _ => CLOCK_REALTIME,
@@ -81,33 +84,7 @@ impl Supervisor {
         } else {
             real - self.since_boot
         };
-        let pair = |unit: i64| {
-            let mut bytes = (ns.div_euclid(NS)).to_le_bytes().to_vec();
-            bytes.extend((ns.rem_euclid(NS) / unit).to_le_bytes());
-            bytes
-        };
-        Ok(Some(match call.number {
-            SYS_clock_gettime => {
-                call.put(call.args[1], &pair(1))?;
-                Response::Value(0)
-            }
-            SYS_gettimeofday => {
-                if call.args[0] != 0 {
-                    call.put(call.args[0], &pair(1_000))?;
-                }
-                if call.args[1] != 0 {
-                    call.put(call.args[1], &[0; 8])?;
-                }
-                Response::Value(0)
-            }
-            _ => {
-                let seconds = ns.div_euclid(NS);
-                if call.args[0] != 0 {
-                    call.put(call.args[0], &seconds.to_le_bytes())?;
-                }
-                Response::Value(seconds)
-            }
-        }))
+        put_time(call, ns).map(Some)
     }
 
     /// A sleep returns at once. A program that goes on to sleep behind its record waits.
@@ -124,6 +101,37 @@ impl Supervisor {
             self.slept(index, ns);
         }
         Ok(Response::Value(0))
+    }
+}
+
+/// Answers `clock_gettime`, `gettimeofday` or `time` with a time in ns.
+pub(super) fn put_time(call: &NotifiedCall, ns: i64) -> io::Result<Response> {
+    let pair = |unit: i64| {
+        let mut bytes = (ns.div_euclid(NS)).to_le_bytes().to_vec();
+        bytes.extend((ns.rem_euclid(NS) / unit).to_le_bytes());
+        bytes
+    };
+    match call.number {
+        SYS_clock_gettime => {
+            call.put(call.args[1], &pair(1))?;
+            Ok(Response::Value(0))
+        }
+        SYS_gettimeofday => {
+            if call.args[0] != 0 {
+                call.put(call.args[0], &pair(1_000))?;
+            }
+            if call.args[1] != 0 {
+                call.put(call.args[1], &[0; 8])?;
+            }
+            Ok(Response::Value(0))
+        }
+        _ => {
+            let seconds = ns.div_euclid(NS);
+            if call.args[0] != 0 {
+                call.put(call.args[0], &seconds.to_le_bytes())?;
+            }
+            Ok(Response::Value(seconds))
+        }
     }
 }
 

@@ -236,6 +236,8 @@ impl Supervisor {
             _ => call.int(0),
         };
         self.sees(fd, index, id, Direction::Sent, bytes);
+        let next = self.matchers[index].streams(id).output.next_time();
+        self.passes(call, index, next);
         let to = self.matchers[index].streams(id).output.next_start();
         self.places.moved(call, Direction::Sent, id, to);
         let resource = &self.resources[id];

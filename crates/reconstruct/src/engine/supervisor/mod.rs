@@ -9,6 +9,7 @@ mod content;
 mod credentials;
 mod data;
 mod epoll;
+mod exact;
 mod making;
 mod native;
 mod part;
@@ -87,7 +88,11 @@ pub struct Supervisor {
     live: HashMap<u32, LiveProcess>,
     /// The process of each thread.
     groups: HashMap<u32, u32>,
+    /// The recorded numbers of threads, by program and number.
+    threads: HashMap<(usize, u32), u32>,
     stand_ins: StandIns,
+    /// Device and inode that programs see of a file of the root, by its own ones.
+    idents: HashMap<(u64, u64), (u64, u64)>,
     /// Calls that wait for the kernel's own objects, with the time when they came.
     parked: Vec<(NotifiedCall, Instant)>,
     /// How long the call that is looked at has waited.
@@ -166,7 +171,9 @@ impl Supervisor {
             child,
             live: HashMap::from([(child as u32, state)]),
             groups: HashMap::new(),
+            threads: HashMap::new(),
             stand_ins: StandIns::default(),
+            idents: HashMap::new(),
             parked: Vec::new(),
             program,
             patience: options.patience,
@@ -311,6 +318,7 @@ impl Supervisor {
                     None => self.ask(call, index),
                 }
             }
+            SYS_getcpu => self.processor(call, index),
             SYS_setuid | SYS_setgid | SYS_setreuid | SYS_setregid | SYS_setresuid
             | SYS_setresgid | SYS_setgroups | SYS_setfsuid | SYS_setfsgid | SYS_getuid
             | SYS_geteuid | SYS_getresuid | SYS_getgid | SYS_getegid | SYS_getresgid

@@ -5,7 +5,7 @@ use super::Supervisor;
 use crate::engine::caller::NotifiedCall;
 use backstory_sys as sys;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
-use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, open, openat2};
+use rustix::fs::{Mode, OFlags, ResolveFlags, Stat, fstat, open, openat2};
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,11 +17,18 @@ const NOW: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 0,
 };
-/// Offset of `stx_mode`, `stx_ino` and so on in the structures that name a file.
+/// Bytes of the kernel's `struct stat`.
+const STAT_BYTES: usize = 144;
+
+/// Offsets of the fields in the structures that describe a file.
 pub(super) struct StatusLayout {
     mode: usize,
     mode_bytes: usize,
     size: usize,
+    inode: usize,
+    /// The device: one number in `struct stat`, its two parts in `struct statx`.
+    device: usize,
+    is_extended: bool,
 }
 
 /// `struct stat`
@@ -29,16 +36,48 @@ pub(super) const STAT: StatusLayout = StatusLayout {
     mode: 24,
     mode_bytes: 4,
     size: 48,
+    inode: 8,
+    device: 0,
+    is_extended: false,
 };
 /// `struct statx`
 pub(super) const STATX: StatusLayout = StatusLayout {
     mode: 28,
     mode_bytes: 2,
     size: 40,
+    inode: 32,
+    device: 136,
+    is_extended: true,
 };
 
-/// Mode and size of a file in another root.
-fn status_within(root: &Path, path: &[u8], follows: bool) -> Option<(u32, i64)> {
+/// The bytes of the kernel's `struct stat`.
+pub(super) fn status_bytes(of: &Stat) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(STAT_BYTES);
+    for word in [of.st_dev, of.st_ino, of.st_nlink] {
+        bytes.extend(word.to_le_bytes());
+    }
+    for half in [of.st_mode, of.st_uid, of.st_gid, 0] {
+        bytes.extend(half.to_le_bytes());
+    }
+    bytes.extend(of.st_rdev.to_le_bytes());
+    for word in [of.st_size, of.st_blksize, of.st_blocks] {
+        bytes.extend(word.to_le_bytes());
+    }
+    let times = [
+        (of.st_atime, of.st_atime_nsec),
+        (of.st_mtime, of.st_mtime_nsec),
+        (of.st_ctime, of.st_ctime_nsec),
+    ];
+    for (seconds, ns) in times {
+        bytes.extend(seconds.to_le_bytes());
+        bytes.extend(ns.to_le_bytes());
+    }
+    bytes.resize(STAT_BYTES, 0);
+    bytes
+}
+
+/// The status of a file in another root.
+fn status_within(root: &Path, path: &[u8], follows: bool) -> Option<Stat> {
     let mut flags = OFlags::PATH | OFlags::CLOEXEC;
     flags.set(OFlags::NOFOLLOW, !follows);
     let root = open(root, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
@@ -51,23 +90,60 @@ fn status_within(root: &Path, path: &[u8], follows: bool) -> Option<(u32, i64)> 
         in_root,
     )
     .ok()?;
-    let found = fstat(&file).ok()?;
-    Some((found.st_mode, found.st_size))
+    fstat(&file).ok()
+}
+
+/// The number of this many bytes at a position.
+fn field(bytes: &[u8], at: usize, length: usize) -> Option<u64> {
+    let mut whole = [0; 8];
+    whole[..length].copy_from_slice(bytes.get(at..at + length)?);
+    Some(u64::from_le_bytes(whole))
 }
 
 impl StatusLayout {
-    /// True if the recorded status is that of a file with this mode and size, for a regular file.
+    /// True for `struct statx`.
+    pub fn is_extended(&self) -> bool {
+        self.is_extended
+    }
+
+    /// True if the recorded status is that of a file of this kind.
+    pub fn is_kind(&self, bytes: &[u8], mode: u32) -> bool {
+        let known = field(bytes, self.mode, self.mode_bytes);
+        known.map(|known| known as u32 & libc::S_IFMT) == Some(mode & libc::S_IFMT)
+    }
+
+    /// The same, and of this size, for a regular file.
     pub fn describes(&self, bytes: &[u8], mode: u32, size: i64) -> bool {
-        let field = |at: usize, length: usize| {
-            let mut whole = [0; 8];
-            let found = bytes.get(at..at + length)?;
-            whole[..length].copy_from_slice(found);
-            Some(u64::from_le_bytes(whole))
+        let has_size = field(bytes, self.size, 8) == Some(size as u64);
+        self.is_kind(bytes, mode) && (mode & libc::S_IFMT != libc::S_IFREG || has_size)
+    }
+
+    /// Device and inode.
+    pub fn ident(&self, bytes: &[u8]) -> Option<(u64, u64)> {
+        let device = match self.is_extended {
+            false => field(bytes, self.device, 8)?,
+            true => {
+                let part = |at| field(bytes, at, 4).map(|part| part as u32);
+                rustix::fs::makedev(part(self.device)?, part(self.device + 4)?)
+            }
         };
-        let kind = |mode: u32| mode & libc::S_IFMT;
-        let known = field(self.mode, self.mode_bytes).map(|mode| kind(mode as u32));
-        known == Some(kind(mode))
-            && (kind(mode) != libc::S_IFREG || field(self.size, 8) == Some(size as u64))
+        Some((device, field(bytes, self.inode, 8)?))
+    }
+
+    /// Writes device and inode into a status.
+    pub fn put_ident(&self, bytes: &mut [u8], (device, inode): (u64, u64)) {
+        let mut put = |at: usize, number: &[u8]| {
+            if let Some(to) = bytes.get_mut(at..at + number.len()) {
+                to.copy_from_slice(number);
+            }
+        };
+        put(self.inode, &inode.to_le_bytes());
+        if self.is_extended {
+            put(self.device, &rustix::fs::major(device).to_le_bytes());
+            put(self.device + 4, &rustix::fs::minor(device).to_le_bytes());
+        } else {
+            put(self.device, &device.to_le_bytes());
+        }
     }
 }
 
@@ -122,14 +198,14 @@ impl Supervisor {
         ready
     }
 
-    /// Mode and size of the file that a call asks about, in the root. `None`: it is not there.
+    /// The status of the file that a call asks about, in the root. `None`: it is not there.
     pub(super) fn native_status(
         &self,
         call: &NotifiedCall,
         directory: i32,
         path: &[u8],
         follows: bool,
-    ) -> Option<(u32, i64)> {
+    ) -> Option<Stat> {
         let tid = call.tid;
         let base = match directory {
             libc::AT_FDCWD => PathBuf::from(format!("/proc/{tid}/cwd")),
@@ -147,10 +223,9 @@ impl Supervisor {
             None => base,
             _ => base.join(OsStr::from_bytes(path)),
         };
-        let found = match follows || path.is_empty() {
-            true => rustix::fs::stat(&whole),
-            false => rustix::fs::lstat(&whole),
-        };
-        found.ok().map(|found| (found.st_mode, found.st_size))
+        match follows || path.is_empty() {
+            true => rustix::fs::stat(&whole).ok(),
+            false => rustix::fs::lstat(&whole).ok(),
+        }
     }
 }

@@ -5,7 +5,7 @@ use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
 use crate::engine::start::next_pid;
 use crate::process::{CallObject, ResultKey};
-use crate::resource::ResourceId;
+use crate::resource::{Origin, ResourceId};
 use backstory_sys as sys;
 use std::collections::{HashMap, VecDeque};
 use std::ffi::OsStr;
@@ -363,8 +363,14 @@ impl Supervisor {
                 .filter(|(_, id)| rest.streams.contains_key(id));
             inherited.extend(used.map(|(fd, id)| (*fd, *id, None)));
         }
+        let held = rest.held.clone();
+        for (fd, id) in held {
+            if self.stand_ins.of(call.tid, fd).is_none() {
+                self.is_in_use(call, index, fd, id);
+            }
+        }
         for (fd, id, position) in inherited {
-            if self.stand_ins.of(call.tid, fd).is_some() {
+            if self.stand_ins.of(call.tid, fd).is_some() || self.is_in_use(call, index, fd, id) {
                 continue;
             }
             // A file that is missing in the root is reported by the first call that needs it.
@@ -373,6 +379,20 @@ impl Supervisor {
                 let _ = sys::add_descriptor(listener, call.id, own.as_fd(), Some(fd), false, false);
             }
         }
+    }
+
+    /// True for the end of a pipe that libc made inside itself (`popen`): no call made it in the
+    /// record. The pipe stays, and joins two processes that run again. Its bytes are compared where
+    /// they leave these processes.
+    fn is_in_use(&mut self, call: &NotifiedCall, index: usize, fd: i32, id: ResourceId) -> bool {
+        let link = fs::read_link(format!("/proc/{}/fd/{fd}", call.tid));
+        let is_pipe = link.is_ok_and(|link| link.as_os_str().as_bytes().starts_with(b"pipe:"));
+        let is_made = self.resources[id].origin != Origin::Inherited;
+        if index == self.first || !is_pipe || is_made {
+            return false;
+        }
+        self.matchers[index].rest.streams.remove(&id);
+        true
     }
 
     pub(super) fn inherited(

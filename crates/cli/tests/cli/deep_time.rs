@@ -1,0 +1,192 @@
+//! `record --deep --time exact`: a program that runs again takes the recorded times.
+
+use super::Place;
+use super::deep_replay::compiled;
+
+/// Records a shell line with exact time.
+fn record(place: &Place, line: &str) {
+    let head = "$B record --deep --outputs full --time exact --name deep --contents=lazy --";
+    let answer = place.shell(&line.replace("RECORD", head));
+    assert_eq!(answer.status, 0, "{answer:?}");
+    assert_eq!(place.run(&["index", "--wait"]).status, 0);
+}
+
+/// The recorded output is the same again, byte for byte.
+fn is_same(place: &Place) {
+    if let Some(answer) = place.again(&[]) {
+        assert!(answer.status == 0, "{answer:?}");
+        assert!(
+            answer.err.lines().any(|line| line.starts_with("equal: ")),
+            "{answer:?}"
+        );
+    }
+}
+
+#[test]
+fn a_program_that_prints_times_prints_them_again() {
+    let place = Place::new();
+    let script = r#"
+import datetime, os, resource, time
+clocks = [time.CLOCK_REALTIME, time.CLOCK_MONOTONIC, time.CLOCK_MONOTONIC_RAW, time.CLOCK_BOOTTIME,
+          time.CLOCK_PROCESS_CPUTIME_ID, time.CLOCK_THREAD_CPUTIME_ID]
+for n in range(300):
+    print([time.clock_gettime_ns(clock) for clock in clocks], datetime.datetime.now())
+time.sleep(0.01)
+print(time.time_ns(), time.perf_counter_ns(), time.process_time_ns(), os.times())
+print(resource.getrusage(resource.RUSAGE_SELF))
+child = os.fork()
+print(os.getpid(), time.time_ns(), flush=True)
+if child: os.waitpid(child, 0)
+"#;
+    place.write_aged("times.py", script);
+    record(&place, "RECORD python3 times.py > out");
+    is_same(&place);
+}
+
+#[test]
+fn a_run_of_unit_tests_prints_its_duration_again() {
+    let place = Place::new();
+    let script = r#"
+import time, unittest
+class Slow(unittest.TestCase):
+    def test_slow(self): time.sleep(0.02); sum(range(300_000))
+unittest.main()
+"#;
+    place.write_aged("slow.py", script);
+    record(&place, "RECORD python3 slow.py 2> out");
+    is_same(&place);
+}
+
+/// Each of four threads takes its own times. The order of the threads does not decide about it.
+const THREADS: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <time.h>
+enum { THREADS = 4, TIMES = 300 };
+static struct timespec taken[THREADS][TIMES][2];
+static void *take(void *own)
+{
+    struct timespec(*to)[2] = own, pause = {0, 1000};
+    for (int n = 0; n < TIMES; n++) {
+        clock_gettime(CLOCK_REALTIME, &to[n][0]);
+        clock_gettime(CLOCK_MONOTONIC, &to[n][1]);
+        if (n % 50 == 0)
+            nanosleep(&pause, 0);
+    }
+    return 0;
+}
+int main(void)
+{
+    pthread_t threads[THREADS];
+    for (int t = 0; t < THREADS; t++)
+        pthread_create(&threads[t], 0, take, taken[t]);
+    for (int t = 0; t < THREADS; t++)
+        pthread_join(threads[t], 0);
+    for (int t = 0; t < THREADS; t++)
+        for (int n = 0; n < TIMES; n++)
+            printf("%d %ld %ld\n", t, taken[t][n][0].tv_nsec, taken[t][n][1].tv_nsec);
+    return 0;
+}
+"#;
+
+#[test]
+fn each_thread_takes_its_own_times_again() {
+    let place = Place::new();
+    if compiled(&place, "-pthread", "threads", THREADS) {
+        record(&place, "RECORD ./threads > out");
+        is_same(&place);
+    }
+}
+
+/// Takes the time by each function of libc, and asks for its processor.
+const FUNCTIONS: &str = r#"
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+static volatile long in_handler;
+static void handler(int signal)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    in_handler = now.tv_nsec;
+}
+int main(void)
+{
+    struct timeval day;
+    struct timespec now;
+    signal(SIGUSR1, handler);
+    for (int n = 0; n < 2000; n++) {
+        gettimeofday(&day, 0);
+        timespec_get(&now, TIME_UTC);
+        if (n % 100 == 0)
+            raise(SIGUSR1);
+        printf("%ld %ld.%06ld %ld %ld %d %ld\n", (long)time(0), (long)day.tv_sec, (long)day.tv_usec,
+               now.tv_nsec, (long)clock(), sched_getcpu(), in_handler);
+    }
+    return 0;
+}
+"#;
+
+#[test]
+fn all_functions_of_libc_for_time_are_exact() {
+    let place = Place::new();
+    if compiled(&place, "", "functions", FUNCTIONS) {
+        record(&place, "RECORD ./functions > out");
+        is_same(&place);
+    }
+}
+
+/// Takes the time where only `write` and `exit_group` are allowed.
+const LIMITED: &str = r#"
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+int main(void)
+{
+    struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {5, rules};
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+        return 77;
+    for (int n = 0; n < 3; n++)
+        clock_gettime(CLOCK_REALTIME, &now);
+    write(1, now.tv_sec > 1000 ? "done\n" : "fail\n", 5);
+    syscall(SYS_exit_group, 0);
+}
+"#;
+
+#[test]
+fn a_program_that_limits_its_calls_takes_the_time_without_one() {
+    let place = Place::new();
+    if !compiled(&place, "", "limited", LIMITED) {
+        return;
+    }
+    record(&place, "RECORD ./limited > out || test $? = 77");
+    let out = std::fs::read_to_string(place.work().join("out")).unwrap();
+    assert!(["", "done\n"].contains(&out.as_str()), "{out}");
+}
+
+#[test]
+fn exact_time_needs_a_deep_record() {
+    let place = Place::new();
+    let answer = place.run(&["record", "--time=exact", "--", "true"]);
+    assert!(
+        answer.status != 0 && answer.err.contains("add --deep"),
+        "{answer:?}"
+    );
+}

@@ -1,0 +1,97 @@
+//! Exact time (`record --time exact`): each question for the time gets the recorded answer.
+//!
+//! A thread has its answers in order, by clock. Its position is in its own questions and calls. So
+//! a question that another thread adds moves nothing. In a record without exact time, the time is
+//! that of `clock.rs`.
+
+use super::clock::put_time;
+use super::{Response, Supervisor};
+use crate::engine::caller::NotifiedCall;
+use libc::*;
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+
+impl Supervisor {
+    /// `clock_gettime`, `gettimeofday` and `time`. `None`: no answer was recorded.
+    pub(super) fn exact_time(
+        &mut self,
+        call: &NotifiedCall,
+        index: usize,
+    ) -> io::Result<Option<Response>> {
+        if self.matchers[index].rest.times.is_empty() {
+            return Ok(None);
+        }
+        let clock = match call.number {
+            SYS_clock_gettime => call.int(0),
+            SYS_gettimeofday => CLOCK_REALTIME,
+            _ => CLOCK_REALTIME_COARSE,
+        };
+        let thread = self.recorded_thread(call.tid, index);
+        let streams = self.matchers[index].rest.streams.iter();
+        let virtuals = streams.filter(|(id, _)| !self.resources[**id].is_native());
+        let next = virtuals.filter_map(|(_, streams)| streams.output.next_time());
+        let next = next.min();
+        let Some(ns) = self.matchers[index].exact_time(thread, clock, next) else {
+            return Ok(None);
+        };
+        if matches!(clock, CLOCK_REALTIME | CLOCK_REALTIME_COARSE) {
+            self.rules.give(ns);
+        }
+        put_time(call, ns).map(Some)
+    }
+
+    /// The caller makes the call that returned at this time, if it is known.
+    pub(super) fn passes(&mut self, call: &NotifiedCall, index: usize, time: Option<u64>) {
+        if let Some(time) = time
+            && !self.matchers[index].rest.times.is_empty()
+        {
+            let thread = self.recorded_thread(call.tid, index);
+            self.matchers[index].passes(thread, time);
+        }
+    }
+
+    /// `getcpu`.
+    pub(super) fn processor(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
+        let thread = self.recorded_thread(call.tid, index);
+        let Some((processor, node)) = self.matchers[index].processor(thread) else {
+            return Ok(Response::Continue);
+        };
+        for (at, number) in [(call.args[0], processor), (call.args[1], node)] {
+            if at != 0 {
+                call.put(at, &number.to_le_bytes())?;
+            }
+        }
+        Ok(Response::Value(0))
+    }
+
+    /// The recorded number of a thread. Threads have their numbers in the order in which they were
+    /// made, here and in the record.
+    fn recorded_thread(&mut self, tid: u32, index: usize) -> u32 {
+        let group = self.groups.get(&tid).copied().unwrap_or(tid);
+        let rest = &self.matchers[index].rest;
+        if tid == group {
+            return rest.pid;
+        }
+        if let Some(known) = self.threads.get(&(index, tid)) {
+            return *known;
+        }
+        let taken = self.threads.iter().filter(|((of, _), _)| *of == index);
+        let taken: HashSet<u32> = taken.map(|(_, recorded)| *recorded).collect();
+        let mut free = rest.threads.iter().copied().filter(|t| !taken.contains(t));
+        // Those before it that have made no call yet.
+        let earlier = fs::read_dir(format!("/proc/{group}/task"))
+            .into_iter()
+            .flatten();
+        let earlier = earlier.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok());
+        let earlier = earlier.filter(|other: &u32| {
+            *other < tid && *other != group && !self.threads.contains_key(&(index, *other))
+        });
+        let found = match rest.threads.contains(&tid) && !taken.contains(&tid) {
+            true => tid,
+            false => free.nth(earlier.count()).unwrap_or(tid),
+        };
+        self.threads.insert((index, tid), found);
+        found
+    }
+}

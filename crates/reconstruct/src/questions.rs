@@ -1,0 +1,44 @@
+//! Questions of a thread that are no system calls, in a record with exact time.
+
+use crate::matcher::ProcessMatcher;
+use crate::process::skip_to;
+
+impl ProcessMatcher {
+    /// This thread makes the call that returned at this time.
+    pub fn passes(&mut self, thread: u32, time: u64) {
+        self.exact.pass(thread, time);
+    }
+
+    /// The time that this thread took next from this clock, in ns. `next_output`: the time of the
+    /// next recorded output of the process, which other threads may write.
+    pub fn exact_time(&mut self, thread: u32, clock: i32, next_output: Option<u64>) -> Option<i64> {
+        let key = (thread, clock);
+        self.skip(|rest, time| {
+            if let Some(queue) = rest.times.get_mut(&key) {
+                skip_to(queue, time);
+            }
+        });
+        let before = next_output.filter(|_| self.rest.threads.is_empty());
+        let answers = self.rest.times.get_mut(&key)?;
+        let (ns, time) = self.exact.take(key, answers, before)?;
+        if let Some(time) = time {
+            self.matched += 1;
+            self.reached(time);
+        }
+        Some(ns)
+    }
+
+    /// The processor and node of this thread at its next question.
+    pub fn processor(&mut self, thread: u32) -> Option<(u32, u32)> {
+        self.skip(|rest, time| {
+            if let Some(queue) = rest.processors.get_mut(&thread) {
+                skip_to(queue, time);
+            }
+        });
+        let next = self.rest.processors.get_mut(&thread)?.pop_front();
+        let (told, time) = next?;
+        self.matched += 1;
+        self.reached(time);
+        Some(told)
+    }
+}

@@ -1,0 +1,18 @@
+/* Exact time (`--time exact`), for the other files of deep recording. */
+#ifndef EXACT_H
+#define EXACT_H
+
+#include "stream.h"
+
+#pragma GCC visibility push(hidden)
+
+/* True if the recorder takes the place of the vDSO's functions. */
+extern bool bs_exact_time;
+/* The program begins. `auxiliary` as of bs_deep_begin. */
+void bs_exact_begin(const u64 *auxiliary);
+/* Records on which processor the thread runs. */
+s64 bs_exact_processor(u32 *processor, u32 *node);
+
+#pragma GCC visibility pop
+
+#endif
