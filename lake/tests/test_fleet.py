@@ -52,6 +52,7 @@ def test_a_fleet_that_is_not_like_a_corpus_is_reported(
     assert "writes of a process: " in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_each_key_of_a_fleet_names_a_row_of_the_same_run(fleet: Path) -> None:
     for table, key, of in [
         ("edges", "process", "process FROM processes"),
@@ -81,6 +82,7 @@ def test_machines_meet_by_identity_by_copies_and_by_layers(fleet: Path) -> None:
     assert found["content", False, True] > 100, "files of container layers"
 
 
+@pytest.mark.long
 def test_the_seed_decides_about_all_rows(recorded: Path, tmp_path: Path) -> None:
     one, same, other = (
         sums(made(recorded, tmp_path / name, seed, machines=2, days=1))

@@ -144,13 +144,13 @@ def check_coincidences(lake: Path, seed: int, engine: Any) -> int:
     return check_hubs(compared, reference, roots, most=2)
 
 
-@pytest.mark.parametrize("seed", (305, 307))
+@pytest.mark.parametrize("seed", (307,))
 def test_each_link_that_a_hub_hides_is_behind_a_reported_hub(lake: Path, seed: int) -> None:
     assert check_coincidences(lake, seed, duck) > 0
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(306, 322))
+@pytest.mark.parametrize("seed", range(305, 322))
 def test_each_link_that_a_hub_hides_is_behind_a_reported_hub_in_many_lakes(
     lake: Path, seed: int
 ) -> None:

@@ -108,6 +108,7 @@ def compare_two_machines(
     assert answer(lake, "SELECT count(DISTINCT machine) FROM runs") == [(2,)]
 
 
+@pytest.mark.long
 def test_lineage_crosses_a_connection_of_ssh_as_of_and_uses_do(
     machine: Machine, lake: Path
 ) -> None:
@@ -210,7 +211,7 @@ def agree_on_coincidences(lake: Path, seed: int, engine: Engine, each: bool = Tr
 
 
 @pytest.mark.parametrize(
-    "seed", [*range(5), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(5, 100))]
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 100))]
 )
 def test_lineage_in_sql_is_that_of_the_reference_for_coincidences(lake: Path, seed: int) -> None:
     assert agree_on_coincidences(lake, seed, Compared) > 20

@@ -57,6 +57,7 @@ def test_a_cluster_of_spark_is_measured_with_its_shuffles(recorded: Path, tmp_pa
     assert asked["of 100 files"].links > 500 and asked["of 100 files"].cpu > 0
 
 
+@pytest.mark.long
 def test_measurements_make_a_page(
     recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

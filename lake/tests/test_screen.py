@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import pytest
 from conftest import Machine, command
 
 from backstory_lake import screen
@@ -49,6 +50,7 @@ def test_a_long_lineage_ends_with_the_number_of_further_links() -> None:
     assert len(printed(rows, everything=True)) == 100
 
 
+@pytest.mark.long
 def test_links_nearest_to_the_question_come_first_in_each_direction(
     machine: Machine, lake: Path
 ) -> None:
