@@ -156,7 +156,6 @@ class RunGraphs:
                 continue
             letter = table[0]
             held = ", ".join(f"bool_or({test}) AS {letter}{at}" for at, test in enumerate(tests))
-            # A single equality finds its rows by the files' statistics and Bloom filters.
             some = " OR ".join(f"({test})" for test in tests)
             joins += (
                 f" LEFT JOIN (SELECT number, {held} FROM hunt_{table} WHERE {some} "
