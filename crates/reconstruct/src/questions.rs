@@ -9,22 +9,18 @@ impl ProcessMatcher {
         self.exact.pass(thread, time);
     }
 
-    /// The time that this thread took next from this clock, in ns. `next_output`: the time of the
-    /// next recorded output of the process, which other threads may write.
-    pub fn exact_time(&mut self, thread: u32, clock: i32, next_output: Option<u64>) -> Option<i64> {
+    /// The time that this thread took next from this clock, in ns.
+    pub fn exact_time(&mut self, thread: u32, clock: i32) -> Option<i64> {
         let key = (thread, clock);
         self.skip(|rest, time| {
             if let Some(queue) = rest.times.get_mut(&key) {
                 skip_to(queue, time);
             }
         });
-        let before = next_output.filter(|_| self.rest.threads.is_empty());
         let answers = self.rest.times.get_mut(&key)?;
-        let (ns, time) = self.exact.take(key, answers, before)?;
-        if let Some(time) = time {
-            self.matched += 1;
-            self.reached(time);
-        }
+        let (ns, time) = self.exact.take(thread, answers)?;
+        self.matched += 1;
+        self.reached(time);
         Some(ns)
     }
 

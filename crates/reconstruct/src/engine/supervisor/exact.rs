@@ -28,11 +28,7 @@ impl Supervisor {
             _ => CLOCK_REALTIME_COARSE,
         };
         let thread = self.recorded_thread(call.tid, index);
-        let streams = self.matchers[index].rest.streams.iter();
-        let virtuals = streams.filter(|(id, _)| !self.resources[**id].is_native());
-        let next = virtuals.filter_map(|(_, streams)| streams.output.next_time());
-        let next = next.min();
-        let Some(ns) = self.matchers[index].exact_time(thread, clock, next) else {
+        let Some(ns) = self.matchers[index].exact_time(thread, clock) else {
             return Ok(None);
         };
         if matches!(clock, CLOCK_REALTIME | CLOCK_REALTIME_COARSE) {
