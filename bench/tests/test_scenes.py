@@ -16,6 +16,7 @@ from backstory_bench.scenes.clients import GitClient, serving
 from backstory_bench.scenes.run import EQUAL, difference, summary
 from backstory_bench.scenes.tls import TLS_CLIENTS, TLS_SERVERS, make_pem
 from backstory_bench.scenes.web import SIZES, ask, make_files
+from backstory_bench.scenes.whole import WHOLE, whole_table
 
 RUNS = Path(__file__).resolve().parents[1] / "runs"
 
@@ -120,6 +121,20 @@ def test_tables_are_made_again_from_earlier_results(tmp_path: Path, capsys: pyte
     assert main(["scenes", "--results", *map(str, earlier), "--page", str(page)]) == 0
     assert "| lighttpd | 12229 | 135 (1.10 %) | 5 | 5 | 0 |" in page.read_text()
     assert "| here | server, lighttpd |" in capsys.readouterr().out
+
+
+def test_whole_runs_have_a_table_of_their_own_with_each_difference() -> None:
+    rows = [row(word, case="lua", kind="whole", request=word) for word in ("equal", "different", "failed")]
+    table = whole_table([*rows, row("equal")], EQUAL)
+    assert table[2] == "| lua | 3 | 3000 | 1 | 0 | 2 | 0 |"
+    assert [line.split("|")[1].strip() for line in table[-2:]] == ["lua: different", "lua: failed"]
+
+
+def test_each_whole_run_has_a_command_and_a_name_of_its_own(tmp_path: Path) -> None:
+    for case in WHOLE:
+        if case.missing() is None:
+            names = [run.name for run in case.runs() if run.words]
+            assert len(names) == len(set(names)) > 1
 
 
 def test_a_server_with_slow_requests_gets_fewer() -> None:

@@ -1,7 +1,8 @@
 """`backstory-bench scenes`: records servers and clients deeply, and reconstructs parts of them.
 
 Of the record of a server, ten random requests are reconstructed, each alone. A client is recorded
-ten times, and each run is reconstructed whole. A case that fails is a row with its reason.
+ten times, and each run is reconstructed whole. Programs without a peer are recorded with exact
+time, once each. A case that fails is a row with its reason.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from .beside_paper import beside_paper, needed
 from .cases import CASES
 from .clients import Client, serving
 from .scene import Scene
+from .whole import Whole, command, record, whole_table
 
 FIELDS = [
     "case",
@@ -63,8 +65,8 @@ def backstory(store: Path, *words: str) -> list[str]:
     return [os.environ.get("BACKSTORY", "backstory"), command, "--store", str(store), *rest]
 
 
-def difference(answer: Mapping[str, Any]) -> str:
-    """Returns the first difference of a reconstruction in a few words."""
+def difference(answer: Mapping[str, Any], texts: bool = False) -> str:
+    """Returns the first difference of a reconstruction in a few words. `texts`: with both sides."""
     found = answer["reconstruction"]
     if found is None:
         return "no reconstruction"
@@ -73,13 +75,18 @@ def difference(answer: Mapping[str, Any]) -> str:
     for process in found["processes"]:
         differs = process["difference"]
         if differs:
-            return f"{differs['kind']} of {differs['object']}, byte {differs['position']}"
+            words = f"{differs['kind']} of {differs['object']}, byte {differs['position']}"
+            if texts:
+                words += f": recorded {differs['recorded'][:60]}, came {differs['came'][:60]}"
+            return words
     if found["not_started"]:
         return f"{found['not_started'][0]} was not started again"
     return ""
 
 
-def reconstruct(store: Path, run: str, more: Sequence[str], limit: float, owner: str | None = None) -> Row:
+def reconstruct(
+    store: Path, run: str, more: Sequence[str], limit: float, owner: str | None = None, texts: bool = False
+) -> Row:
     """Reconstructs a run or a part of it, as the owner of the store."""
     with tempfile.TemporaryDirectory(prefix="scene-") as out:
         if owner:
@@ -107,13 +114,14 @@ def reconstruct(store: Path, run: str, more: Sequence[str], limit: float, owner:
     row["bytes_counted"] = sum(process["bytes_counted"] for process in found["processes"])
     row["seconds"] = seconds
     row["unsteady"] = found["unsteady"]
-    row["why"] = "" if found["verdict"] == "equal" else difference(answer)
+    row["why"] = "" if found["verdict"] == "equal" else difference(answer, texts)
     return row
 
 
-def record_words(store: Path, name: str) -> list[str]:
+def record_words(store: Path, name: str, *more: str) -> list[str]:
     """Returns the words before a command that is recorded deeply."""
-    return [*backstory(store, "record", "--deep", "--outputs", "full", "--contents", "lazy", "--name", name), "--"]
+    words = ("record", "--deep", "--outputs", "full", "--contents", "lazy", "--name", name)
+    return [*backstory(store, *words), *more, "--"]
 
 
 def index(store: Path, owner: str | None) -> None:
@@ -180,6 +188,31 @@ def client_rows(scene: Client, top: Path, args: argparse.Namespace) -> list[Row]
     return rows
 
 
+def whole_rows(scene: Whole, top: Path, args: argparse.Namespace) -> list[Row]:
+    """Records each program of a case with exact time, and reconstructs it."""
+    rows = []
+    for number, run in enumerate(scene.runs()):
+        place, name = top / str(number), f"{scene.name}-{number}"
+        work, store = place / "work", place / "store"
+        work.mkdir(parents=True)
+        row: Row
+        try:
+            run.prepare(work)
+            # A file that is younger than one tick of the file system's clock has no known content.
+            time.sleep(0.05)
+            words = [*record_words(store, name, "--time", "exact"), *command(run, work)]
+            record(words, work, scene.environment(work), args.limit)
+            index(store, None)
+            row = reconstruct(store, name, [], args.limit, texts=True)
+        except FAILURES as error:
+            row = {"verdict": "failed", "why": " ".join(str(error).split())[:300]}
+        rows.append({"case": scene.name, "kind": "whole", "requests": 1, "request": run.name} | row)
+        print(f"{scene.name}: {run.name}: {row['verdict']} {row['why']}", file=sys.stderr)
+        if args.keep is None:
+            shutil.rmtree(place, ignore_errors=True)
+    return rows
+
+
 FAILURES: tuple[type[BaseException], ...] = (
     *ftplib.all_errors,
     http.client.HTTPException,
@@ -194,6 +227,8 @@ def scene_rows(scene: Scene, args: argparse.Namespace) -> list[Row]:
     top = Path(tempfile.mkdtemp(prefix="bench-scenes-", dir=args.workdir))
     top.chmod(0o755)
     try:
+        if isinstance(scene, Whole):
+            return whole_rows(scene, top, args)
         if isinstance(scene, Client):
             return client_rows(scene, top, args)
         return server_rows(scene, top, args)
@@ -260,7 +295,10 @@ def main_scenes(args: argparse.Namespace) -> int:
         progress.show("")
         if args.out:
             write_rows(args.out, FIELDS, [{field: row.get(field, "") for field in FIELDS} for row in rows])
-    tables = {"results": summary(rows), "requests": needed(rows), "paper": beside_paper(rows, EQUAL)}
+    parts = [row for row in rows if row.get("kind") != "whole"]
+    tables = {"results": summary(parts), "requests": needed(parts), "paper": beside_paper(parts, EQUAL)}
+    if len(parts) < len(rows):
+        tables["whole"] = whole_table(rows, EQUAL)
     print("\n\n".join("\n".join(lines) for lines in tables.values()))
     if args.page:
         put_tables(Path(args.page), tables)

@@ -76,6 +76,83 @@ fn share(bench: &Bench, case: &Case) -> Share {
     (same, known, said)
 }
 
+/// A command that was recorded deeply with exact time, and ran again: the row that
+/// `backstory-bench scenes --results` reads.
+fn reconstructed(bench: &Bench, case: &Case) -> String {
+    let row = |calls: &str, verdict: &str, unsteady: &str, why: &str| {
+        let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
+        let why: String = why.replace('"', "'").chars().take(300).collect();
+        format!(
+            "corpus,whole,{calls},1,{},{verdict},{unsteady},\"{why}\"\n",
+            case.name
+        )
+    };
+    let options = "--contents=lazy --deep --outputs=full --time=exact";
+    let options: Vec<&str> = options.split(' ').collect();
+    let Ok((_, store)) = bench.recorded(case, &options) else {
+        return row("", "failed", "", "it was not recorded");
+    };
+    if let Err(error) = bench.ask(&store, &["index", "--wait"]) {
+        return row("", "failed", "", &error.to_string());
+    }
+    let again = bench.stage().path().join("home").join(case.name);
+    let words = ["replay", "--deep", "--json", "--output-dir"];
+    let mut command = bench.stage().backstory(&words);
+    command.arg(&again).env("BACKSTORY_STORE", &store);
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).replace("\\udc", "?");
+    let Ok(report) = serde_json::from_str::<Value>(&text) else {
+        return row("", "failed", "", &String::from_utf8_lossy(&output.stderr));
+    };
+    let found = &report["reconstruction"];
+    let processes = found["processes"].as_array().into_iter().flatten();
+    let mut differences = processes.map(|process| &process["difference"]);
+    let difference = differences.find(|difference| !difference.is_null());
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let why = match (difference, &found["stopped"]) {
+        (_, Value::String(stopped)) => stopped.clone(),
+        (Some(of), _) => format!(
+            "{} of {}, byte {}: recorded {} came {}",
+            word(&of["kind"]),
+            word(&of["object"]),
+            of["position"],
+            of["recorded"],
+            of["came"]
+        ),
+        _ => word(&found["not_started"][0]),
+    };
+    let verdict = word(&found["verdict"]);
+    let why = if verdict == "equal" { "" } else { &why };
+    let number = |value: &Value| value.to_string();
+    row(
+        &number(&found["recorded_calls"]),
+        &verdict,
+        &number(&found["unsteady"]),
+        why,
+    )
+}
+
+#[test]
+#[ignore = "takes some minutes; its rows are for docs/benchmark/reconstruction.md"]
+fn commands_of_the_corpus_run_again_from_a_deep_record_with_exact_time() {
+    let bench = common::bench(User::ordinary());
+    let rows = each::each(corpus::all(), |case| reconstructed(&bench, case));
+    let mut table = "case,kind,recorded_calls,requests,request,verdict,unsteady,why\n".to_owned();
+    table.extend(rows.iter().map(|(_, row)| row.as_str()));
+    let equal = rows
+        .iter()
+        .filter(|(_, row)| row.contains(",equal,"))
+        .count();
+    say(&format!(
+        "{equal} of {} commands ran again equal",
+        rows.len()
+    ));
+    if let Some(path) = std::env::var_os("BACKSTORY_ROWS") {
+        fs::write(path, table).unwrap();
+    }
+    assert!(equal > 0, "something came back");
+}
+
 #[test]
 #[ignore = "takes a minute or more; its figures are for docs/replay.md"]
 fn every_command_of_the_corpus_not_listed_as_different_comes_back() {
