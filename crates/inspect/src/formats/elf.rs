@@ -102,13 +102,32 @@ fn relocated<'f>(
         };
         let base = base.map_or(0, |symbol| symbol.address());
         let value = base.wrapping_add_signed(relocation.addend());
-        match (width, file.is_little_endian()) {
-            (4 | 8, true) => place.copy_from_slice(&value.to_le_bytes()[..width]),
-            (4 | 8, false) => place.copy_from_slice(&value.to_be_bytes()[8 - width..]),
-            _ => (),
-        }
+        change(place, file.is_little_endian(), |present| {
+            match relocation.has_implicit_addend() {
+                true => value.wrapping_add(present),
+                false => value,
+            }
+        });
     }
     Some(Cow::Owned(data))
+}
+
+/// Changes a number of 4 or 8 bytes. Others stay.
+fn change(place: &mut [u8], is_little_endian: bool, change: impl FnOnce(u64) -> u64) {
+    let width = place.len();
+    if !matches!(width, 4 | 8) {
+        return;
+    }
+    let mut bytes = [0; 8];
+    if is_little_endian {
+        bytes[..width].copy_from_slice(place);
+        bytes = change(u64::from_le_bytes(bytes)).to_le_bytes();
+        place.copy_from_slice(&bytes[..width]);
+    } else {
+        bytes[8 - width..].copy_from_slice(place);
+        bytes = change(u64::from_be_bytes(bytes)).to_be_bytes();
+        place.copy_from_slice(&bytes[8 - width..]);
+    }
 }
 
 /// The values of `DW_AT_producer`. Damaged debugging information gives fewer of them.

@@ -272,10 +272,13 @@ def elf():
         build_id = next(build_id.iter_notes())["n_desc"]
     facts = {"build_id": build_id, "machine": "x86-64", **compiled("old.so")}
     expect("elf", "old.so", "new.so", facts, ["1 symbol added: `also`"])
-    for source, path in [("a.c", "old.o"), ("b.c", "new.o")]:
-        subprocess.run(["gcc", "-g", "-c", "-o", path, source], check=True)
-    facts = {"type": "object file", "machine": "x86-64", **compiled("old.o")}
-    expect("elf object file", "old.o", "new.o", facts, ["1 symbol added: `also`"])
+    # The relocations of i386 have their addends in the section.
+    for machine, option in [("x86-64", "-m64"), ("i386", "-m32")]:
+        old, new = f"{machine}-old.o", f"{machine}-new.o"
+        for source, path in [("a.c", old), ("b.c", new)]:
+            subprocess.run(["gcc", option, "-g", "-c", "-o", path, source], check=True)
+        facts = {"type": "object file", "machine": machine, **compiled(old)}
+        expect(f"elf object file of {machine}", old, new, facts, ["1 symbol added: `also`"])
 
 
 def compiled(path):
