@@ -230,16 +230,19 @@ static void end(IRSB *to, Exit *exit, IRExpr *involved)
     addStmtToIRSB(to, IRStmt_Put(WORDS(exit), mkIRExpr_HWord((HWord)exit)));
 }
 
-static IRDirty *helper(void *function, const HChar *name, IRExpr *argument)
+/* A call of a function with the address of the registers and an argument. `to`: its result, or
+   IRTemp_INVALID. */
+static IRStmt *call(IRTemp to, void *function, const HChar *name, IRExpr *argument)
 {
     IRDirty *d = unsafeIRDirty_0_N(2, name, VG_(fnptr_to_fnentry)(function),
                                    mkIRExprVec_2(IRExpr_GSPTR(), argument));
+    d->tmp = to;
     d->nFxState = 1;
     d->fxState[0].fx = Ifx_Modify;
     d->fxState[0].offset = offsetof(VexGuestAMD64State, guest_RAX);
     d->fxState[0].size = 8;
     d->fxState[0].nRepeats = d->fxState[0].repeatLen = 0;
-    return d;
+    return IRStmt_Dirty(d);
 }
 
 /* Notes how a statement of a known instruction changes the registers of wide.h. `restores`: the
@@ -253,9 +256,9 @@ static void note_wide(IRSB *to, const IRStmt *s, Bool *restores)
         const HChar *name = d->cee->name;
         /* VEX leaves out the components that a constant mask leaves out. */
         if (VG_(strstr)(name, "_XSAVE_COMPONENT_"))
-            addStmtToIRSB(to, IRStmt_Dirty(helper(keep_wide, "keep_wide", d->args[1])));
+            addStmtToIRSB(to, call(IRTemp_INVALID, keep_wide, "keep_wide", d->args[1]));
         if (VG_(strstr)(name, "_XRSTOR_COMPONENT_")) {
-            addStmtToIRSB(to, IRStmt_Dirty(helper(put_wide_back, "put_wide_back", d->args[1])));
+            addStmtToIRSB(to, call(IRTemp_INVALID, put_wide_back, "put_wide_back", d->args[1]));
             *restores = True;
         }
     }
@@ -269,18 +272,24 @@ static void note_wide(IRSB *to, const IRStmt *s, Bool *restores)
     addStmtToIRSB(to, IRStmt_Put(WORDS(narrowed) + at / YMM_BYTES, one));
 }
 
-/* Has the instruction executed that the block ends before. */
-static void add_unknown(IRSB *to)
+/* Has the instruction executed that the block ends before. The translation is discarded if the
+   program replaces the instruction, or unmaps it: so it becomes a part of the block. */
+static void add_unknown(IRSB *to, const VexGuestExtents *extents)
 {
     if (to->jumpkind != Ijk_NoDecode || to->next->tag != Iex_Const)
         return;
-    const Unknown *unknown = describe_unknown(to->next->Iex.Const.con->Ico.U64);
+    Addr address = to->next->Iex.Const.con->Ico.U64;
+    const Unknown *unknown = describe_unknown(address);
     if (!unknown)
         return;
-    IRExpr *argument = mkIRExpr_HWord((HWord)unknown);
-    addStmtToIRSB(to, IRStmt_Dirty(helper(run_unknown, "run_unknown", argument)));
+    ((VexGuestExtents *)extents)->len[extents->n_used - 1] += unknown->length;
+    IRTemp next = newIRTemp(to->tyenv, Ity_I64);
+    addStmtToIRSB(to, call(next, run_unknown, "run_unknown", mkIRExpr_HWord((HWord)unknown)));
+    IRExpr *replaced =
+        assign(to, Ity_I1, IRExpr_Binop(Iop_CmpEQ64, IRExpr_RdTmp(next), mkIRExpr_HWord(address)));
+    addStmtToIRSB(to, IRStmt_Exit(replaced, Ijk_InvalICache, IRConst_U64(address), to->offsIP));
     to->jumpkind = Ijk_Boring;
-    to->next = mkIRExpr_HWord(unknown->address + unknown->length);
+    to->next = mkIRExpr_HWord(address + unknown->length);
 }
 
 static VG_REGPARM(1) void block_is_lost(UChar *guest)
@@ -305,7 +314,7 @@ IRSB *instrument_block(VgCallbackClosure *closure, IRSB *in, const VexGuestLayou
             addStmtToIRSB(to, in->stmts[i]);
             note_wide(to, in->stmts[i], &restores);
         }
-        add_unknown(to);
+        add_unknown(to, extents);
         return to;
     }
     Bool idle = c.op_count == 0 && c.puts_used == 0 && !settings.implicit;
@@ -331,6 +340,6 @@ IRSB *instrument_block(VgCallbackClosure *closure, IRSB *in, const VexGuestLayou
     }
     if (!idle)
         end(to, &program->exits[exit], involved);
-    add_unknown(to);
+    add_unknown(to, extents);
     return to;
 }

@@ -39,12 +39,14 @@ typedef struct {
     UInt legacies;
 } Prefixes;
 
+/* By the two bits that VEX and EVEX have for it. */
+static const UChar prefixes[4] = {0, 0x66, 0xf3, 0xf2};
+
 static Bool read_evex(Reader *r, Unknown *u, Prefixes *p)
 {
     Int first = next_byte(r), second = next_byte(r), third = next_byte(r);
     if (third < 0 || !(second & 4) || first & 8)
         return False;
-    static const UChar prefixes[4] = {0, 0x66, 0xf3, 0xf2};
     u->encoding = EVEX;
     u->map = first & 7;
     p->r = !(first & 0x80), p->x = !(first & 0x40), p->b = !(first & 0x20);
@@ -62,7 +64,6 @@ static Bool read_evex(Reader *r, Unknown *u, Prefixes *p)
 
 static Bool read_vex(Reader *r, Unknown *u, Prefixes *p, Bool is_long)
 {
-    static const UChar prefixes[4] = {0, 0x66, 0xf3, 0xf2};
     Int first = next_byte(r), second = is_long ? next_byte(r) : first;
     if (first < 0 || second < 0)
         return False;
@@ -152,6 +153,9 @@ static Bool read_operands(Reader *r, Unknown *u, const Prefixes *p)
     u->reg = (u->modrm >> 3 & 7) | p->r << 3 | p->r2 << 4;
     u->by_vector = has_vector_of_addresses(u);
     u->has_memory = mod != 3;
+    /* Without memory, the bit of a broadcast says that the length is a rounding mode. */
+    if (!u->has_memory && u->broadcasts)
+        u->bytes = is_scalar(u) ? 16 : 64;
     if (!u->has_memory) {
         u->rm = rm | p->b << 3 | (u->encoding == EVEX ? p->x << 4 : 0);
         return True;
@@ -181,6 +185,12 @@ static Bool read_operands(Reader *r, Unknown *u, const Prefixes *p)
     if (u->displaced == 1)
         u->displacement = (signed char)u->displacement;
     return True;
+}
+
+/* The program has not replaced the instruction. */
+static Bool is_there(const Unknown *u)
+{
+    return VG_(memcmp)((const void *)u->address, u->code, u->length) == 0;
 }
 
 /* ---- the stub -------------------------------------------------------------------------------- */
@@ -256,16 +266,48 @@ static Bool make_stub(Unknown *u, const UChar *bytes, const Prefixes *p, UInt op
     return True;
 }
 
+/* The stack pointer is Valgrind's. */
+static Bool uses_stack_pointer(const Unknown *u)
+{
+    /* The conversions of 16 bits, and vmovw. */
+    static const UChar of_general[] = {0x2a, 0x2c, 0x2d, 0x6e, 0x78, 0x79, 0x7b, 0x7e};
+    Bool is_rm = !u->has_memory && u->rm == 4, is_reg = u->reg == 4;
+    switch (u->flow) {
+    case FROM_GENERAL_RM:
+    case TO_GENERAL_RM: return is_rm;
+    case TO_GENERAL_REG: return is_reg;
+    case DECIDES:
+        return u->encoding == VEX &&
+               ((u->opcode == 0x92 && is_rm) || (u->opcode == 0x93 && is_reg));
+    default: break;
+    }
+    for (UInt i = 0; u->map == 5 && i < sizeof of_general; i++) {
+        if (u->opcode == of_general[i])
+            return is_rm || is_reg;
+    }
+    /* Instructions without VEX have general registers, apart from SHA and GFNI. */
+    return u->encoding == LEGACY && u->flow == POSSIBLE && (is_rm || is_reg);
+}
+
+/* Descriptions by address. Code that is translated again has the same. */
+static VgHashTable *described;
+
 const Unknown *describe_unknown(Addr address)
 {
+    if (!described)
+        described = VG_(HT_construct)("unknown.described");
+    Unknown *known = VG_(HT_lookup)(described, address);
+    UInt readable = readable_bytes(address);
+    if (known && readable >= known->length && is_there(known))
+        return known;
     Unknown u = {.address = address};
     Prefixes p = {0};
-    Reader r = {(const UChar *)address, 0, readable_bytes(address)};
+    Reader r = {(const UChar *)address, 0, readable};
     if (!has_wide_registers() || !read_prefixes(&r, &u, &p))
         return NULL;
     UInt opcode_at = r.at;
     Int opcode = next_byte(&r), modrm = next_byte(&r);
-    if (modrm < 0 || u.map == 0 || u.map > 6)
+    if (modrm < 0 || u.map == 0 || u.map == 4 || u.map > 6)
         return NULL;
     u.opcode = opcode;
     u.modrm = modrm;
@@ -274,14 +316,17 @@ const Unknown *describe_unknown(Addr address)
     UInt operands_at = r.at - u.displaced;
     u.length = r.at + bytes_of_immediate(&u);
     u.flow = flow_of(&u);
-    /* The stack pointer is Valgrind's. */
-    Bool is_stack_pointer = (u.flow == TO_GENERAL_RM || u.flow == FROM_GENERAL_RM) && u.rm == 4;
-    if (is_stack_pointer || (u.flow == TO_GENERAL_REG && u.reg == 4))
+    if (uses_stack_pointer(&u))
         return NULL;
     if (u.length > r.end || !make_stub(&u, r.bytes, &p, opcode_at, operands_at))
         return NULL;
+    VG_(memcpy)(u.code, r.bytes, u.length);
+    if (known)
+        VG_(HT_remove)(described, address);
+    /* A block that is still being executed may have the former one. */
     Unknown *kept = VG_(malloc)("unknown", sizeof u);
     *kept = u;
+    VG_(HT_add_node)(described, kept);
     return kept;
 }
 
@@ -328,10 +373,11 @@ static void store_state(const StepState *state, VexGuestAMD64State *guest, Wide 
         guest->guest_CC_OP = 0; /* AMD64G_CC_OP_COPY */
         guest->guest_CC_DEP1 = state->flags & STATUS_FLAGS;
         guest->guest_CC_DEP2 = guest->guest_CC_NDEP = 0;
+        set_register_labels(running, offsetof(VexGuestAMD64State, guest_CC_DEP1), 16, 0);
     }
 }
 
-VG_REGPARM(2) void run_unknown(UChar *registers, const Unknown *u)
+VG_REGPARM(2) Addr run_unknown(UChar *registers, const Unknown *u)
 {
     /* One thread runs at a time, and a fault leaves nothing that is read later. */
     static StepState state __attribute__((aligned(64)));
@@ -339,6 +385,11 @@ VG_REGPARM(2) void run_unknown(UChar *registers, const Unknown *u)
     Words *words = (Words *)(registers + REGISTERS);
     Thread *t = running;
     t->words = words;
+    if (!is_there(u)) {
+        guest->guest_CMSTART = u->address;
+        guest->guest_CMLEN = MOST_BYTES;
+        return u->address;
+    }
     guest->guest_RIP = u->address;
     Wide *wide = wide_of(t);
     empty_upper_halves(wide, words);
@@ -356,4 +407,5 @@ VG_REGPARM(2) void run_unknown(UChar *registers, const Unknown *u)
     state.general[4] = guest->guest_RSP;
     store_state(&state, guest, wide, flags);
     label_unknown(t, u, address);
+    return u->address + u->length;
 }

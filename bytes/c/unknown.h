@@ -14,6 +14,8 @@
 
 #include "wide.h"
 
+#include "pub_tool_hashtable.h"
+
 /* The registers that step.S loads and stores. */
 typedef struct {
     UChar vectors[VECTORS][VECTOR_BYTES];
@@ -31,6 +33,7 @@ typedef enum {
     MOVE_TO_REG,     /* each element of rm, or of memory, to reg */
     MOVE_TO_RM,      /* each element of reg to rm, or to memory */
     LANES,           /* reg, element by element: of vvvv, rm and reg */
+    BLEND,           /* reg, element by element: of rm, or of vvvv, as the mask says */
     LANES_TO_VVVV,   /* vvvv, element by element: of rm */
     CONVERT_TO_REG,  /* reg, element by element: of rm, or memory, with elements of another size */
     CONVERT_TO_RM,   /* rm, or memory, element by element: of reg, likewise */
@@ -45,8 +48,10 @@ typedef enum {
 
 /* An instruction, as its bytes say it. */
 typedef struct {
-    Addr address;
+    struct _VgHashNode *next;
+    UWord address; /* the key */
     UInt length;
+    UChar code[15];
     UChar *stub; /* the instruction without the parts of its address, and a return */
     enum { LEGACY, VEX, EVEX } encoding;
     UChar map, opcode, modrm, prefix; /* prefix: 0, 0x66, 0xf2, 0xf3 */
@@ -66,8 +71,15 @@ typedef struct {
 /* Describes the instruction at an address. NULL if it can't be executed here. */
 const Unknown *describe_unknown(Addr address);
 
-/* Executes an instruction. Called by the code of the block that ends before it. */
-VG_REGPARM(2) void run_unknown(UChar *guest, const Unknown *unknown);
+/* Executes an instruction. Called by the code of the block that ends before it. Returns the address
+   of the next one, or its own if the program has replaced the instruction. */
+VG_REGPARM(2) Addr run_unknown(UChar *guest, const Unknown *unknown);
+
+/* Of one element, by its prefix. */
+static inline Bool is_scalar(const Unknown *u)
+{
+    return u->prefix == 0xf2 || u->prefix == 0xf3;
+}
 
 /* unknown_flow.c: how labels flow in an instruction whose operands are known. */
 Flow flow_of(const Unknown *unknown);

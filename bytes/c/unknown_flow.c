@@ -33,11 +33,6 @@ static Bool decides(const Unknown *u)
     }
 }
 
-static Bool is_scalar(const Unknown *u)
-{
-    return u->prefix == 0xf2 || u->prefix == 0xf3;
-}
-
 /* Whole vectors that are moved. */
 static Flow move_of(const Unknown *u)
 {
@@ -90,6 +85,8 @@ UInt lane_of(const Unknown *u)
     UInt low = u->opcode & 15, high = u->opcode & 0xf0;
     if ((high == 0x90 || high == 0xa0 || high == 0xb0) && low >= 6 && (low < 8 || low % 2 == 0))
         return width;
+    if (u->opcode == 0x66)
+        return u->wide_elements ? 2 : 1;
     return IN(second, u->opcode) ? width : 0;
 }
 
@@ -205,8 +202,10 @@ Flow flow_of(const Unknown *u)
         return DECIDES;
     if (u->encoding == EVEX && move_of(u) != POSSIBLE)
         return move_of(u);
+    if (u->encoding == EVEX && u->map > 3)
+        return POSSIBLE;
     if (u->encoding == EVEX && lane_of(u))
-        return LANES;
+        return u->map == 2 && u->opcode >= 0x64 && u->opcode <= 0x66 ? BLEND : LANES;
     if (u->encoding == EVEX && conversion_of(u) != POSSIBLE)
         return conversion_of(u);
     if (u->encoding == EVEX && repeated_bytes(u))
@@ -220,8 +219,8 @@ Flow flow_of(const Unknown *u)
 
 Bool reads_destination(const Unknown *u)
 {
-    static const UChar second[] = {0x50, 0x51, 0x52, 0x53, 0x71, 0x73,
-                                   0x75, 0x76, 0x77, 0x7d, 0x7e, 0x7f};
+    static const UChar second[] = {0x50, 0x51, 0x52, 0x53, 0x70, 0x71, 0x72,
+                                   0x73, 0x75, 0x76, 0x77, 0x7d, 0x7e, 0x7f};
     if (u->encoding == LEGACY || (u->mask && !u->zeroes))
         return True;
     if (u->map == 2)
@@ -231,18 +230,24 @@ Bool reads_destination(const Unknown *u)
 
 Bool has_second_operand(const Unknown *u)
 {
-    static const UChar first[] = {0x12, 0x16, 0x51, 0x5a, 0x5b, 0x70, 0x78, 0x79, 0x7a, 0x7b, 0xe6};
-    static const UChar second[] = {0x18, 0x19, 0x1a, 0x1b, 0x1c, 0x1d, 0x1e, 0x1f, 0x20, 0x21,
-                                   0x22, 0x23, 0x24, 0x25, 0x30, 0x31, 0x32, 0x33, 0x34, 0x35,
-                                   0x42, 0x44, 0x4c, 0x4e, 0x54, 0x55, 0x58, 0x59, 0x5a, 0x5b,
-                                   0x62, 0x78, 0x79, 0x7a, 0x7b, 0x7c, 0x88, 0x89, 0xc4};
+    static const UChar first[] = {0x5b, 0x6e, 0x6f, 0x70, 0x78, 0x79, 0x7a, 0x7e, 0xe6};
+    static const UChar of_scalars[] = {0x51, 0x5a, 0x7b};
+    static const UChar second[] = {0x13, 0x18, 0x19, 0x1a, 0x1b, 0x1c, 0x1d, 0x1e, 0x1f, 0x20,
+                                   0x21, 0x22, 0x23, 0x24, 0x25, 0x30, 0x31, 0x32, 0x33, 0x34,
+                                   0x35, 0x42, 0x44, 0x4c, 0x4e, 0x54, 0x55, 0x58, 0x59, 0x5a,
+                                   0x5b, 0x62, 0x78, 0x79, 0x7a, 0x7b, 0x7c, 0x88, 0x89, 0xc4};
     static const UChar third[] = {0x00, 0x01, 0x04, 0x05, 0x08, 0x09, 0x26, 0x56};
     if (u->encoding == LEGACY)
         return False;
     if (u->vvvv != 0)
         return True;
     switch (u->map) {
-    case 1: return !IN(first, u->opcode);
+    case 1:
+        if (u->opcode == 0x12 || u->opcode == 0x16)
+            return !is_scalar(u);
+        if (IN(of_scalars, u->opcode))
+            return is_scalar(u);
+        return !IN(first, u->opcode);
     case 2: return !IN(second, u->opcode);
     case 3: return !IN(third, u->opcode);
     default: return True;

@@ -39,9 +39,10 @@ static Label all_of_vector(Thread *t, UInt vector)
     return all;
 }
 
+/* Without VEX, the rest of a register stays as it was. */
 static void fill_vector(Thread *t, const Unknown *u, UInt vector, Label label)
 {
-    for (UInt i = 0; i < VECTOR_BYTES; i++)
+    for (UInt i = 0; i < (u->encoding == LEGACY ? u->bytes : VECTOR_BYTES); i++)
         put_vector(t, vector, i, i < u->bytes ? label : 0);
 }
 
@@ -141,9 +142,17 @@ static Label element_of(Thread *t, const Unknown *u, Addr from, UInt at, UInt si
     return all ? all | COMPUTED : 0;
 }
 
+/* The bytes of an element of a shift by a constant. */
+static UInt shifted_element(const Unknown *u)
+{
+    if (u->opcode == 0x72)
+        return u->wide_elements ? 8 : 4;
+    return u->opcode == 0x71 ? 2 : 8;
+}
+
 static void unite_lanes(Thread *t, const Unknown *u, Addr memory)
 {
-    UInt size = u->flow == LANES ? lane_of(u) : u->opcode == 0x71 ? 2 : u->opcode == 0x72 ? 4 : 8;
+    UInt size = u->flow == LANES ? lane_of(u) : shifted_element(u);
     UInt to = u->flow == LANES ? u->reg : u->vvvv;
     Bool is_one = u->broadcasts && u->has_memory, constant = u->flow == LANES && is_constant(u);
     Addr from = operand(u, memory, is_one ? size : u->bytes);
@@ -154,6 +163,21 @@ static void unite_lanes(Thread *t, const Unknown *u, Addr memory)
         Label label = chosen && !constant ? element_of(t, u, from, at, size) : 0;
         for (UInt i = at; i < at + size; i++)
             put_vector(t, to, i, label);
+    }
+}
+
+static void blend(Thread *t, const Unknown *u, Addr memory)
+{
+    UInt size = lane_of(u);
+    Bool is_one = u->broadcasts && u->has_memory;
+    Addr from = operand(u, memory, is_one ? size : u->bytes);
+    for (UInt i = 0; i < VECTOR_BYTES; i++) {
+        Label label = 0;
+        if (i < u->bytes && is_chosen(t, u, i / size))
+            label = source_byte(t, u, from, is_one ? i % size : i);
+        else if (i < u->bytes && !u->zeroes)
+            label = get_vector(t, u->vvvv, i);
+        put_vector(t, u->reg, i, label);
     }
 }
 
@@ -223,6 +247,12 @@ static Label all_of_operand(Thread *t, const Unknown *u, Addr memory)
     return all;
 }
 
+/* The bytes of a mask that kmov stores. */
+static UInt bytes_of_mask(const Unknown *u)
+{
+    return (u->prefix == 0x66 ? 1 : 2) << (u->wide_elements ? 2 : 0);
+}
+
 static Label mixed(Thread *t, const Unknown *u, Label rm)
 {
     Label all = rm;
@@ -230,6 +260,9 @@ static Label mixed(Thread *t, const Unknown *u, Label rm)
         all = unite(all, all_of_vector(t, u->vvvv));
     if (reads_destination(u))
         all = unite(all, all_of_vector(t, u->reg));
+    /* sha256rnds2 has a third operand that it does not name. */
+    if (u->encoding == LEGACY)
+        all = unite(all, all_of_vector(t, 0));
     return all;
 }
 
@@ -244,6 +277,8 @@ void label_unknown(Thread *t, const Unknown *u, Addr memory)
         /* Some write a general register, or a vector. */
         if (u->encoding == VEX && u->opcode == 0x93)
             fill_general(t, u->reg, 0);
+        else if (u->encoding == VEX && u->opcode == 0x91)
+            clear_labels(operand(u, memory, 0), bytes_of_mask(u));
         else if (u->encoding == EVEX && u->map == 2 && (u->opcode == 0x28 || u->opcode == 0x38))
             fill_vector(t, u, u->reg, 0);
         return;
@@ -251,12 +286,17 @@ void label_unknown(Thread *t, const Unknown *u, Addr memory)
     case MOVE_TO_RM: move_to_operand(t, u, memory); return;
     case LANES:
     case LANES_TO_VVVV: unite_lanes(t, u, memory); return;
+    case BLEND: blend(t, u, memory); return;
     case CONVERT_TO_REG: widen(t, u, memory); return;
     case CONVERT_TO_RM: narrow_down(t, u, memory); return;
     case REPEAT_TO_REG: repeat(t, u, memory); return;
     case MIX_TO_VVVV: all = all_of_vector(t, u->rm); break;
     case MIX_TO_REG: all = mixed(t, u, all_of_operand(t, u, memory)); break;
-    case MIX_TO_RM: all = unite(all_of_vector(t, u->reg), all_of_vector(t, u->rm)); break;
+    case MIX_TO_RM:
+        all = unite(all_of_vector(t, u->reg), all_of_vector(t, u->rm));
+        if (u->map == 1 && u->opcode == 0x11)
+            all = unite(all, all_of_vector(t, u->vvvv));
+        break;
     case FROM_GENERAL_RM: all = mixed(t, u, all_of_general(t, u->rm)); break;
     case TO_GENERAL_RM: all = all_of_vector(t, u->reg); break;
     case TO_GENERAL_REG: all = all_of_vector(t, u->rm); break;

@@ -5,7 +5,7 @@
 
 typedef struct KeptWide {
     Addr address;
-    Wide *wide; /* NULL: the thread had none */
+    Wide *wide;
     struct KeptWide *before;
 } KeptWide;
 

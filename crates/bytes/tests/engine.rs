@@ -176,7 +176,10 @@ fn bytes_are_followed_through_code_that_the_program_wrote_and_through_vectors() 
 /// The flags that compile for AVX-512, on a processor that has it.
 fn wide_flags() -> Option<&'static [&'static str]> {
     let processors = fs::read_to_string("/proc/cpuinfo").unwrap();
-    if !processors.contains(" avx512bw ") {
+    if ![" avx512bw ", " avx512_vbmi2 "]
+        .iter()
+        .all(|one| processors.contains(one))
+    {
         skipped("AVX-512", "this processor does not have it");
         return None;
     }
@@ -193,6 +196,71 @@ fn wide_flags() -> Option<&'static [&'static str]> {
 fn bytes_are_followed_through_instructions_that_valgrind_does_not_know() {
     if let Some(flags) = wide_flags() {
         is_followed("wide", flags);
+    }
+}
+
+#[test]
+fn unknown_instructions_that_a_program_replaces_are_followed_as_they_are_now() {
+    if let Some(flags) = wide_flags() {
+        is_followed("wide_code", flags);
+    }
+}
+
+/// Part of a block of `in`: its number, and the bytes.
+fn part(block: u64, bytes: std::ops::Range<u64>) -> Vec<u64> {
+    bytes.map(|byte| 64 * block + byte).collect()
+}
+
+/// The element of each of these blocks that has a byte.
+fn elements(blocks: &[u64], size: u64, byte: u64) -> Vec<u64> {
+    let start = byte / size * size;
+    let of_block = |&block: &u64| part(block, start..start + size);
+    blocks.iter().flat_map(of_block).collect()
+}
+
+#[test]
+fn each_kind_of_unknown_instruction_passes_the_sources_of_its_operands_on() {
+    let Some(flags) = wide_flags() else {
+        return;
+    };
+    let Some(ran) = Ran::any("wide_flows", flags, &[]) else {
+        return;
+    };
+    let (a, b, c) = (0, 1, 2);
+    for byte in 0..64 {
+        let chosen = [a, b][usize::from(byte / 4 % 2 == 0)];
+        let expected = [
+            Some(elements(&[a, b], 4, byte)),
+            Some(part(chosen, byte..byte + 1)),
+            Some(elements(&[a], 8, byte)),
+            None,
+            None,
+            Some(if byte < 16 { part(a, 0..4) } else { vec![] }),
+            Some(if byte < 8 {
+                vec![]
+            } else {
+                part(a, byte..byte + 1)
+            }),
+            Some(part(a, byte / 4..byte / 4 + 1)),
+            Some(part(a, byte % 4..byte % 4 + 1)),
+        ];
+        for (case, expected) in (0..).zip(expected) {
+            let found = ran.sources(64 * case + byte);
+            if let Some(expected) = expected {
+                assert_eq!(found, expected, "case {case}, byte {byte}");
+            }
+        }
+        // These mix: at least the true sources are there. The third case empties what is behind 16.
+        let moved = match byte {
+            0..8 => part(c, byte..byte + 1),
+            8..16 => part(a, byte % 8..byte % 8 + 1),
+            _ => Vec::new(),
+        };
+        for (case, least) in [(3, moved), (4, elements(&[a, b, c], 2, byte))] {
+            let found = ran.sources(64 * case + byte);
+            let missing = least.iter().find(|one| !found.contains(one));
+            assert!(missing.is_none(), "case {case}, byte {byte}: {found:?}");
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::elf::{CodeFile, Function};
 use crate::exports::{PatternFinding, UnredirectedReason};
-use crate::patterns::FunctionPatterns;
+use crate::patterns::{FunctionPatterns, is_of_library};
 use crate::table;
 use crate::unmatched::UnmatchedPattern;
 
@@ -63,7 +63,7 @@ impl FunctionCatalogue {
     /// The patterns for which no compiled function was recorded so far.
     pub fn unmatched(&self) -> Vec<UnmatchedPattern> {
         let unmatched = self.patterns.all().filter_map(|(index, file, name)| {
-            let of_library = file.filter(|file| file.contains(".so"));
+            let of_library = file.filter(|file| is_of_library(file));
             let mut found = self.findings.iter().filter(|(one, _)| one.index == index);
             let recorded = match of_library {
                 Some(_) => found.clone().any(|(one, _)| one.functions > 0),

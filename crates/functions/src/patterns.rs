@@ -95,6 +95,11 @@ pub(crate) struct FilePattern<'a> {
     pub names_file: bool,
 }
 
+/// True if the pattern of a file means a shared library.
+pub(crate) fn is_of_library(file: &str) -> bool {
+    file.contains(".so")
+}
+
 /// The names of a file: its own, its SONAME, and both up to their `.so`.
 pub(crate) fn names_of_file(file: &str, soname: Option<&str>) -> Vec<String> {
     let mut names = Vec::new();

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::exports::UnredirectedReason;
+use crate::patterns::is_of_library;
 
 /// A pattern that recorded no function.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,13 +18,6 @@ pub struct UnmatchedPattern {
     pub reason: Option<(UnredirectedReason, String)>,
 }
 
-impl UnmatchedPattern {
-    /// True if the pattern names a library.
-    fn is_of_library(&self) -> bool {
-        self.file.as_ref().is_some_and(|file| file.contains(".so"))
-    }
-}
-
 impl fmt::Display for UnmatchedPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let UnmatchedPattern {
@@ -34,7 +28,7 @@ impl fmt::Display for UnmatchedPattern {
             None => write!(f, "--functions {name} recorded nothing: ")?,
         }
         let Some((reason, path)) = reason else {
-            return match self.is_of_library() {
+            return match file.as_deref().is_some_and(is_of_library) {
                 true => write!(
                     f,
                     "no dynamically linked program loaded a library of this name; `backstory files` lists the libraries of the run"

@@ -7,9 +7,6 @@ use backstory_eventlog::record::RawRecord;
 use backstory_functions::{FunctionPatterns, UnmatchedPattern};
 use std::collections::BTreeSet;
 
-/// The bit of an interpreted function's number.
-const INTERPRETED: u32 = 1 << 31;
-
 /// The patterns of a run, and those that matched.
 #[derive(Debug)]
 pub(super) struct InterpretedFunctions {
@@ -34,7 +31,8 @@ impl InterpretedFunctions {
         let mut at = abi::Chunk::SIZE;
         while let Some((found, record)) = view.next(at, &mut SkippedRecords::default()) {
             at = found + usize::from(record.size);
-            let interpreted = record.op == op::FUNCTION && record.fd as u32 & INTERPRETED != 0;
+            let interpreted =
+                record.op == op::FUNCTION && record.fd as u32 & abi::FUNCTION_INTERPRETED != 0;
             let described = interpreted.then(|| RawRecord::parse(view.from(found)));
             if let Some(raw) = described.flatten() {
                 let name = String::from_utf8_lossy(raw.strings()[0]);
