@@ -51,7 +51,9 @@ impl ChangedDefinitions {
             }),
             Err(_) => {
                 let text = text.to_lowercase();
-                let may_define = WORDS.iter().any(|word| text.contains(word));
+                let is_within = |letter: char| letter.is_alphanumeric() || letter == '_';
+                let mut words = text.split(|letter| !is_within(letter));
+                let may_define = words.any(|word| WORDS.contains(&word));
                 may_define.then_some(ChangedDefinitions {
                     only_creates: false,
                     names: None,
@@ -297,6 +299,14 @@ mod tests {
             session,
             is_between: false,
         }
+    }
+
+    #[test]
+    fn a_text_that_does_not_parse_may_change_definitions_if_it_has_their_words() {
+        let error = String::new();
+        let of = |text: &str| ChangedDefinitions::of(text, Err(&error)).is_some();
+        assert!(of("CREATE?") && of("DO $$BEGIN alter TABLE"));
+        assert!(!of("SELECT created_at, t.dropped, \"no_create\" ?? FROM t"));
     }
 
     #[test]

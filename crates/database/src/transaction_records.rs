@@ -75,6 +75,20 @@ impl TransactionRecorder {
         }
     }
 
+    /// No more commits follow. The changed tables are those of the statements from now on.
+    pub fn end_rows(&mut self) {
+        self.rows = RowsMode::Off;
+    }
+
+    /// Whether the commits of a transaction tell what it changed. Some can be left after the end of
+    /// the rows.
+    fn rows_of(&self, commits: &[Commit<'_>]) -> RowsMode {
+        match commits.is_empty() {
+            true => self.rows,
+            false => RowsMode::On,
+        }
+    }
+
     /// The names of connections through the server's socket file.
     pub fn sockets(&mut self) -> &mut Vec<String> {
         &mut self.names.sockets
@@ -202,7 +216,7 @@ impl TransactionRecorder {
         let is_certain = session.client.is_certain_at(logged.arrived());
         self.receive(activity, (session, is_certain), (began, end));
         self.use_tables(activity, logged, commits, catalog, (began, end));
-        if self.rows == RowsMode::Off && !logged.is_rolled_back() {
+        if self.rows_of(commits) == RowsMode::Off && !logged.is_rolled_back() {
             self.change_tables(activity, logged, catalog, (began, end));
         }
         let sure = certainty != CommitCertainty::Possible;
@@ -267,7 +281,7 @@ impl TransactionRecorder {
             let sure = session.client.is_certain_at(logged.arrived());
             uses.extend(connection.map(|name| (name, connection_number(session, sure))));
             for statement in &logged.statements {
-                let tables = read_tables(statement, catalog, self.rows).into_keys();
+                let tables = read_tables(statement, catalog, RowsMode::On).into_keys();
                 uses.extend(tables.map(|table| (self.names.table(&table), 0)));
             }
         }
@@ -296,11 +310,12 @@ impl TransactionRecorder {
     ) {
         let changed: BTreeSet<TableName> = commits.iter().flat_map(Commit::changed).collect();
         let undone = commits.is_empty() && logged.is_rolled_back();
+        let rows = self.rows_of(commits);
         for statement in &logged.statements {
             // The client may have the rows before the end of a rounded time.
             let first = statement.time.clamp(began, end);
             let last = statement.until.clamp(began, end);
-            for (table, sure) in read_tables(statement, catalog, self.rows) {
+            for (table, sure) in read_tables(statement, catalog, rows) {
                 let name = self.names.table(&table);
                 // Between the two, another transaction may have committed, seen or unseen.
                 for (time, sure) in [(first, sure), (last, sure && statement.is_rounded)] {
@@ -310,7 +325,8 @@ impl TransactionRecorder {
             }
             if statement.error.is_none() {
                 let times = (first, end);
-                self.use_targets(activity, statement, (&changed, undone), catalog, times);
+                let known = (rows, &changed, undone);
+                self.use_targets(activity, statement, known, catalog, times);
             }
         }
     }
@@ -320,7 +336,7 @@ impl TransactionRecorder {
         &mut self,
         activity: u32,
         statement: &ExecutedStatement,
-        (changed, undone): (&BTreeSet<TableName>, bool),
+        (rows, changed, undone): (RowsMode, &BTreeSet<TableName>, bool),
         catalog: &Catalog,
         (first, end): (i64, i64),
     ) {
@@ -339,7 +355,7 @@ impl TransactionRecorder {
             }
             // The commit has the changed rows. A change that it lacks may have had no effect, or
             // the rows of the table are not streamed.
-            let is_missing = self.rows == RowsMode::On && !changed.contains(&table);
+            let is_missing = rows == RowsMode::On && !changed.contains(&table);
             if is_missing && changed.is_disjoint(&catalog.behind(&table)) {
                 let name = self.names.table(&table);
                 let sure = tables.defines;

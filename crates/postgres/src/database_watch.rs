@@ -70,13 +70,11 @@ pub(crate) struct PostgresWatch {
     pub(crate) built_in: Arc<BuiltInFunctions>,
     columns: ColumnReader,
     pub(crate) catalog: Catalog,
-    /// Whether row changes are streamed and recorded.
+    /// Whether row changes are streamed and recorded. They are not after the server kept too much.
     pub(crate) rows: RowsMode,
     pub(crate) stream: Option<ReplicationStream>,
     /// The most bytes that the server may keep for the stream.
     most_kept: u64,
-    /// It kept more, and the stream was ended.
-    kept_too_much: bool,
     /// The error of a session that broke, where no stream shows that the server is gone.
     pub(crate) broken: Option<Error>,
     pub(crate) log: LogReader<ClientLookout>,
@@ -187,7 +185,6 @@ impl WatchedDatabase for PostgresWatch {
             rows: examined.rows,
             stream,
             most_kept: examined.most_kept,
-            kept_too_much: false,
             broken: None,
             log: LogReader::begin(lookout, examined.news)?,
             lines,
@@ -299,11 +296,7 @@ impl WatchedDatabase for PostgresWatch {
                 break;
             }
         }
-        let lost = match self.kept_too_much {
-            true => lost_without(RowsMode::Off),
-            false => lost_without(self.rows),
-        };
-        self.gaps.between(lost, from, None, &why);
+        self.gaps.between(lost_without(self.rows), from, None, &why);
         Ok(Err(last))
     }
 
@@ -348,7 +341,7 @@ impl WatchedDatabase for PostgresWatch {
                 self.record_commit(&commit);
             }
         }
-        let has_commits = self.rows == RowsMode::On && !self.kept_too_much;
+        let has_commits = self.rows == RowsMode::On || !self.commits.is_empty();
         // The clock decides about most of them, and their statements are not looked at.
         let is_ready = |one: &LoggedTransaction, since: Duration| {
             let waits = || has_commits && one.may_write(&self.catalog);
@@ -409,7 +402,8 @@ impl PostgresWatch {
     }
 
     /// Ends the stream if the server keeps too much of its log for it, as for a transaction that
-    /// stays open. Another stream would wait for the end of that transaction.
+    /// stays open. Another stream would wait for the end of that transaction. From then on, the
+    /// changed tables are those of the statements.
     fn limit_stream(&mut self) {
         let Some(stream) = &self.stream else { return };
         let kept = stream.kept(&mut self.session);
@@ -421,7 +415,8 @@ impl PostgresWatch {
         };
         let from = stream.heard;
         stream.end(&mut self.session);
-        self.kept_too_much = true;
+        self.rows = RowsMode::Off;
+        self.recorder.end_rows();
         let most = self.most_kept;
         let why = format!(
             "the server kept more than {most} bytes of its write-ahead log for them (--wal-limit)"
@@ -464,7 +459,7 @@ impl PostgresWatch {
         self.table.own.push(self.session.server_pid);
         keep_out_of_log(&mut self.session);
         self.read_catalog()?;
-        if self.rows == RowsMode::On && !self.kept_too_much {
+        if self.rows == RowsMode::On {
             let (session, catalog) = (&mut self.session, &self.catalog);
             let stream = ReplicationStream::begin(&self.target, session, catalog, &self.run)?;
             self.table.own.push(stream.server_pid());

@@ -90,13 +90,13 @@ pub struct WatchDatabaseArgs {
 /// A database to watch.
 #[derive(Debug, Subcommand)]
 pub enum WatchCommand {
-    /// Record the transactions of a PostgreSQL database: who ran which statements, the tables and
-    /// columns they used, and the rows they changed
+    /// Record the transactions of a PostgreSQL database: the statements of each client, the
+    /// tables and columns they used, and the rows they changed
     #[command(after_help = POSTGRES)]
     Postgres(WatchPostgresArgs),
 
-    /// Record the transactions of a MariaDB database: who ran which statements, the tables and
-    /// columns they used, and the rows they changed
+    /// Record the transactions of a MariaDB database: the statements of each client, the
+    /// tables and columns they used, and the rows they changed
     #[command(after_help = MARIADB)]
     Mariadb(WatchMariadbArgs),
 }

@@ -297,7 +297,10 @@ fn a_slot_that_an_open_transaction_holds_back_ends_at_its_limit_and_statements_g
     let Some(place) = PostgresPlace::new("a slot that is held back", &[]) else {
         return;
     };
-    place.query("CREATE TABLE a (id int PRIMARY KEY, text text)");
+    place.query(
+        "CREATE TABLE a (id int PRIMARY KEY, text text); CREATE TABLE b (id int PRIMARY KEY); \
+         CREATE FUNCTION fill(int) RETURNS void LANGUAGE sql AS 'INSERT INTO b VALUES ($1)'",
+    );
     let limit = ["--wal-limit", "1M"];
     let watch = place.server.watched(&place.stage, &limit).unwrap();
     let mut session = place.server.session(&place.stage).unwrap();
@@ -308,6 +311,7 @@ fn a_slot_that_an_open_transaction_holds_back_ends_at_its_limit_and_statements_g
     let slots = || place.query("SELECT count(*) FROM pg_replication_slots");
     assert!(eventually(PATIENCE, || slots() == "0\n"));
     place.query("DELETE FROM a WHERE id = 7");
+    place.query("SELECT fill(1)");
     drop(session);
     watch.end().unwrap();
     let reasons = place.reasons();
@@ -315,6 +319,8 @@ fn a_slot_that_an_open_transaction_holds_back_ends_at_its_limit_and_statements_g
         assert!(reasons.contains(part), "{part}: {reasons}");
     }
     assert_eq!(place.query("SELECT count(*) FROM pg_publication"), "0\n");
-    let text = place.text(&["of", "--possible", "--table", "a"]);
+    let text = place.text(&["of", "--tree", "--table", "a"]);
     assert!(text.contains("DELETE FROM a"), "{text}");
+    let text = place.text(&["of", "--tree", "--possible", "--table", "b"]);
+    assert!(text.contains("SELECT fill(1)"), "{text}");
 }
