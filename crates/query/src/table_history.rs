@@ -39,6 +39,9 @@ pub struct TableHistory {
     pub events: Vec<TableEvent>,
     /// The number of all.
     pub all: usize,
+    /// The number of other transactions that possibly used the column: they have names that the
+    /// catalog did not explain.
+    pub unresolved: usize,
 }
 
 /// A transaction that used a table.
@@ -74,46 +77,57 @@ pub fn table_history(
     let Some(table) = qualified_table(&store.entity(*first)?.path) else {
         return Ok(None);
     };
+    // Those that used the table otherwise have no versions here. Some may know columns, too.
     let mut used: BTreeMap<RunKey, BTreeMap<ActivityId, BTreeSet<EntityKey>>> = BTreeMap::new();
     for key in versions {
         for (activity, generated) in store.touching(*key)? {
+            let of_run = used.entry(key.run()).or_default();
+            let meant = of_run.entry(activity).or_default();
             // An update reads rows of a table that it changes.
             if generated || question.reads {
-                let of_run = used.entry(key.run()).or_default();
-                of_run.entry(activity).or_default().insert(*key);
+                meant.insert(*key);
             }
         }
     }
-    let mut found = Vec::new();
+    let mut newest = Newest::of(question.most);
     let mut knows_columns = false;
+    let mut unresolved = 0;
     for (run, activities) in &used {
         for (activity, time, kind, payload) in store.extended(*run)? {
-            if !activities.contains_key(&activity) || kind.ends_with(ROW) {
+            let is_meant = match activities.get(&activity) {
+                Some(versions) if !kind.ends_with(ROW) => !versions.is_empty(),
+                _ => continue,
+            };
+            if !is_meant && knows_columns {
                 continue;
             }
             let Ok(fact) = serde_json::from_slice::<Value>(&payload) else {
                 continue;
             };
             knows_columns |= has_columns(&fact);
-            if let Some((statements, certainty)) = uses(&fact, &table, question) {
-                found.push((
+            if !is_meant {
+                continue;
+            }
+            match uses(&fact, &table, question) {
+                Some((statements, certainty)) => newest.add(FoundTransaction {
                     time,
-                    ActivityKey::new(*run, activity),
+                    key: ActivityKey::new(*run, activity),
                     fact,
                     statements,
                     certainty,
-                ));
+                }),
+                None => unresolved += usize::from(may_use(&fact, question)),
             }
         }
     }
     if !knows_columns {
         return Ok(None);
     }
-    found.sort_small_by_key(|(time, ..)| std::cmp::Reverse(*time));
     let recorded = SessionClients::new(store);
-    let all = found.len();
+    let all = newest.all;
     let mut events = Vec::new();
-    for (time, key, transaction, statements, certainty) in found.into_iter().take(question.most) {
+    for found in newest.into_sorted() {
+        let key = found.key;
         let keys = used.get(&key.run()).and_then(|all| all.get(&key.local()));
         let edges = store.stream(key)?.edges.into_iter();
         let edges = edges.filter(|edge| {
@@ -124,14 +138,84 @@ pub fn table_history(
         let known = edges.map(|edge| edge.certainty).max();
         events.push(TableEvent {
             run: store.run_id(key.run())?.unwrap_or_default(),
-            time,
-            certainty: certainty.min(known.unwrap_or(Certainty::Possible)),
-            transaction,
-            statements,
+            time: found.time,
+            certainty: found.certainty.min(known.unwrap_or(Certainty::Possible)),
+            transaction: found.fact,
+            statements: found.statements,
             clients: clients_of(store, key, &recorded)?,
         });
     }
-    Ok(Some(TableHistory { table, events, all }))
+    Ok(Some(TableHistory {
+        table,
+        events,
+        all,
+        unresolved,
+    }))
+}
+
+/// A transaction that used the table.
+struct FoundTransaction {
+    time: Time,
+    key: ActivityKey,
+    fact: Value,
+    statements: Vec<usize>,
+    certainty: Certainty,
+}
+
+/// The newest transactions, and the number of all. Of the older ones, it holds no more at a time
+/// than of the newest.
+struct Newest {
+    most: usize,
+    all: usize,
+    held: Vec<FoundTransaction>,
+}
+
+impl Newest {
+    fn of(most: usize) -> Newest {
+        Newest {
+            most,
+            all: 0,
+            held: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, one: FoundTransaction) {
+        self.all += 1;
+        self.held.push(one);
+        if self.held.len() > self.most.saturating_mul(2) {
+            self.drop_older();
+        }
+    }
+
+    fn drop_older(&mut self) {
+        self.held
+            .sort_small_by_key(|one| std::cmp::Reverse(one.time));
+        self.held.truncate(self.most);
+    }
+
+    /// The newest transactions, the newest first.
+    fn into_sorted(mut self) -> Vec<FoundTransaction> {
+        self.drop_older();
+        self.held
+    }
+}
+
+/// True if a name that the catalog did not explain may be the column in question.
+fn may_use(transaction: &Value, question: TableQuestion<'_>) -> bool {
+    let Some(wanted) = question.column else {
+        return false;
+    };
+    let statements = transaction["statements"].as_array();
+    let parts = statements.into_iter().flatten();
+    let mut parts = parts.chain([transaction]).map(|one| &one["columns"]);
+    let may_be = |name: &str| {
+        let last = name.rsplit('.').next().unwrap_or(name);
+        last == "*" || last.eq_ignore_ascii_case(wanted)
+    };
+    parts.any(|columns| {
+        let names = columns["unresolved"].as_array().into_iter().flatten();
+        names.filter_map(Value::as_str).any(may_be)
+    })
 }
 
 fn has_columns(transaction: &Value) -> bool {
@@ -217,6 +301,34 @@ mod tests {
         assert_eq!(of("y", true), None);
         let any = uses(&transaction, "public.a", question(None, true));
         assert_eq!(any, Some((vec![0], Certainty::Seen)));
+    }
+
+    #[test]
+    fn a_name_that_the_catalog_did_not_explain_may_be_the_column() {
+        let of = |names: Value, column: &str| {
+            let transaction = json!({"statements": [{"columns": {"unresolved": names}}]});
+            may_use(&transaction, question(Some(column), true))
+        };
+        assert!(of(json!(["q.X"]), "x") && of(json!(["y", "q.*"]), "x"));
+        assert!(!of(json!(["x.y"]), "x") && !of(json!([]), "x"));
+    }
+
+    #[test]
+    fn the_newest_transactions_are_held_and_the_others_counted() {
+        let mut newest = Newest::of(2);
+        for time in [3, 9, 1, 7, 8, 2, 4] {
+            newest.add(FoundTransaction {
+                time,
+                key: ActivityKey::new(RunKey(0), ActivityId(0)),
+                fact: Value::Null,
+                statements: Vec::new(),
+                certainty: Certainty::Seen,
+            });
+            assert!(newest.held.len() <= 4);
+        }
+        assert_eq!(newest.all, 7);
+        let times: Vec<Time> = newest.into_sorted().iter().map(|one| one.time).collect();
+        assert_eq!(times, [9, 8]);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::error::Failure;
 use crate::file_rows;
 use crate::json::{self, Fields};
 use crate::subject::{self, FileSubject, Reach};
+use crate::text::table_history::unresolved;
 use crate::text::tree::Drawing;
 use crate::text::words::Direction;
 use crate::text::{row_history, table_history};
@@ -56,6 +57,14 @@ pub fn table_subject(
                 )?)),
                 false => table_history(current, &found, args, direction)?,
             };
+            let is_left_out = is_told(args, direction) && found.versions.len() > MANY;
+            let left_out = is_left_out.then(|| left_out(table, found.versions.len()));
+            let note = found.note.into_iter().chain(left_out);
+            let note = note.collect::<Vec<String>>().join("; ");
+            let found = FileSubject {
+                versions: found.versions,
+                note: (!note.is_empty()).then_some(note),
+            };
             (found, history)
         }
         Err(error @ query::Error::NoTable(_)) => {
@@ -95,7 +104,7 @@ fn table_history(
 ) -> Result<Option<DatabaseHistory>, Failure> {
     let column = args.column.as_deref();
     let reads = direction == Direction::Uses;
-    let is_short = !reads && args.tells_change() && found.versions.len() <= MANY;
+    let is_short = is_told(args, direction) && found.versions.len() <= MANY;
     if args.key.is_some() || column.is_none() && !is_short {
         return Ok(None);
     }
@@ -113,13 +122,37 @@ fn table_history(
     if let (Some(column), Some(history)) = (column, &history)
         && history.events.is_empty()
     {
-        let verb = if reads { "read" } else { "wrote" };
-        return Err(Failure::not_found(format!(
-            "no recorded statement {verb} column {column} of {}",
-            history.table
-        )));
+        return Err(Failure::not_found(nothing_used(history, column, reads)));
     }
     Ok(history.map(DatabaseHistory::Table))
+}
+
+/// True for a question whose answer begins with the transactions that changed the table.
+fn is_told(args: &LineageArgs, direction: Direction) -> bool {
+    let is_of_table = args.key.is_none() && args.column.is_none();
+    is_of_table && direction == Direction::Of && args.tells_change()
+}
+
+/// The note of an answer without the history of a table.
+fn left_out(table: &str, versions: usize) -> String {
+    format!(
+        "the history of {table} is left out, because it has {versions} versions: \
+         --column COLUMN prints that of a column"
+    )
+}
+
+/// The answer where no transaction is known to have used a column.
+fn nothing_used(history: &TableHistory, column: &str, reads: bool) -> String {
+    let verb = if reads { "read" } else { "wrote" };
+    let table = &history.table;
+    match history.unresolved {
+        0 => format!("no recorded statement {verb} column {column} of {table}"),
+        possible => format!(
+            "no recorded statement is known to have {} column {column} of {table}; {}",
+            if reads { "read" } else { "written" },
+            unresolved(possible)
+        ),
+    }
 }
 
 impl DatabaseHistory {
@@ -193,4 +226,37 @@ fn process(process: &Activity, fields: &mut Fields<'_>) {
     fields.bytes("exec_path", process.exec_path.as_ref());
     fields.list("argv", &process.argv);
     fields.bytes("cwd", Some(&process.cwd));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_the_catalog_did_not_explain_possibly_used_the_column() {
+        let history = |unresolved| TableHistory {
+            table: "public.a".to_owned(),
+            events: Vec::new(),
+            all: 0,
+            unresolved,
+        };
+        assert_eq!(
+            nothing_used(&history(0), "x", true),
+            "no recorded statement read column x of public.a"
+        );
+        assert_eq!(
+            nothing_used(&history(1), "x", false),
+            "no recorded statement is known to have written column x of public.a; 1 transaction \
+             possibly did: the catalog did not explain some of its names"
+        );
+    }
+
+    #[test]
+    fn an_answer_without_the_history_of_a_table_says_so() {
+        assert_eq!(
+            left_out("a", 10_001),
+            "the history of a is left out, because it has 10001 versions: --column COLUMN prints \
+             that of a column"
+        );
+    }
 }

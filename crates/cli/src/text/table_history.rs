@@ -47,7 +47,18 @@ pub fn write(
         let note = format!("  … and {more}: --all lists them");
         writeln!(out, "{}", style.paint(Role::Dim, &note))?;
     }
+    if history.unresolved > 0 {
+        let note = format!("  {}", unresolved(history.unresolved));
+        writeln!(out, "{}", style.paint(Role::Dim, &note))?;
+    }
     writeln!(out)
+}
+
+/// The note about other transactions that possibly used a column.
+pub fn unresolved(transactions: usize) -> String {
+    let count = counted(transactions, "transaction", "transactions");
+    let whose = if transactions == 1 { "its" } else { "their" };
+    format!("{count} possibly did: the catalog did not explain some of {whose} names")
 }
 
 fn write_event(
@@ -113,6 +124,7 @@ mod tests {
             table: "public.a".to_owned(),
             events: vec![event],
             all: 3,
+            unresolved: 2,
         };
         let mut out = Vec::new();
         let asked = (Some("x"), false);
@@ -124,6 +136,7 @@ mod tests {
       wrote x; read y
     by an unknown process
   … and 2 older transactions: --all lists them
+  2 transactions possibly did: the catalog did not explain some of their names
 
 ";
         assert_eq!(String::from_utf8(out).unwrap(), wanted);

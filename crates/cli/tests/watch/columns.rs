@@ -126,9 +126,12 @@ fn a_statement_before_a_change_of_its_table_has_no_column_of_it_for_certain() {
     place.query("CREATE TABLE a (id int PRIMARY KEY, old int)");
     let watch = place.watched();
     let mut session = place.server.session(&place.stage).unwrap();
+    // The insertion is recorded after its transaction, which has the change.
     for text in [
+        "BEGIN;",
         "INSERT INTO a VALUES (1, 1);",
         "ALTER TABLE a ADD COLUMN late int;",
+        "COMMIT;",
         "INSERT INTO a VALUES (2, 2, 2);",
         "CREATE TABLE c (id int PRIMARY KEY, y int);",
         "INSERT INTO c VALUES (3, 3);",
@@ -212,6 +215,11 @@ fn a_table_and_a_column_lead_to_the_statements_that_changed_them() {
         .backstory(&["of", "--table", "rates", "--column", "factor"]);
     let output = { nothing }.output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("no recorded statement wrote column factor of public.rates"),
+        "{said}"
+    );
 }
 
 #[test]
