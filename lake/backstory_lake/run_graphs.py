@@ -1,8 +1,9 @@
 """`graphs`: gives `backstory hunt --lake` the graphs of runs, one after the other.
 
 In: a request, which says what rules need of a run. Out: lines of text, one for each node and edge.
-Only runs that can match are read. Their number decides about the time, and not the size of the
-lake: of the other runs, the rows of few columns are looked at.
+Only runs that can match are read. Of the other chosen runs, only a few columns are read. A request
+that compares runs (`unexplained.py`) also reads a few columns of all files, edges and derivations
+of the lake.
 
 | line | fields |
 | --- | --- |
@@ -42,6 +43,8 @@ FETCHED = 50_000
 class Request:
     """The runs that are wanted."""
 
+    #: Runs with more edges are named only.
+    most: int
     #: Ids, beginnings of ids, or names. None: all.
     runs: list[str] = field(default_factory=list)
     hosts: list[str] = field(default_factory=list)
@@ -55,8 +58,6 @@ class Request:
     condition: str = "true"
     #: Whether it matters which versions no recorded run explains.
     compares: bool = False
-    #: Runs with more edges are named only.
-    most: int = 5_000_000
 
     @classmethod
     def read(cls, text: str) -> Request:

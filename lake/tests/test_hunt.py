@@ -300,7 +300,7 @@ def invented(seed: int, runs: int) -> Invented:
     return made
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2))])
 def test_no_finding_is_lost_because_a_run_is_not_read(
     lake: Path, hunter: Hunter, tmp_path: Path, seed: int
 ) -> None:

@@ -8,8 +8,10 @@
 //! Invariants:
 //!
 //! - A content that was read and has not changed since is preserved before it changes. If too many
-//!   files were read, every file counts as read.
-//! - A reader never waits for a copy.
+//!   files were read, every file counts as read. Exception: a later write through the same open
+//!   file does not preserve what was read in between.
+//! - A reader does not wait for the copy of another thread. Exception: if all threads of the source
+//!   copy, no thread is left that serves the reader.
 //!
 //! Absent: other names of a file that loses one. Its content is preserved with each of them.
 

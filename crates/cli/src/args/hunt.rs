@@ -93,6 +93,13 @@ pub struct HuntArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub timeout: u64,
 
+    #[command(flatten)]
+    pub size: RunSize,
+}
+
+/// The largest run that is read. `hunt` and `timeline` have it in memory.
+#[derive(Debug, Args)]
+pub struct RunSize {
     /// Leave out runs with more edges than this. A million edges take 200 MB
     #[arg(long, value_name = "N", default_value_t = 5_000_000)]
     pub most: usize,
@@ -180,4 +187,7 @@ pub struct TimelineArgs {
     /// Print comma-separated values
     #[arg(long)]
     pub csv: bool,
+
+    #[command(flatten)]
+    pub size: RunSize,
 }

@@ -17,7 +17,7 @@ use backstory_hunt::{
 use backstory_store::RunKey;
 
 use super::{Outcome, answer};
-use crate::args::hunt::{HuntArgs, WatchLogArgs, limits};
+use crate::args::hunt::{HuntArgs, RunSize, WatchLogArgs, limits};
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, complain};
 use crate::json::{self, Value};
@@ -90,14 +90,14 @@ fn look_in_store<'r>(
             id: id.clone(),
             lake: None,
         };
-        match RunGraph::of_store(&current.store, *key, args.most)? {
+        match RunGraph::of_store(&current.store, *key, args.size.most)? {
             Some(mut graph) => {
                 if compares {
                     graph.compare_with(&mut outputs, *key)?;
                 }
                 look(&graph, &run, rules, args, into);
             }
-            None => tell_left_out(id, args.most),
+            None => args.size.tell_left_out(id),
         }
     }
     Ok(runs.len())
@@ -118,11 +118,11 @@ fn look_in_lake<'r>(
         begun: (args.since, args.until),
         filter: &RunFilter::of(rules),
         compares: rules.iter().any(Rule::compares_runs),
-        most: args.most,
+        most: args.size.most,
     };
     request.each(&mut |found| {
         let Some(graph) = &found.graph else {
-            tell_left_out(&found.id, args.most);
+            args.size.tell_left_out(&found.id);
             return Ok(());
         };
         let run = FoundRun {
@@ -134,10 +134,14 @@ fn look_in_lake<'r>(
     })
 }
 
-fn tell_left_out(run: &str, most: usize) {
-    complain(&format!(
-        "run {run} is left out: it has more than {most} edges (--most)"
-    ));
+impl RunSize {
+    /// Says that a run is larger.
+    pub fn tell_left_out(&self, run: &str) {
+        let most = self.most;
+        complain(&format!(
+            "run {run} is left out: it has more than {most} edges (--most)"
+        ));
+    }
 }
 
 /// Looks for matches in a run in progress. `record --watch` has reported the mistakes in rules.

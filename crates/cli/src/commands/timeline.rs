@@ -13,14 +13,11 @@ use backstory_store::{GraphStore, RunKey};
 use super::{Outcome, answer};
 use crate::args::hunt::TimelineArgs;
 use crate::current_store::CurrentStore;
-use crate::error::{Failure, complain};
+use crate::error::Failure;
 use crate::json;
 use crate::lake_graphs::{LakePlace, LakeRequest};
 use crate::subject::{PathNotation, notation};
 use crate::text::paths::{is_system, shown};
-
-/// Most edges of a run in memory.
-const MOST: usize = 5_000_000;
 
 /// How much an event matters to a reader, the most first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,9 +82,9 @@ fn in_store(args: &TimelineArgs, store: Option<&Path>) -> Result<Vec<Event>, Fai
     let subject = subject(&current, args.subject.as_deref())?;
     let mut events = Vec::new();
     for (key, run) in runs(&current, &subject)? {
-        match RunGraph::of_store(&current.store, key, MOST)? {
+        match RunGraph::of_store(&current.store, key, args.size.most)? {
             Some(graph) => add(&graph, &run, None, &subject, args, &mut events),
-            None => tell_left_out(&run),
+            None => args.size.tell_left_out(&run),
         }
     }
     Ok(events)
@@ -108,7 +105,7 @@ fn in_lake(lake: &OsStr, given: &OsStr, args: &TimelineArgs) -> Result<Vec<Event
         begun: (None, args.to),
         filter: &filter,
         compares: false,
-        most: MOST,
+        most: args.size.most,
     };
     let mut events = Vec::new();
     request.each(&mut |run| {
@@ -117,26 +114,20 @@ fn in_lake(lake: &OsStr, given: &OsStr, args: &TimelineArgs) -> Result<Vec<Event
                 let place = Some(run.place);
                 add(graph, &run.id, place, &subject, args, &mut events);
             }
-            None => tell_left_out(&run.id),
+            None => args.size.tell_left_out(&run.id),
         }
         Ok(())
     })?;
     Ok(events)
 }
 
-fn tell_left_out(run: &str) {
-    complain(&format!(
-        "run {run} is left out: it has more than 5 million edges"
-    ));
-}
-
-/// An address, else a path, which has a slash or exists here, else a run.
+/// An address, else a path, which has a slash, else a run. A file here can have a run's name.
 fn subject_of_lake(given: &OsStr) -> Result<Subject, Failure> {
     if let Some(peer) = given.to_str().and_then(PeerPattern::parse) {
         return Ok(Subject::Peer(peer));
     }
     let path = Path::new(given);
-    let is_path = given.as_encoded_bytes().contains(&b'/') || path.symlink_metadata().is_ok();
+    let is_path = given.as_encoded_bytes().contains(&b'/');
     match given.to_str() {
         Some(run) if !is_path => Ok(Subject::Run(run.to_owned())),
         _ => {

@@ -62,19 +62,30 @@ fn without_the_lake_program_the_message_says_what_to_install() {
 const LINES: &str = "n,7,1,2\nr,72756e31,6162,6d31,1,1\np,0,,7,2f62696e2f7368,7368,2f,1,2,0\n\
     f,4,2f682f2e626173687263,file,1,,,0\ne,0,4,write,seen,1,1\n.\n";
 
-/// The answer of `hunt --lake` if the package answers so.
-fn hunted(lines: &str, arguments: &[&str]) -> super::Answer {
+/// A place with a program `backstory-lake` that keeps its request and answers so.
+fn with_lake_program(lines: &str) -> Place {
     let place = Place::new();
     let directory = place.path("bin");
     std::fs::create_dir_all(&directory).unwrap();
     let program = format!("{directory}/backstory-lake");
     place.write("lines", lines);
-    let text = format!("#!/bin/sh\ncat > /dev/null\ncat {}\n", place.path("lines"));
+    let (request, lines) = (place.path("request"), place.path("lines"));
+    let text = format!("#!/bin/sh\ncat > {request}\ncat {lines}\n");
     std::fs::write(&program, text).unwrap();
     std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
-    let path = format!("{directory}:/usr/bin:/bin");
-    let mut command = place.command(&["hunt", "--lake", "l"]);
-    super::Answer::of(command.args(arguments).env("PATH", path).output().unwrap())
+    place
+}
+
+fn asked(place: &Place, arguments: &[&str]) -> super::Answer {
+    let path = format!("{}:/usr/bin:/bin", place.path("bin"));
+    let mut command = place.command(arguments);
+    super::Answer::of(command.env("PATH", path).output().unwrap())
+}
+
+/// The answer of `hunt --lake` if the package answers so.
+fn hunted(lines: &str, arguments: &[&str]) -> super::Answer {
+    let place = with_lake_program(lines);
+    asked(&place, &[&["hunt", "--lake", "l"], arguments].concat())
 }
 
 #[test]
@@ -100,6 +111,37 @@ fn a_finding_in_a_lake_names_the_host_and_a_command_that_goes_on() {
         (1, "nothing found: 9 rules, 7 runs\n")
     );
     assert!(found.err.contains("run run1 is left out"), "{found:?}");
+}
+
+#[test]
+fn a_timeline_of_a_lake_takes_a_run_that_is_called_like_a_file_here() {
+    let place = with_lake_program(&format!("{LINES}end\n"));
+    place.write("nightly", "a file\n");
+    let runs = |subject: &str| {
+        let answer = asked(&place, &["timeline", subject, "--lake", "l"]);
+        let request = std::fs::read(place.path("request")).unwrap();
+        let request: serde_json::Value = serde_json::from_slice(&request).unwrap();
+        (request["runs"].clone(), answer)
+    };
+    let (named, answer) = runs("nightly");
+    assert_eq!(named, serde_json::json!(["nightly"]));
+    assert!(answer.out.contains("/h/.bashrc"), "{answer:?}");
+    let (named, answer) = runs("./nightly");
+    assert_eq!(named, serde_json::json!([]));
+    assert_eq!(answer.out, "no events\n", "{answer:?}");
+}
+
+#[test]
+fn a_timeline_says_which_runs_have_more_edges_than_it_reads() {
+    let place = with_lake_program(&format!("{LINES}end\n"));
+    let run = place.record("echo x > a");
+    for arguments in [&[&*run][..], &["run1", "--lake", "l"]] {
+        let words = [&["timeline", "--most", "0"], arguments].concat();
+        let left = format!("run {} is left out: it has more than 0 edges", arguments[0]);
+        let answer = asked(&place, &words);
+        assert_eq!((answer.status, answer.out.as_str()), (1, "no events\n"));
+        assert!(answer.err.contains(&left), "{answer:?}");
+    }
 }
 
 #[test]
