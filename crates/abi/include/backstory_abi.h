@@ -413,6 +413,7 @@ struct bs_deep_section {
 #define BS_DEEP_SHALLOW 1005u
 #define BS_DEEP_CLOCK 1006u
 #define BS_DEEP_PROCESSOR 1007u
+#define BS_DEEP_UNTIMED 1008u
 
 /* How CLOCK has its time: `b`. */
 #define BS_DEEP_SINCE 0u /* since the thread's last CLOCK of this clock */

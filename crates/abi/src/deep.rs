@@ -47,6 +47,8 @@ pub const SHALLOW: u16 = 1005;
 pub const CLOCK: u16 = 1006;
 /// Fact: the program asked for the processor on which it runs.
 pub const PROCESSOR: u16 = 1007;
+/// Fact: the times that the process takes are not recorded any more.
+pub const UNTIMED: u16 = 1008;
 
 /// The result of a [`CLOCK`] counts from the thread's last one of this clock.
 pub const SINCE: u64 = 0;

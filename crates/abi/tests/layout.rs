@@ -94,6 +94,7 @@ fn mirror() -> Facts {
         ("SHALLOW", deep::SHALLOW.into()),
         ("CLOCK", deep::CLOCK.into()),
         ("PROCESSOR", deep::PROCESSOR.into()),
+        ("UNTIMED", deep::UNTIMED.into()),
         ("SINCE", deep::SINCE),
         ("WHOLE", deep::WHOLE),
         ("ASIDE", deep::ASIDE),

@@ -22,9 +22,12 @@ void bs_deep_thread_ends(void); /* gives the thread's deep chunk back */
  * that the kernel passed behind them, or null.
  */
 void bs_deep_begin(char **argv, char **env, const u64 *auxiliary);
-/* deep/exact.c: the program limits its own system calls; it does not */
-void bs_exact_suspend(void);
-void bs_exact_resume(void);
+/*
+ * deep/exact.c: the program is about to limit its own system calls, so its times are not recorded
+ * from here on. If no limit came of it, the deep log says so.
+ */
+void bs_exact_end(void);
+void bs_exact_tell(void);
 #define BS_DEEP_TIME() bs_now()
 /* Arguments: the time, the result, the call's number and arguments. */
 #define BS_DEEP_LOG(time, result, ...) \

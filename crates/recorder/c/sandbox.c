@@ -41,7 +41,7 @@ static s64 limit(u32 *count, bool strict, s64 nr, s64 a, s64 b, s64 c, s64 d, s6
 {
     BS_AUTO_DO(bs_need_filter());
     bs_prepare_for_sandbox();
-    BS_DEEP_DO(bs_exact_suspend());
+    BS_DEEP_DO(bs_exact_end());
     if (strict)
         bs_stop_clock();
     s64 result = bs_raw(nr, a, b, c, d, e);
@@ -52,7 +52,7 @@ static s64 limit(u32 *count, bool strict, s64 nr, s64 a, s64 b, s64 c, s64 d, s6
         if (holds()) /* another thread made a limit meanwhile */
             __atomic_or_fetch(&bs_modes, BS_MODE_SANDBOX, __ATOMIC_SEQ_CST);
         else
-            BS_DEEP_DO(bs_exact_resume());
+            BS_DEEP_DO(bs_exact_tell());
     }
     return bs_ret(result);
 }

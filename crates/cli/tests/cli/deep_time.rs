@@ -2,6 +2,9 @@
 
 use super::Place;
 use super::deep_replay::compiled;
+use backstory_abi::{CHUNK_SIZE, Chunk, DeepRecord, deep};
+use backstory_deep::DeepLog;
+use std::path::{Path, PathBuf};
 
 /// Records a shell line with exact time.
 fn record(place: &Place, line: &str) {
@@ -179,6 +182,131 @@ fn a_program_that_limits_its_calls_takes_the_time_without_one() {
     record(&place, "RECORD ./limited > out || test $? = 77");
     let out = std::fs::read_to_string(place.work().join("out")).unwrap();
     assert!(["", "done\n"].contains(&out.as_str()), "{out}");
+}
+
+/// Asks the kernel for a limit that it refuses, in one thread or more, and prints the time.
+const REFUSED: &str = r#"
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+static int tries;
+static void *try(void *unused)
+{
+    struct sock_fprog none = {0, 0};
+    struct timespec now;
+    for (int n = 0; n < tries; n++) {
+        if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &none) == 0)
+            exit(3);
+        clock_gettime(CLOCK_REALTIME, &now);
+    }
+    return unused;
+}
+int main(int count, char **arguments)
+{
+    pthread_t threads[2];
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int more = count > 2 ? 2 : 0;
+    tries = atoi(arguments[1]);
+    for (int t = 0; t < more; t++)
+        pthread_create(&threads[t], 0, try, 0);
+    try(0);
+    for (int t = 0; t < more; t++)
+        pthread_join(threads[t], 0);
+    puts("done");
+    return 0;
+}
+"#;
+
+#[test]
+fn threads_whose_limits_are_refused_go_on_together() {
+    let place = Place::new();
+    if !compiled(&place, "-pthread", "refused", REFUSED) {
+        return;
+    }
+    record(&place, "RECORD ./refused 20000 together > out");
+    let out = std::fs::read_to_string(place.work().join("out")).unwrap();
+    assert_eq!(out, "done\n");
+}
+
+#[test]
+fn a_program_whose_limit_is_refused_says_that_its_later_times_are_missing() {
+    let place = Place::new();
+    if !compiled(&place, "-pthread", "refused", REFUSED) {
+        return;
+    }
+    record(&place, "RECORD ./refused 3 > out");
+    let path = deep_log(&place);
+    if times(&path).is_empty() {
+        return; // The kernel does not let the recorder change its functions.
+    }
+    let log = DeepLog::open(path).unwrap();
+    let calls = log.process_calls(log.processes()[0].epoch);
+    let told = calls.filter(|call| call.number == deep::UNTIMED).count();
+    assert_eq!(told, 1);
+    if let Some(answer) = place.again(&[]) {
+        assert!(
+            answer.err.contains("its later times are missing"),
+            "{answer:?}"
+        );
+    }
+}
+
+fn deep_log(place: &Place) -> PathBuf {
+    let runs = std::fs::read_dir(place.stage.store().join("runs")).unwrap();
+    let mut files = runs.map(|entry| entry.unwrap().path());
+    files
+        .find(|path| path.extension().is_some_and(|e| e == "deep"))
+        .unwrap()
+}
+
+/// The recorded times of the first process, in order.
+fn times(log: &Path) -> Vec<i64> {
+    let log = DeepLog::open(log).unwrap();
+    let calls = log.process_calls(log.processes()[0].epoch);
+    let times = calls.filter(|call| call.number == deep::CLOCK);
+    times.map(|call| call.result).collect()
+}
+
+/// Takes the time so often that its record has many chunks.
+const OFTEN: &str = r#"
+#include <time.h>
+int main(void)
+{
+    struct timespec now;
+    for (int n = 0; n < 40000; n++)
+        clock_gettime(CLOCK_REALTIME, &now);
+    return 0;
+}
+"#;
+
+#[test]
+fn damage_of_a_chunk_costs_only_the_times_in_it() {
+    let place = Place::new();
+    if !compiled(&place, "", "often", OFTEN) {
+        return;
+    }
+    record(&place, "RECORD ./often");
+    let path = deep_log(&place);
+    let all = times(&path);
+    if all.is_empty() {
+        return; // The kernel does not let the recorder change its functions.
+    }
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x55;
+    let damaged = place.work().join("damaged.deep");
+    std::fs::write(&damaged, bytes).unwrap();
+    let left = times(&damaged);
+    let in_chunk = (CHUNK_SIZE as usize - Chunk::SIZE) / DeepRecord::SIZE;
+    assert_eq!(all.len() - left.len(), in_chunk);
+    let before = (0..left.len()).take_while(|&n| left[n] == all[n]).count();
+    assert_eq!(left[before..], all[before + in_chunk..]);
 }
 
 #[test]

@@ -284,6 +284,10 @@ impl Arranging {
             deep::DESCRIPTOR => self.descriptor(call),
             deep::SIGNAL => self.process.signals.push_back(call.result as i32),
             deep::GAP => self.process.gap = Some("records of it are missing".to_owned()),
+            deep::UNTIMED => {
+                let why = "it tried to limit its own system calls, and its later times are missing";
+                self.process.gap.get_or_insert_with(|| why.to_owned());
+            }
             deep::SHALLOW => {
                 self.process.gap = Some(match call.a {
                     1 => "it limited its own system calls".to_owned(),

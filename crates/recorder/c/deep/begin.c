@@ -107,6 +107,7 @@ void bs_deep_log_begin(void)
         log_program(&begin);
     } else {
         bs_deep_append(&begin, 0, 0);
+        bs_exact_tell();
     }
 }
 

@@ -8,9 +8,14 @@
  *
  * Invariants:
  *
- * - A function is redirected by one write of 8 bytes, because other threads may be in it.
+ * - The functions are redirected once, when the program begins.
  * - Before the program limits its own system calls, the functions become the kernel's again. The
  *   limits need not allow a call that the program does not make.
+ * - They stay the kernel's from then on. A thread may be anywhere in the kernel's instructions, but
+ *   only before or behind the jump. So one write of 8 bytes can replace the jump at any time, and
+ *   nothing can replace the kernel's instructions.
+ * - The vDSO's pages stay writable. Threads may give the functions back at the same time, and
+ *   limits that are in force already need not allow `mprotect`.
  */
 #include "exact.h"
 #include <linux/mman.h>
@@ -27,36 +32,52 @@ enum { NS = 1000000000, REALTIME = 0, REALTIME_COARSE = 5, CLOCKS = 12 };
 /* The times in the thread's last records, one for each clock. The next record counts from them. */
 static __thread struct {
     s64 last[CLOCKS];
-    u32 known;             /* one bit for each clock */
-    u32 generation, count; /* of the deep chunk in which these are */
+    u64 epoch; /* of the chunk in which these are, and its number */
+    u32 seq;
+    u32 known; /* one bit for each clock */
 } base __attribute__((tls_model("initial-exec")));
 
-/* Each chunk begins with whole times, so that it can be read without those before. */
-static void renew_base(void)
+static const struct bs_chunk *chunk_of(const struct bs_deep_record *record)
 {
-    if (base.generation == bs_deep_me.generation && base.count == bs_deep_me.count)
+    u8 *first = bs_deep_arena + BS_ARENA_HEADER;
+    u64 offset = (u64)((const u8 *)record - first);
+    return (const struct bs_chunk *)(first + offset / BS_CHUNK_SIZE * BS_CHUNK_SIZE);
+}
+
+/*
+ * Each chunk begins with whole times, so that it can be read without those before. Behind a gap the
+ * times are whole, too. Which chunk a record is in is known only after it was reserved.
+ */
+void bs_exact_count(struct bs_deep_record *record)
+{
+    const struct bs_chunk *chunk = chunk_of(record);
+    if (record->call == BS_DEEP_GAP || base.epoch != chunk->epoch || base.seq != chunk->seq) {
+        base.epoch = chunk->epoch;
+        base.seq = chunk->seq;
+        base.known = 0;
+    }
+    if (record->call != BS_DEEP_CLOCK || record->b != BS_DEEP_WHOLE)
         return;
-    base.generation = bs_deep_me.generation;
-    base.count = bs_deep_me.count;
-    base.known = 0;
+    s64 whole = record->result;
+    if (base.known >> record->a & 1) {
+        record->b = BS_DEEP_SINCE;
+        record->result -= base.last[record->a];
+    }
+    base.last[record->a] = whole;
+    base.known |= 1u << record->a;
 }
 
 static void log_clock(u64 time, int clock, s64 ns)
 {
     if (!bs_deep_is_on())
         return;
-    struct bs_deep_record record = {
-        .call = BS_DEEP_CLOCK, .time = time, .fd = -1, .result = ns, .a = (u64)(s64)clock};
-    renew_base();
-    if (bs_deep_me.handlers || clock < 0 || clock >= CLOCKS) {
-        record.b = BS_DEEP_ASIDE;
-    } else {
-        record.b = base.known >> clock & 1 ? BS_DEEP_SINCE : BS_DEEP_WHOLE;
-        if (record.b == BS_DEEP_SINCE)
-            record.result -= base.last[clock];
-        base.last[clock] = ns;
-        base.known |= 1u << clock;
-    }
+    bool aside = bs_deep_me.handlers || clock < 0 || clock >= CLOCKS;
+    struct bs_deep_record record = {.call = BS_DEEP_CLOCK,
+                                    .time = time,
+                                    .fd = -1,
+                                    .result = ns,
+                                    .a = (u64)(s64)clock,
+                                    .b = aside ? BS_DEEP_ASIDE : BS_DEEP_WHOLE};
     bs_deep_append(&record, 0, 0);
 }
 
@@ -187,25 +208,10 @@ static bool find_functions(void)
     return found == REDIRECTED && vdso_size - end >= (REDIRECTED + 1) * sizeof(u64);
 }
 
-static bool protect(s64 access)
-{
-    return bs_raw(__NR_mprotect, vdso, vdso_size, access) >= 0;
-}
-
-static bool set_entries(bool redirects)
-{
-    if (!protect(PROT_READ | PROT_WRITE | PROT_EXEC))
-        return false;
-    for (u32 r = 0; r < REDIRECTED; r++)
-        __atomic_store_n(redirected[r].entry, redirects ? redirected[r].now : redirected[r].before,
-                         __ATOMIC_SEQ_CST);
-    protect(PROT_READ | PROT_EXEC);
-    return true;
-}
-
 static bool redirect(void)
 {
-    if (!protect(PROT_READ | PROT_WRITE | PROT_EXEC))
+    const s64 access = PROT_READ | PROT_WRITE | PROT_EXEC;
+    if (bs_raw(__NR_mprotect, vdso, vdso_size, access) < 0)
         return false;
     for (u32 r = 0; r < REDIRECTED; r++) {
         struct redirected *one = &redirected[r];
@@ -216,11 +222,15 @@ static bool redirect(void)
         u8 code[sizeof(u64)] = {0xff, 0x25};
         bs_copy(code + 2, &distance, sizeof distance);
         bs_copy(&one->now, code, sizeof code);
+        __atomic_store_n(one->entry, one->now, __ATOMIC_SEQ_CST);
     }
-    return set_entries(true);
+    return true;
 }
 
 /* ---- begin and end --------------------------------------------------------------------------- */
+
+static bool ended;
+static u32 told; /* the generation of the process in which the record says that it ended */
 
 void bs_exact_begin(const u64 *auxiliary)
 {
@@ -231,14 +241,25 @@ void bs_exact_begin(const u64 *auxiliary)
     bs_exact_time = vdso && find_functions() && redirect();
 }
 
-void bs_exact_suspend(void)
+/* Of several threads that are here, one changes each function. */
+void bs_exact_end(void)
 {
-    if (bs_exact_time)
-        set_entries(false);
+    if (!__atomic_load_n(&bs_exact_time, __ATOMIC_SEQ_CST))
+        return;
+    for (u32 r = 0; r < REDIRECTED; r++) {
+        u64 now = redirected[r].now;
+        __atomic_compare_exchange_n(redirected[r].entry, &now, redirected[r].before, false,
+                                    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    }
+    __atomic_store_n(&ended, true, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&bs_exact_time, false, __ATOMIC_SEQ_CST);
 }
 
-void bs_exact_resume(void)
+void bs_exact_tell(void)
 {
-    if (bs_exact_time)
-        set_entries(true);
+    if (!__atomic_load_n(&ended, __ATOMIC_SEQ_CST) || !bs_deep_is_on())
+        return;
+    u32 here = bs_process->generation;
+    if (__atomic_exchange_n(&told, here, __ATOMIC_SEQ_CST) != here)
+        bs_deep_fact(BS_DEEP_UNTIMED, -1, 0, 0, 0);
 }

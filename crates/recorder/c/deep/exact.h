@@ -6,7 +6,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* True if the recorder takes the place of the vDSO's functions. */
+/* True while the recorder takes the place of the vDSO's functions. */
 extern bool bs_exact_time;
 /* The program begins. `auxiliary` as of bs_deep_begin. */
 void bs_exact_begin(const u64 *auxiliary);

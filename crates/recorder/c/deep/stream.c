@@ -308,6 +308,8 @@ static void append(const struct bs_deep_record *like, const struct bs_part *part
         record->result = like->result;
         record->a = like->a;
         record->b = like->b;
+        if (BS_UNLIKELY(like->call == BS_DEEP_CLOCK || like->call == BS_DEEP_GAP))
+            bs_exact_count(record);
         __atomic_store_n(&record->state, BS_DONE, __ATOMIC_RELEASE);
         left -= size - sizeof *like; /* the next piece may need one more section's head */
         left = more ? left + sizeof(struct bs_deep_section) + 8 : 0;

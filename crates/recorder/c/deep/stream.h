@@ -66,6 +66,9 @@ struct bs_deep_file bs_deep_describe(int fd, u64 moved);
 /* An open by this path has been recorded. */
 void bs_deep_opened(s64 fd, const char *path);
 
+/* exact.c: gives a CLOCK its final form, where it stands. A GAP is reported to it, too. */
+void bs_exact_count(struct bs_deep_record *record);
+
 /* hash.c: XXH64 with seed 0 */
 u64 bs_hash(const struct bs_part *part);
 
