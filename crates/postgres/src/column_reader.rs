@@ -37,7 +37,7 @@ const TEXTS: &str = "SELECT n.nspname, v.relname, \
     LATERAL (SELECT pg_get_viewdef(v.oid) AS text) t \
     WHERE v.relkind IN ('v', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema')";
 
-/// Reading takes at most this part of the time.
+/// Reading takes at most this part of the time, unless definitions change.
 const SHARE: u32 = 50;
 
 /// Reads columns, and remembers how long it took.
