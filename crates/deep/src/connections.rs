@@ -193,6 +193,7 @@ impl ProcessConnections {
                 connection: connection.number,
                 began: call.time,
                 ended: call.time,
+                sent: call.time,
                 bytes_in: 0,
                 bytes_out: 0,
                 calls: 0,
@@ -205,7 +206,10 @@ impl ProcessConnections {
         let request = all.get_mut(id)?;
         let bytes = call.result as u64;
         match sent {
-            true => request.bytes_out += bytes,
+            true => {
+                request.bytes_out += bytes;
+                request.sent = request.sent.max(call.time);
+            }
             false => request.bytes_in += bytes,
         }
         request.ended = request.ended.max(call.time + call.took);

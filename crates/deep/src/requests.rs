@@ -35,6 +35,9 @@ pub struct Request {
     pub began: u64,
     /// Time-stamp counter after its last call.
     pub ended: u64,
+    /// Time-stamp counter before the last call that sent bytes of it. The other end may have them
+    /// before that call returns. Without such a call, as `began`.
+    pub sent: u64,
     /// Bytes that the process received.
     pub bytes_in: u64,
     /// Bytes that the process sent.

@@ -72,7 +72,7 @@ pub fn choose(
         .filter(|id| !stay.contains_key(id))
         .collect();
     run.fed = stay.values().flatten().copied().collect();
-    run.fed.sort_small_by_key(|unit| unit.ended);
+    run.fed.sort_small_by_key(|unit| unit.sent);
     leave_out_processes(run, unit.process, &gone, &stay);
     let first_of_run = run.processes.iter().filter_map(first_contact).min();
     let units = || stay.values().flatten();

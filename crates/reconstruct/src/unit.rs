@@ -25,6 +25,8 @@ pub struct RecordedUnit {
     pub until: u64,
     /// Time-stamp counter at its last call.
     pub ended: u64,
+    /// Time-stamp counter before the last call that sent bytes of it. Without one, as `began`.
+    pub sent: u64,
     /// That when the next unit on the connection began, in any process: until then the processes
     /// may work for this one. For the last unit, as `ended`.
     pub lasts: u64,
@@ -70,6 +72,7 @@ pub fn units(processes: &[RecordedProcess], requests: &[Request]) -> Vec<Option<
                 after: before.map_or(0, |(_, ended)| ended),
                 until: u64::MAX,
                 ended: request.ended,
+                sent: request.sent,
                 lasts: request.ended,
             })
         });

@@ -572,6 +572,41 @@ fn a_request_finds_what_another_process_was_told_before_it() {
     );
 }
 
+/// Goes on when it has the first bytes of an answer, and takes the rest at the end.
+const HASTY_CLIENT: &str = r#"
+import os, socket, time
+while not os.path.exists("port"): time.sleep(0.01)
+kept = []
+for line in [b"get other", b"set alpha purple", b"get alpha"]:
+    c = socket.create_connection(("127.0.0.1", int(open("port").read())))
+    c.sendall(line); assert c.recv(100); kept.append(c)
+for c in kept:
+    while c.recv(1 << 16): pass
+"#;
+
+#[test]
+fn a_request_finds_what_was_told_before_it_although_that_answer_was_still_being_sent() {
+    if !needs("requests that depend on others", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    // The call that sends the answer returns after the next request was served.
+    let answer =
+        "c.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096); c.sendall(b'done' * 10**6)";
+    let server = SHARER
+        .replace("c.sendall(b\"done\")", answer)
+        .replace("range(4)", "range(3)")
+        .replace("range(8)", "range(6)");
+    place.deep_server(&server, HASTY_CLIENT);
+    let Some(answer) = place.again(&["--request", "3", "--json"]) else {
+        return;
+    };
+    let json: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+    let of = &json["reconstruction"];
+    assert_eq!(of["verdict"], "equal", "{answer:?}");
+    assert_eq!(of["request"]["fed"], serde_json::json!([2]), "{answer:?}");
+}
+
 /// Prints the time-stamp counter, which no log has. As with threads that race, the result is
 /// another one each time. Without an argument, the program has a second thread.
 const UNSTEADY: &str = r#"

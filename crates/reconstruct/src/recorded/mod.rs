@@ -37,7 +37,7 @@ pub struct RecordedRun {
     pub is_cut: bool,
     /// The request that the run was reduced to.
     pub chosen: Option<RecordedUnit>,
-    /// All units that are fed then, in the order of their ends.
+    /// All units that are fed then, in the order of their answers.
     pub fed: Vec<RecordedUnit>,
 }
 

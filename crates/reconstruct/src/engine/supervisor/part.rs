@@ -31,7 +31,7 @@ const LONGEST_BEHIND: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub(super) struct Part {
     pub unit: RecordedUnit,
-    /// All units that are fed, in the order of their ends. Those before `answered` owe nothing.
+    /// All units that are fed, in the order of their answers. Those before `answered` owe nothing.
     all: Vec<RecordedUnit>,
     answered: usize,
     /// When the wait for the unit behind these began.
@@ -146,7 +146,9 @@ impl Supervisor {
             part.behind_since = None;
         }
         let earlier = part.all.iter().enumerate().skip(part.answered);
-        let mut earlier = earlier.take_while(|(_, unit)| unit.ended < next);
+        // On a busy machine, the client may go on long before the call that sends the answer
+        // returns.
+        let mut earlier = earlier.take_while(|(_, unit)| unit.sent < next);
         let Some((at, first)) = earlier.find(|(_, unit)| unit.process != index && owes(unit))
         else {
             return false;
