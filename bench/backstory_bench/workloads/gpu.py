@@ -64,6 +64,22 @@ def _images(root: Path) -> None:
     _copy("train.py", root)
 
 
+def _steps(name: str, title: str, arguments: str) -> Instance:
+    """A workload whose figure is the time of the training steps alone."""
+    return Instance(
+        GROUP,
+        name,
+        title,
+        f"{python()} train.py {arguments}",
+        (Need(_device), module("torch", "numpy")),
+        _images,
+        ("model.pt",),
+        ("model.pt",),
+        fixed=True,
+        figure=r"^seconds: ([\d.]+)$",
+    )
+
+
 INSTANCES = [
     Instance(
         GROUP,
@@ -87,28 +103,6 @@ INSTANCES = [
         ("model.pt",),
         stdout=True,
     ),
-    Instance(
-        GROUP,
-        "torch-steps",
-        "PyTorch: the time of 2,000 training steps",
-        f"{python()} train.py 2000",
-        (Need(_device), module("torch", "numpy")),
-        _images,
-        ("model.pt",),
-        ("model.pt",),
-        fixed=True,
-        figure=r"^seconds: ([\d.]+)$",
-    ),
-    Instance(
-        GROUP,
-        "torch-wide",
-        "PyTorch: the time of 300 training steps that keep the GPU busy",
-        f"{python()} train.py 300 wide",
-        (Need(_device), module("torch", "numpy")),
-        _images,
-        ("model.pt",),
-        ("model.pt",),
-        fixed=True,
-        figure=r"^seconds: ([\d.]+)$",
-    ),
+    _steps("torch-steps", "PyTorch: the time of 2,000 training steps", "2000"),
+    _steps("torch-wide", "PyTorch: the time of 300 training steps that keep the GPU busy", "300 wide"),
 ]
