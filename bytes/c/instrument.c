@@ -180,19 +180,28 @@ static Program *program_of_block(void)
     return p;
 }
 
-/* Calls a function with the address of the registers, if the guard holds. */
-static void add_call(IRSB *to, void *function, const HChar *name, IRExpr *guard)
+/* A call of a function with the address of the registers, and with an argument if there is one. */
+static IRDirty *call(void *function, const HChar *name, IRExpr *argument)
 {
+    IRExpr **arguments =
+        argument ? mkIRExprVec_2(IRExpr_GSPTR(), argument) : mkIRExprVec_1(IRExpr_GSPTR());
     IRDirty *d =
-        unsafeIRDirty_0_N(1, name, VG_(fnptr_to_fnentry)(function), mkIRExprVec_1(IRExpr_GSPTR()));
-    if (guard)
-        d->guard = guard;
+        unsafeIRDirty_0_N(argument ? 2 : 1, name, VG_(fnptr_to_fnentry)(function), arguments);
     /* The words behind the registers change; Valgrind must be told of some part. */
     d->nFxState = 1;
-    d->fxState[0].fx = Ifx_Read;
+    d->fxState[0].fx = argument ? Ifx_Modify : Ifx_Read;
     d->fxState[0].offset = offsetof(VexGuestAMD64State, guest_RAX);
     d->fxState[0].size = 8;
     d->fxState[0].nRepeats = d->fxState[0].repeatLen = 0;
+    return d;
+}
+
+/* Calls a function with the address of the registers, if the guard holds. */
+static void add_call(IRSB *to, void *function, const HChar *name, IRExpr *guard)
+{
+    IRDirty *d = call(function, name, NULL);
+    if (guard)
+        d->guard = guard;
     addStmtToIRSB(to, IRStmt_Dirty(d));
 }
 
@@ -230,21 +239,6 @@ static void end(IRSB *to, Exit *exit, IRExpr *involved)
     addStmtToIRSB(to, IRStmt_Put(WORDS(exit), mkIRExpr_HWord((HWord)exit)));
 }
 
-/* A call of a function with the address of the registers and an argument. `to`: its result, or
-   IRTemp_INVALID. */
-static IRStmt *call(IRTemp to, void *function, const HChar *name, IRExpr *argument)
-{
-    IRDirty *d = unsafeIRDirty_0_N(2, name, VG_(fnptr_to_fnentry)(function),
-                                   mkIRExprVec_2(IRExpr_GSPTR(), argument));
-    d->tmp = to;
-    d->nFxState = 1;
-    d->fxState[0].fx = Ifx_Modify;
-    d->fxState[0].offset = offsetof(VexGuestAMD64State, guest_RAX);
-    d->fxState[0].size = 8;
-    d->fxState[0].nRepeats = d->fxState[0].repeatLen = 0;
-    return IRStmt_Dirty(d);
-}
-
 /* Notes how a statement of a known instruction changes the registers of wide.h. `restores`: the
    block had XRSTOR before, and its writes empty nothing. */
 static void note_wide(IRSB *to, const IRStmt *s, Bool *restores)
@@ -256,9 +250,9 @@ static void note_wide(IRSB *to, const IRStmt *s, Bool *restores)
         const HChar *name = d->cee->name;
         /* VEX leaves out the components that a constant mask leaves out. */
         if (VG_(strstr)(name, "_XSAVE_COMPONENT_"))
-            addStmtToIRSB(to, call(IRTemp_INVALID, keep_wide, "keep_wide", d->args[1]));
+            addStmtToIRSB(to, IRStmt_Dirty(call(keep_wide, "keep_wide", d->args[1])));
         if (VG_(strstr)(name, "_XRSTOR_COMPONENT_")) {
-            addStmtToIRSB(to, call(IRTemp_INVALID, put_wide_back, "put_wide_back", d->args[1]));
+            addStmtToIRSB(to, IRStmt_Dirty(call(put_wide_back, "put_wide_back", d->args[1])));
             *restores = True;
         }
     }
@@ -284,7 +278,9 @@ static void add_unknown(IRSB *to, const VexGuestExtents *extents)
         return;
     ((VexGuestExtents *)extents)->len[extents->n_used - 1] += unknown->length;
     IRTemp next = newIRTemp(to->tyenv, Ity_I64);
-    addStmtToIRSB(to, call(next, run_unknown, "run_unknown", mkIRExpr_HWord((HWord)unknown)));
+    IRDirty *run = call(run_unknown, "run_unknown", mkIRExpr_HWord((HWord)unknown));
+    run->tmp = next;
+    addStmtToIRSB(to, IRStmt_Dirty(run));
     IRExpr *replaced =
         assign(to, Ity_I1, IRExpr_Binop(Iop_CmpEQ64, IRExpr_RdTmp(next), mkIRExpr_HWord(address)));
     addStmtToIRSB(to, IRStmt_Exit(replaced, Ijk_InvalICache, IRConst_U64(address), to->offsIP));
