@@ -184,8 +184,8 @@ pub struct RecordedProcess {
     pub times: HashMap<(u32, i32), TimedQueue<i64>>,
     /// With exact time: the processor and node of each thread at its questions.
     pub processors: HashMap<u32, TimedQueue<(u32, u32)>>,
-    /// The threads besides the first one.
-    pub threads: BTreeSet<u32>,
+    /// The threads besides the first one, in the order of their creation.
+    pub threads: Vec<u32>,
     /// Random bytes from the kernel.
     pub random: InputStream,
     /// The lengths and flags of the recorded requests for them, in order.
@@ -213,4 +213,33 @@ pub struct RecordedProcess {
     pub calls: u64,
     /// Why the log of the process is not whole.
     pub gap: Option<String>,
+}
+
+impl RecordedProcess {
+    /// Adds a thread besides the first one. Numbers count up from that of the process, and begin
+    /// anew below it behind the system's largest one (`/proc/sys/kernel/pid_max`).
+    pub(crate) fn add_thread(&mut self, number: u32) {
+        let since = |number: u32| number.wrapping_sub(self.pid);
+        let at = |known: &u32| since(*known).cmp(&since(number));
+        if let Err(place) = self.threads.binary_search_by(at) {
+            self.threads.insert(place, number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RecordedProcess;
+
+    #[test]
+    fn threads_are_in_the_order_of_their_creation_when_numbers_begin_anew() {
+        let mut process = RecordedProcess {
+            pid: 32_765,
+            ..RecordedProcess::default()
+        };
+        for number in [32_767, 301, 32_766, 301, 300] {
+            process.add_thread(number);
+        }
+        assert_eq!(process.threads, [32_766, 32_767, 300, 301]);
+    }
 }

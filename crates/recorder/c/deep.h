@@ -15,7 +15,9 @@
 /* deep/calls.c: records a system call, and leaves `errno` alone. `result` is the kernel's. */
 void bs_deep_log(u64 time, s64 result, u32 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f);
 /* deep/stream.c */
-void bs_deep_forget(u32 fd);    /* the descriptor will mean another file */
+void bs_deep_forget(u32 fd); /* the descriptor will mean another file */
+/* The new thread is in the deep log, even if it makes no call. So the log has all in order. */
+void bs_deep_thread_begins(void);
 void bs_deep_thread_ends(void); /* gives the thread's deep chunk back */
 /*
  * deep/begin.c: the program begins, with these arguments and variables. `auxiliary` is the vector

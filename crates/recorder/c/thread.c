@@ -61,6 +61,7 @@ static struct beginning take(void *memory)
     if (__atomic_load_n(&key_state, __ATOMIC_ACQUIRE) == 2)
         BS_NEXT(pthread_setspecific)(key, (void *)1);
     note(BS_THREAD_START, BS_NEXT(pthread_self)(), 0, 0);
+    BS_DEEP_DO(bs_deep_thread_begins());
     return b;
 }
 

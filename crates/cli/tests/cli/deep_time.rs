@@ -101,6 +101,56 @@ fn each_thread_takes_its_own_times_again() {
     }
 }
 
+/// Every second thread takes times and its number. The others make no call.
+const NUMBERED: &str = r#"
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+enum { THREADS = 24 };
+static struct timespec taken[THREADS][2];
+static long numbers[THREADS];
+static void *take(void *own)
+{
+    long t = (long)own;
+    if (t % 2) {
+        clock_gettime(CLOCK_REALTIME, &taken[t][0]);
+        numbers[t] = syscall(SYS_gettid);
+        clock_gettime(CLOCK_MONOTONIC, &taken[t][1]);
+    }
+    return 0;
+}
+int main(void)
+{
+    pthread_t threads[THREADS];
+    for (long t = 0; t < THREADS; t++) {
+        pthread_create(&threads[t], 0, take, (void *)t);
+        usleep(3000);
+    }
+    for (int t = 0; t < THREADS; t++)
+        pthread_join(threads[t], 0);
+    for (int t = 0; t < THREADS; t++)
+        printf("%d %ld %ld %ld\n", t, numbers[t], taken[t][0].tv_nsec, taken[t][1].tv_nsec);
+    return 0;
+}
+"#;
+
+#[test]
+fn threads_keep_their_numbers_and_times_when_other_programs_took_numbers_between() {
+    let place = Place::new();
+    if compiled(&place, "-pthread", "numbered", NUMBERED) {
+        place.write_aged("busy", "");
+        let others = "(while test -e busy; do /bin/true; done) &";
+        record(
+            &place,
+            &format!("{others} RECORD ./numbered > out; rm busy; wait"),
+        );
+        is_same(&place);
+    }
+}
+
 /// Takes the time by each function of libc, and asks for its processor.
 const FUNCTIONS: &str = r#"
 #define _GNU_SOURCE

@@ -128,10 +128,16 @@ fn pointers(strings: &[CString]) -> Vec<*const c_char> {
     all.chain([null()]).collect()
 }
 
-/// The next process of this namespace gets this id, if it is free. Without the permission it gets
-/// another one, and the record answers `getpid` all the same.
-pub fn next_pid(pid: u32) {
-    if pid > 1 {
-        let _ = std::fs::write("/proc/sys/kernel/ns_last_pid", (pid - 1).to_string());
-    }
+const LAST_PID: &str = "/proc/sys/kernel/ns_last_pid";
+
+/// The id of the newest process or thread of this namespace.
+pub fn last_pid() -> Option<u32> {
+    let text = std::fs::read_to_string(LAST_PID).ok()?;
+    text.trim().parse().ok()
+}
+
+/// The next process or thread of this namespace gets this id, if it is free. Without the permission
+/// it gets another one, and the result is false. The record answers `getpid` all the same.
+pub fn next_pid(pid: u32) -> bool {
+    pid > 1 && std::fs::write(LAST_PID, (pid - 1).to_string()).is_ok()
 }

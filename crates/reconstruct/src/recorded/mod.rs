@@ -271,7 +271,7 @@ impl Arranging {
     fn fact(&mut self, call: &Call) {
         match call.number {
             deep::BEGIN if call.a != deep::BY_THREAD => self.begin(call),
-            deep::BEGIN => drop(self.process.threads.insert(call.b as u32)),
+            deep::BEGIN => self.process.add_thread(call.b as u32),
             deep::CLOCK => {
                 let queue = self.process.times.entry((call.tid, call.a as i32));
                 queue.or_default().push_back((call.result, call.time));

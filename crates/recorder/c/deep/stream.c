@@ -186,6 +186,11 @@ bool bs_deep_is_on(void)
     return !(BS_UNLIKELY(bs_modes & BS_MODE_SANDBOX || is_over()) && is_off_now());
 }
 
+void bs_deep_thread_begins(void)
+{
+    (void)bs_deep_is_on();
+}
+
 /* ---- records --------------------------------------------------------------------------------- */
 
 /* A position in the bytes of a record's parts. */

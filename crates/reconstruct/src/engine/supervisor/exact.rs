@@ -8,8 +8,6 @@ use super::clock::put_time;
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
 use libc::*;
-use std::collections::HashSet;
-use std::fs;
 use std::io;
 
 impl Supervisor {
@@ -59,35 +57,5 @@ impl Supervisor {
             }
         }
         Ok(Response::Value(0))
-    }
-
-    /// The recorded number of a thread. Threads have their numbers in the order in which they were
-    /// made, here and in the record.
-    fn recorded_thread(&mut self, tid: u32, index: usize) -> u32 {
-        let group = self.groups.get(&tid).copied().unwrap_or(tid);
-        let rest = &self.matchers[index].rest;
-        if tid == group {
-            return rest.pid;
-        }
-        if let Some(known) = self.threads.get(&(index, tid)) {
-            return *known;
-        }
-        let taken = self.threads.iter().filter(|((of, _), _)| *of == index);
-        let taken: HashSet<u32> = taken.map(|(_, recorded)| *recorded).collect();
-        let mut free = rest.threads.iter().copied().filter(|t| !taken.contains(t));
-        // Those before it that have made no call yet.
-        let earlier = fs::read_dir(format!("/proc/{group}/task"))
-            .into_iter()
-            .flatten();
-        let earlier = earlier.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok());
-        let earlier = earlier.filter(|other: &u32| {
-            *other < tid && *other != group && !self.threads.contains_key(&(index, *other))
-        });
-        let found = match rest.threads.contains(&tid) && !taken.contains(&tid) {
-            true => tid,
-            false => free.nth(earlier.count()).unwrap_or(tid),
-        };
-        self.threads.insert((index, tid), found);
-        found
     }
 }

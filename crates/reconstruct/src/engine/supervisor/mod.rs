@@ -12,6 +12,7 @@ mod epoll;
 mod exact;
 mod making;
 mod native;
+mod numbers;
 mod part;
 mod places;
 mod processes;
@@ -38,7 +39,7 @@ use clock::Passed;
 use part::Part;
 use places::Places;
 use processes::LiveProcess;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -90,6 +91,10 @@ pub struct Supervisor {
     groups: HashMap<u32, u32>,
     /// The recorded numbers of threads, by program and number.
     threads: HashMap<(usize, u32), u32>,
+    /// The recorded numbers that new threads got, by program.
+    announced: HashSet<(usize, u32)>,
+    /// The thread that creates a process or thread with a recorded number, and that number.
+    creating: Option<(u32, u32)>,
     stand_ins: StandIns,
     /// Device and inode that programs see of a file of the root, by its own ones.
     idents: HashMap<(u64, u64), (u64, u64)>,
@@ -172,6 +177,8 @@ impl Supervisor {
             live: HashMap::from([(child as u32, state)]),
             groups: HashMap::new(),
             threads: HashMap::new(),
+            announced: HashSet::new(),
+            creating: None,
             stand_ins: StandIns::default(),
             idents: HashMap::new(),
             parked: Vec::new(),

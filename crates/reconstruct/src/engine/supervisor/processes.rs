@@ -3,7 +3,6 @@
 use super::credentials::Credentials;
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
-use crate::engine::start::next_pid;
 use crate::process::{CallObject, ResultKey};
 use crate::resource::{Origin, ResourceId};
 use backstory_sys as sys;
@@ -177,7 +176,7 @@ impl Supervisor {
         found.map(|(index, _)| index)
     }
 
-    /// A fork. The child gets the recorded process id.
+    /// A new process or thread. It gets the recorded number.
     pub(super) fn fork(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
         let flags = match call.number {
             libc::SYS_clone => call.args[0],
@@ -201,11 +200,17 @@ impl Supervisor {
             if !child.is_made {
                 return Ok(Response::Value(child.pid));
             }
-            next_pid(child.pid as u32);
+            self.announce(call, child.pid as u32);
             let group = self.groups.get(&call.tid);
             if let Some(process) = group.and_then(|group| self.live.get_mut(group)) {
                 process.children.push_back(child.pid);
             }
+        }
+        if !is_process
+            && let Some(thread) = self.next_thread(index)
+            && self.announce(call, thread)
+        {
+            self.announced.insert((index, thread));
         }
         Ok(Response::Continue)
     }

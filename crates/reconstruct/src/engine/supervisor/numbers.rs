@@ -1,0 +1,78 @@
+//! The numbers of new processes and threads: each gets its recorded one.
+
+use super::Supervisor;
+use crate::engine::caller::NotifiedCall;
+use crate::engine::start::{last_pid, next_pid};
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+/// A creation takes a few microseconds. After so many pauses of [`CHECK`] it has failed.
+const CREATION_CHECKS: usize = 1_000;
+const CHECK: Duration = Duration::from_micros(100);
+
+impl Supervisor {
+    /// The recorded thread that was created next.
+    pub(super) fn next_thread(&self, index: usize) -> Option<u32> {
+        let all = self.matchers[index].rest.threads.iter().copied();
+        let mut rest = all.filter(|thread| !self.announced.contains(&(index, *thread)));
+        rest.next()
+    }
+
+    /// The caller's new process or thread gets this number. Another caller that creates one at the
+    /// same time would get the number instead, so it waits until the number is in use. False: the
+    /// namespace gives another number.
+    pub(super) fn announce(&mut self, call: &NotifiedCall, number: u32) -> bool {
+        if let Some((creator, before)) = self.creating.take()
+            && creator != call.tid
+        {
+            let is_pending = || last_pid().is_some_and(|last| last + 1 == before);
+            for _ in 0..CREATION_CHECKS {
+                if !is_pending() || !Path::new(&format!("/proc/{creator}")).exists() {
+                    break;
+                }
+                thread::sleep(CHECK);
+            }
+        }
+        let is_given = next_pid(number);
+        self.creating = is_given.then_some((call.tid, number));
+        is_given
+    }
+
+    /// The recorded number of a thread. A new thread gets it from the namespace ([`Self::fork`]).
+    /// Where that is not permitted, threads have their numbers in the order of their creation.
+    pub(super) fn recorded_thread(&mut self, tid: u32, index: usize) -> u32 {
+        let group = self.groups.get(&tid).copied().unwrap_or(tid);
+        let rest = &self.matchers[index].rest;
+        if tid == group {
+            return rest.pid;
+        }
+        if let Some(known) = self.threads.get(&(index, tid)) {
+            return *known;
+        }
+        let found = match self.announced.contains(&(index, tid)) {
+            true => tid,
+            false => self.next_in_order(tid, group, index).unwrap_or(tid),
+        };
+        self.threads.insert((index, tid), found);
+        found
+    }
+
+    /// The recorded thread that was created next after all that are known, and after those of the
+    /// process that have made no call yet.
+    fn next_in_order(&self, tid: u32, group: u32, index: usize) -> Option<u32> {
+        let taken = self.threads.iter().filter(|((of, _), _)| *of == index);
+        let taken: HashSet<u32> = taken.map(|(_, recorded)| *recorded).collect();
+        let all = self.matchers[index].rest.threads.iter().copied();
+        let mut free = all.filter(|thread| !taken.contains(thread));
+        let tasks = fs::read_dir(format!("/proc/{group}/task"));
+        let tasks = tasks.into_iter().flatten();
+        let others = tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok());
+        let earlier = others.filter(|other: &u32| {
+            *other < tid && *other != group && !self.threads.contains_key(&(index, *other))
+        });
+        free.nth(earlier.count())
+    }
+}
