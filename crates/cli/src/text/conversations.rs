@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use backstory_eventlog::event::UNNUMBERED;
 use backstory_graph::model::EntityKind;
 use backstory_query::answer::{Flow, Lineage, Node};
-use backstory_query::is_of_server;
+use backstory_query::{REPLY, is_of_server};
 
 /// The connections to watched servers in a lineage.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ pub struct Conversations {
     pub same_clients: HashMap<usize, usize>,
     /// The things that the runs of watched servers have, and the processes that they name.
     pub watched: HashSet<usize>,
-    /// The names of the servers' connections.
+    /// The names of the servers' connections, without the word for replies.
     pub names: HashSet<Vec<u8>>,
 }
 
@@ -51,7 +51,9 @@ impl Conversations {
         };
         for (thing, together) in &users {
             let name = socket(&lineage.nodes[*thing]).filter(|_| is_watched(*thing));
-            found.names.extend(name.map(<[u8]>::to_vec));
+            found
+                .names
+                .extend(name.map(|name| server_of(name).to_vec()));
             let recorded = together.iter().filter(|one| !is_watched(**one));
             for (&one, &two) in recorded.flat_map(|one| together.iter().map(move |two| (one, two)))
             {
@@ -109,6 +111,11 @@ fn socket(node: &Node) -> Option<&[u8]> {
         } => Some(path),
         _ => None,
     }
+}
+
+/// The name of a connection, or of that which its replies come through.
+pub fn server_of(name: &[u8]) -> &[u8] {
+    name.strip_suffix(REPLY).unwrap_or(name)
 }
 
 /// The number of links from the nearest root to each node. `around` gives the nodes that are one

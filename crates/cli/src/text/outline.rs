@@ -22,12 +22,13 @@
 use backstory_ordering::SmallSort;
 use std::collections::{HashMap, HashSet};
 
+use backstory_eventlog::event::UNNUMBERED;
 use backstory_graph::model::{Certainty, EntityKind, Informed, Relation};
 use backstory_query::answer::{Flow, Lineage, Link, Node};
 
 use backstory_workflow::paths::base_name;
 
-use super::conversations::{Conversations, distances};
+use super::conversations::{Conversations, distances, server_of};
 use super::paths::is_system;
 use super::words::{Direction, step as word};
 
@@ -325,7 +326,9 @@ impl<'a> Outline<'a> {
         match (&link.flow, self.direction) {
             _ if self.possible => false,
             (Flow::Used(Relation::Execute), Direction::Of) if self.is_leaf(other) => true,
-            (Flow::Used(_) | Flow::Generated(_), _) if self.is_shared_connection(other) => true,
+            (Flow::Used(_) | Flow::Generated(_), _) if self.is_known_connection(node, other) => {
+                true
+            }
             (Flow::Used(_), Direction::Of) => self
                 .around(other)
                 .any(|(made, by)| by == node && generated(&made.flow)),
@@ -340,10 +343,11 @@ impl<'a> Outline<'a> {
         }
     }
 
-    /// True for the thing that all connections to a watched server share. The answer has the
-    /// connections themselves.
-    fn is_shared_connection(&self, node: usize) -> bool {
-        let name = match &self.lineage.nodes[node] {
+    /// True for a connection to a watched server of which the answer has all that matters. It is
+    /// the thing that all connections to the server share, or a client's own one that the server
+    /// used at another time.
+    fn is_known_connection(&self, node: usize, other: usize) -> bool {
+        let name = match &self.lineage.nodes[other] {
             Node::Entity {
                 kind: EntityKind::Socket,
                 path,
@@ -351,8 +355,13 @@ impl<'a> Outline<'a> {
             } => path,
             _ => return false,
         };
-        let is_watched = self.conversations.watched.contains(&node);
-        self.is_leaf(node) && !is_watched && self.conversations.names.contains(&**name)
+        let is_own = self.conversations.watched.contains(&other);
+        let is_client = || match &self.lineage.nodes[node] {
+            Node::Activity { pid, .. } => *pid < UNNUMBERED,
+            Node::Entity { .. } => false,
+        };
+        let is_of_server = || self.conversations.names.contains(server_of(name));
+        self.is_leaf(other) && is_of_server() && (!is_own || is_client())
     }
 
     /// Possible writers of a file are left out if a writer was observed.

@@ -1,20 +1,13 @@
 //! The clients of changes: certain, possible or unknown.
 
-use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
 
 use backstory_testkit::need::needs;
-use backstory_testkit::procs::eventually;
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::place::PostgresPlace;
-
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The client program of these tests.
 const PROGRAM: &str = include_str!("client.py");
@@ -61,44 +54,6 @@ impl Drop for LiveClient {
     }
 }
 
-/// Waits until the server's log has a text. The server writes it in the background.
-fn wait_for_line(place: &PostgresPlace, text: &str) {
-    let is_there = || {
-        let files = fs::read_dir(place.server.log_directory()).unwrap();
-        let mut logs = files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap());
-        logs.any(|log| log.contains(text))
-    };
-    for _ in 0..6000 {
-        if is_there() {
-            return;
-        }
-        sleep(Duration::from_millis(10));
-    }
-    panic!("the server's log lacks {text}");
-}
-
-/// Waits until the records of the watch have a text. A record is in shared memory first, and then
-/// in the log of the run.
-fn wait_for_record(place: &PostgresPlace, text: &str) {
-    let text = text.as_bytes();
-    let has_text = |path: PathBuf| {
-        let bytes = fs::read(path).unwrap_or_default();
-        bytes.windows(text.len()).any(|part| part == text)
-    };
-    let is_there = || {
-        let runs = fs::read_dir(place.stage.store().join("runs")).unwrap();
-        let logs = runs.map(|log| log.unwrap().path());
-        logs.filter(|log| log.to_str().unwrap().ends_with(".log.part"))
-            .any(|log| {
-                let name = log.file_name().unwrap().to_str().unwrap();
-                let id = name.trim_end_matches(".log.part");
-                let arena = format!("/dev/shm/backstory-{id}.arena");
-                has_text(log.clone()) || has_text(arena.into())
-            })
-    };
-    assert!(eventually(PATIENCE, is_there));
-}
-
 /// The change of the row with this key, and the screen that shows it.
 fn change(place: &PostgresPlace, key: &str) -> (Value, String) {
     let row = ["of", "--table", "a", "--key", key];
@@ -122,7 +77,7 @@ fn a_connection_that_two_processes_have_makes_both_possible_clients_and_none_cer
         vec![socket, "INSERT INTO a VALUES (4)", "share"],
     ];
     let clients = clients.map(|args| LiveClient::begin(&place, &args));
-    wait_for_line(&place, "VALUES (4)");
+    place.wait_for_line("VALUES (4)");
     // The watch reads the log to its end, and finds all processes.
     watch.end().unwrap();
     drop(clients);
@@ -162,7 +117,7 @@ fn a_client_that_ended_before_it_was_looked_for_is_unknown() {
     // The server and another process go on, and have connections of their own.
     let mut session = place.server.session(&place.stage).unwrap();
     session.query("INSERT INTO a VALUES (2);").unwrap();
-    wait_for_line(&place, "VALUES (2)");
+    place.wait_for_line("VALUES (2)");
     watch.signal(Signal::CONT).unwrap();
     watch.end().unwrap();
     drop(session);
@@ -188,10 +143,10 @@ fn a_client_that_has_ended_since_its_last_statement_but_one_is_possible() {
     let args = [&*port, "INSERT INTO a VALUES (1)", "leave", left];
     let client = LiveClient::begin(&place, &args);
     // The watch has found the client: its record has the arguments.
-    wait_for_record(&place, left);
+    place.wait_for_record(left);
     watch.signal(Signal::STOP).unwrap();
     client.leave();
-    wait_for_line(&place, "VALUES (2)");
+    place.wait_for_line("VALUES (2)");
     watch.signal(Signal::CONT).unwrap();
     watch.end().unwrap();
     let (change, screen) = change(&place, "2");
@@ -211,7 +166,7 @@ fn a_recorded_client_is_certain_by_its_port_although_the_watch_never_saw_its_pro
     // A client of another run, and one that is not recorded.
     place.record("i=21; $SQL -c \"INSERT INTO a VALUES ($i)\"");
     place.query("INSERT INTO a VALUES (22)");
-    wait_for_line(&place, "VALUES (22)");
+    place.wait_for_line("VALUES (22)");
     watch.signal(Signal::CONT).unwrap();
     watch.end().unwrap();
     for key in 1..=21 {
@@ -243,7 +198,7 @@ fn both_ends_of_a_session_are_in_the_table_of_connections() {
         place.record(&format!("$SQL -c 'INSERT INTO a VALUES ({key})'"));
     }
     place.record("$LOCAL -c 'INSERT INTO a VALUES (3)'");
-    wait_for_line(&place, "VALUES (3)");
+    place.wait_for_line("VALUES (3)");
     watch.end().unwrap();
     let both = "FROM connections c JOIN connections s ON s.own = c.other AND s.other = c.own
         JOIN runs r ON r.run = s.run JOIN files f ON f.file = s.file
@@ -269,7 +224,7 @@ fn a_recorded_client_whose_child_had_its_connection_is_possible() {
     };
     client(1, "");
     client(2, "share");
-    wait_for_line(&place, "VALUES (2)");
+    place.wait_for_line("VALUES (2)");
     watch.signal(Signal::CONT).unwrap();
     watch.end().unwrap();
     let (alone, _) = change(&place, "1");
@@ -304,7 +259,7 @@ fn a_recorded_client_is_certain_although_it_executed_a_program_that_closed_its_c
     }
     // psql executes a shell, which executes another program.
     place.record("$SQL -c '\\! /bin/true' -c 'INSERT INTO a VALUES (4)'");
-    wait_for_line(&place, "VALUES (4)");
+    place.wait_for_line("VALUES (4)");
     watch.signal(Signal::CONT).unwrap();
     watch.end().unwrap();
     for (key, program) in [("1", "client.py"), ("2", "client.py"), ("4", "psql")] {

@@ -3,6 +3,7 @@
 use std::fs;
 
 use backstory_testkit::database_server::DatabaseServer;
+use rustix::process::Signal;
 
 use crate::place::{DatabasePlace, PostgresPlace, has};
 
@@ -16,10 +17,11 @@ fn an_exported_file_and_a_row_lead_to_the_script_that_filled_the_table() {
     );
     let watch = place.watched();
     write_scripts(&place);
-    // These two clients last until the watch has seen them, however busy the machine is.
-    place.record("$SQL -f fill.sql -c 'SELECT pg_sleep(1)'");
+    place.record("$SQL -f fill.sql");
     place.record("$SQL -f elsewhere.sql");
-    place.record("$LOCAL -f raise.sql -c 'SELECT pg_sleep(1)'");
+    // A client without a port lasts until the watch has seen it, however busy the machine is.
+    let raise = "$LOCAL -f raise.sql -c '\\! eval \"$GATE\"'";
+    place.record_gated(raise, "\"text\":\"UPDATE accounts", || ());
     place.record("$SQL -c 'COPY accounts TO STDOUT' >report.csv");
     let said = watch.end().unwrap();
     assert!(!said.contains("not complete"), "{said}");
@@ -43,10 +45,9 @@ fn each_client_of_one_run_has_its_own_transactions() {
     );
     let watch = place.watched();
     write_scripts(&place);
-    // Each client lasts until the watch has seen it, however busy the machine is.
     let lines = ["-f fill.sql", "-f elsewhere.sql", "-f raise.sql"];
-    let lines = lines.map(|line| format!("$SQL {line} -c 'SELECT pg_sleep(1)'\n"));
-    let export = "$SQL -c 'COPY accounts TO STDOUT' -c 'SELECT pg_sleep(1)' >report.csv";
+    let lines = lines.map(|line| format!("$SQL {line}\n"));
+    let export = "$SQL -c 'COPY accounts TO STDOUT' >report.csv";
     place.record(&(lines.concat() + export));
     watch.end().unwrap();
     let row = ["--table", "accounts", "--key", "42"];
@@ -62,6 +63,33 @@ fn each_client_of_one_run_has_its_own_transactions() {
             "{text}"
         );
     }
+}
+
+#[test]
+fn a_connection_that_is_used_later_is_no_source_of_its_client() {
+    let Some(place) = PostgresPlace::new("a client that ends unseen", &[]) else {
+        return;
+    };
+    place.query("CREATE TABLE accounts (id int PRIMARY KEY, sum int)");
+    let watch = place.watched();
+    place.write(
+        "fill.sql",
+        "\\! sleep 0.01\nINSERT INTO accounts VALUES (42, 2);",
+    );
+    // The watch is not sure which process sent the last statement. So this one has another
+    // connection in its run.
+    let line = "$SQL -f fill.sql -c '\\! eval \"$GATE\"' -c 'SELECT 1'";
+    place.record_gated(line, "\"text\":\"INSERT INTO accounts", || {
+        watch.signal(Signal::STOP).unwrap();
+    });
+    place.wait_for_line("SELECT 1");
+    watch.signal(Signal::CONT).unwrap();
+    watch.end().unwrap();
+    let text = place.text(&["of", "--table", "accounts", "--key", "42"]);
+    assert!(
+        text.contains("fill.sql") && !text.contains("tcp:"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -2,15 +2,20 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use backstory_testkit::database_server::DatabaseServer;
 use backstory_testkit::database_watcher::DatabaseWatcher;
 use backstory_testkit::mariadb::MariadbServer;
 use backstory_testkit::postgres::PostgresServer;
+use backstory_testkit::procs::eventually;
 use backstory_testkit::stage::Stage;
 use backstory_testkit::user::User;
 use serde_json::Value;
+
+/// The longest wait for what a watch or a server does, on a machine however busy.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub type PostgresPlace = DatabasePlace<PostgresServer>;
 pub type MariadbPlace = DatabasePlace<MariadbServer>;
@@ -49,12 +54,55 @@ impl<S: DatabaseServer> DatabasePlace<S> {
     /// Records a shell line, in which `$SQL` connects to the database, and `$LOCAL` through the
     /// server's socket file.
     pub fn record(&self, line: &str) {
+        succeeded(&self.recorded(line).output().unwrap());
+    }
+
+    fn recorded(&self, line: &str) -> Command {
         let mut command = self.stage.record(&["sh", "-c", line]);
-        let output = command
+        command
             .current_dir(&self.work)
             .env("SQL", self.server.client())
-            .env("LOCAL", self.server.local_client());
-        succeeded(&output.output().unwrap());
+            .env("LOCAL", self.server.local_client())
+            .env("GATE", "until [ -e open ]; do sleep 0.01; done");
+        command
+    }
+
+    /// Records a shell line that waits at one place, with `eval "$GATE"`. Before it goes on, the
+    /// watch has recorded a statement with this text, and its client. Then `meanwhile` is called.
+    pub fn record_gated(&self, line: &str, text: &str, meanwhile: impl FnOnce()) {
+        let gate = self.work.join("open");
+        let recorded = self.recorded(line).stdout(Stdio::piped()).spawn().unwrap();
+        let has_record = eventually(PATIENCE, || self.has_record(text));
+        meanwhile();
+        fs::write(&gate, "").unwrap();
+        let output = recorded.wait_with_output().unwrap();
+        fs::remove_file(gate).unwrap();
+        assert!(has_record, "{text}");
+        succeeded(&output);
+    }
+
+    /// Waits until the records of the watch have a text.
+    pub fn wait_for_record(&self, text: &str) {
+        assert!(eventually(PATIENCE, || self.has_record(text)), "{text}");
+    }
+
+    /// True if the records of a run that goes on have a text. A record is in shared memory first,
+    /// and then in the log of the run.
+    fn has_record(&self, text: &str) -> bool {
+        let text = text.as_bytes();
+        let has_text = |path: PathBuf| {
+            let bytes = fs::read(path).unwrap_or_default();
+            bytes.windows(text.len()).any(|part| part == text)
+        };
+        let runs = fs::read_dir(self.stage.store().join("runs")).unwrap();
+        let logs = runs.map(|log| log.unwrap().path());
+        logs.filter(|log| log.to_str().unwrap().ends_with(".log.part"))
+            .any(|log| {
+                let name = log.file_name().unwrap().to_str().unwrap();
+                let id = name.trim_end_matches(".log.part");
+                let arena = format!("/dev/shm/backstory-{id}.arena");
+                has_text(log.clone()) || has_text(arena.into())
+            })
     }
 
     /// Makes a file for recorded commands.
@@ -101,6 +149,21 @@ impl<S: DatabaseServer> DatabasePlace<S> {
             }
         };
         nodes.map(name).collect()
+    }
+}
+
+impl PostgresPlace {
+    /// Waits until the server's log has a text. The server writes it in the background.
+    pub fn wait_for_line(&self, text: &str) {
+        let is_there = || {
+            let files = fs::read_dir(self.server.log_directory()).unwrap();
+            let mut logs = files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap());
+            logs.any(|log| log.contains(text))
+        };
+        assert!(
+            eventually(PATIENCE, is_there),
+            "the server's log lacks {text}"
+        );
     }
 }
 

@@ -154,8 +154,8 @@ fn the_crowd_behind_a_shared_pipe_is_counted() {
     );
 }
 
-#[test]
-fn a_possible_client_of_a_watched_database_is_counted() {
+/// A report of a client that received a result from the transaction of a watched database.
+fn of_client() -> Lineage {
     let mut nodes = vec![
         file("/w/report", 1),
         command("psql", 1),
@@ -164,12 +164,10 @@ fn a_possible_client_of_a_watched_database_is_counted() {
         of_kind(EntityKind::Resource, "postgres://h:5432/bank/public.a"),
     ];
     for node in &mut nodes[2..] {
-        match node {
-            Node::Activity { run, pid, .. } => {
-                *pid = backstory_eventlog::event::UNNUMBERED + 1;
-                "watch".clone_into(run);
-            }
-            Node::Entity { run, .. } => "watch".clone_into(run),
+        let (Node::Activity { run, .. } | Node::Entity { run, .. }) = node;
+        "watch".clone_into(run);
+        if let Node::Activity { pid, .. } = node {
+            *pid = backstory_eventlog::event::UNNUMBERED + 1;
         }
     }
     let links = vec![
@@ -178,11 +176,36 @@ fn a_possible_client_of_a_watched_database_is_counted() {
         link(3, 2, Flow::Generated(Relation::Write)),
         link(4, 3, Flow::Used(Relation::Read)),
     ];
-    let mut lineage = lineage(nodes, links);
+    lineage(nodes, links)
+}
+
+#[test]
+fn a_possible_client_of_a_watched_database_is_counted() {
+    let mut lineage = of_client();
     let text = drawn(&lineage, Direction::Of, false);
     assert!(text.contains("received from transaction"), "{text}");
     lineage.links[1].certainty = Certainty::Possible;
     let text = drawn(&lineage, Direction::Of, false);
     assert!(!text.contains("transaction"), "{text}");
     assert!(text.contains("(--possible shows 1 more link,"), "{text}");
+}
+
+#[test]
+fn a_clients_connection_that_the_server_used_later_gets_no_line() {
+    let mut lineage = of_client();
+    let later = lineage.nodes[2].clone();
+    lineage.nodes.push(later);
+    lineage.links.push(link(5, 1, Flow::Used(Relation::Read)));
+    let text = drawn(&lineage, Direction::Of, false);
+    assert!(text.contains("received from transaction"), "{text}");
+    assert!(!text.contains("tcp:"), "{text}");
+    // Of a transaction, it is all that is known of the client.
+    let mut request = of_kind(EntityKind::Socket, "tcp:127.0.0.1:5432");
+    if let Node::Entity { run, .. } = &mut request {
+        "watch".clone_into(run);
+    }
+    lineage.nodes.push(request);
+    lineage.links.push(link(6, 3, Flow::Used(Relation::Read)));
+    let text = drawn(&lineage, Direction::Of, false);
+    assert!(text.contains("read tcp:127.0.0.1:5432"), "{text}");
 }
