@@ -5,6 +5,7 @@ mod attempts;
 mod deep;
 mod deep_report;
 mod directory;
+pub mod entered;
 mod inside;
 mod missing_program;
 mod report;
@@ -118,7 +119,8 @@ impl Prepared {
         store_contents(&mut current);
         let progress = Progress::start("planning the replay");
         let contents = current.home.contents_dir();
-        let plan = plan::plan(&current.store, contents, &run, &deviations);
+        let entered = entered::entered(&current.home, &run);
+        let plan = plan::plan(&current.store, contents, &run, &deviations, entered);
         let program = deep.as_ref().map(|deep| deep.program());
         let plan = plan.map_err(|error| missing_program::lacking(error, program))?;
         progress.end();

@@ -62,6 +62,13 @@ fn a_file_only_appended_to_cut_or_moved_comes_back() {
 }
 
 #[test]
+fn a_line_that_enters_a_directory_without_files_comes_back() {
+    let place = Place::new();
+    fs::create_dir_all(place.path("empty/inner")).unwrap();
+    place.comes_back("(cd empty/inner && echo one) > out");
+}
+
+#[test]
 fn a_file_made_right_before_the_recording_comes_back() {
     for turn in 0..10 {
         let place = Place::new();

@@ -72,7 +72,7 @@ pub struct InitialState {
     pub paths: Vec<InitialPath>,
     /// Directories and links above them.
     pub places: Vec<SnapshotEntry>,
-    /// Directories in which processes of the run began.
+    /// Directories in which processes of the run began, or into which they changed.
     pub stood: Vec<Bytes>,
     /// The entries of the listed directories, by their paths without links.
     pub listings: BTreeMap<Bytes, Vec<Listed>>,
@@ -109,8 +109,13 @@ pub fn is_plain(path: &[u8]) -> bool {
     path.starts_with(b"/") && !is_below_kernel(path)
 }
 
-/// Finds the state before a run.
-pub fn before(store: &dyn Store, record: &RunRecord, held: &RunContents) -> Result<InitialState> {
+/// Finds the state before a run. `entered`: the directories that its processes changed into.
+pub fn before(
+    store: &dyn Store,
+    record: &RunRecord,
+    held: &RunContents,
+    entered: BTreeSet<Bytes>,
+) -> Result<InitialState> {
     let entities = store.entities(record.key)?;
     let RunOperations {
         deeds,
@@ -197,6 +202,7 @@ pub fn before(store: &dyn Store, record: &RunRecord, held: &RunContents) -> Resu
     }
     first.stood = stood
         .into_iter()
+        .chain(entered)
         .filter(|path| is_plain(path) && !made.contains(path) && !below_any(&made, path))
         .collect();
     let (put_there, made) = made.into_iter().partition(|path| there.contains_key(path));

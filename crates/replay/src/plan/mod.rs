@@ -13,7 +13,7 @@ mod initial_state;
 mod machine;
 mod standard_input;
 
-use std::collections::{HashMap, HashSet, hash_map};
+use std::collections::{BTreeSet, HashMap, HashSet, hash_map};
 use std::path::PathBuf;
 
 use backstory_eventlog::event::Bytes;
@@ -149,7 +149,8 @@ pub struct Plan {
     pub notes: Vec<String>,
 }
 
-/// Plans a replay. `contents`: the directory of the store's contents.
+/// Plans a replay. `contents`: the directory of the store's contents. `entered`: the directories
+/// that processes of the run changed into. The run's log has these, and the store does not.
 ///
 /// # Errors
 ///
@@ -159,6 +160,7 @@ pub fn plan(
     contents: PathBuf,
     run: &str,
     deviations: &Deviations,
+    entered: BTreeSet<Bytes>,
 ) -> Result<Plan> {
     let record = store
         .run(run)?
@@ -173,7 +175,7 @@ pub fn plan(
     }
     let held = query::contents(store, run)?;
     let mut notes = Vec::new();
-    let first = initial_state::before(store, &record, &held)?;
+    let first = initial_state::before(store, &record, &held, entered)?;
     let stdin = standard_input::of(store, header, &mut notes)?;
     let mut builder = builder::PlanBuilder::new(store, &contents, deviations, &header.cwd)?;
     builder.places(&first);
@@ -222,7 +224,7 @@ pub fn plan(
                 .chain(&first.missing)
                 .map(|path| path.to_vec())
                 .collect(),
-            false => std::collections::BTreeSet::new(),
+            false => BTreeSet::new(),
         },
         stdin,
         expected,

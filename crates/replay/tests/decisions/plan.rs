@@ -1,5 +1,6 @@
 //! Plans of replays.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use backstory_replay::Error;
@@ -12,7 +13,7 @@ fn planned(scene: &Scene, deviations: &Deviations) -> Result<Plan, Error> {
     let directory = tempfile::tempdir().unwrap();
     let contents = directory.path().join("contents");
     let store = scene.store(&contents);
-    plan(&store, contents, "run0000a", deviations)
+    plan(&store, contents, "run0000a", deviations, BTreeSet::new())
 }
 
 fn source<'p>(plan: &'p Plan, path: &str) -> &'p EntrySource {

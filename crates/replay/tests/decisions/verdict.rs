@@ -1,5 +1,7 @@
 //! Verdicts on the results of replays.
 
+use std::collections::BTreeSet;
+
 use backstory_replay::plan::{Deviations, plan};
 use backstory_replay::root::results::ReplayedFile;
 use backstory_replay::verdict::{OutputState, Verdict, judge};
@@ -11,7 +13,14 @@ fn verdict(left: &[(&str, &str)]) -> Verdict {
     let directory = tempfile::tempdir().unwrap();
     let contents = directory.path().join("contents");
     let store = sorted("run0000a", &[], "b\na\n", "a\nb\n").store(&contents);
-    let plan = plan(&store, contents, "run0000a", &Deviations::default()).unwrap();
+    let plan = plan(
+        &store,
+        contents,
+        "run0000a",
+        &Deviations::default(),
+        BTreeSet::new(),
+    )
+    .unwrap();
     let left: Vec<ReplayedFile> = left
         .iter()
         .map(|(path, content)| {
