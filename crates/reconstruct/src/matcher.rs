@@ -114,6 +114,31 @@ impl ProcessMatcher {
         streams.is_some_and(ResourceStreams::is_ahead)
     }
 
+    /// True if this resource had no further recorded write, failed ones included.
+    pub fn has_no_more(&self, id: ResourceId) -> bool {
+        let own = self.rest.streams.get(&id);
+        own.is_none_or(|own| own.output.is_empty() && !own.output.has_parted())
+    }
+
+    /// True if all recorded output of the process has come. That to files of the root is not
+    /// followed.
+    pub fn wrote_all(&self, resources: &[Resource]) -> bool {
+        let mut all = self.virtual_streams(resources);
+        all.all(|streams| streams.output.remaining() == 0)
+    }
+
+    /// The same for its input.
+    pub fn read_all(&self, resources: &[Resource]) -> bool {
+        let mut all = self.virtual_streams(resources);
+        all.all(|streams| streams.input.remaining() == 0)
+    }
+
+    fn virtual_streams(&self, resources: &[Resource]) -> impl Iterator<Item = &ResourceStreams> {
+        let all = self.rest.streams.iter();
+        let followed = all.filter(|(id, _)| !resources[**id].is_native());
+        followed.map(|(_, streams)| streams)
+    }
+
     /// True if all recorded bytes of a connection went in and out, or the output differs.
     pub fn has_served(&self, id: ResourceId) -> bool {
         let streams = self.rest.streams.get(&id);

@@ -60,6 +60,7 @@ names! {
     SYS_getuid "getuid",
     SYS_ioctl "ioctl",
     SYS_lchown "lchown",
+    SYS_kill "kill",
     SYS_listen "listen",
     SYS_lseek "lseek",
     SYS_lstat "lstat",

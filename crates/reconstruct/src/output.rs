@@ -94,6 +94,16 @@ impl ExpectedOutput {
         self.starts.push_back(start);
     }
 
+    /// Adds writes to the same resource. Nothing has been compared yet.
+    pub fn join(&mut self, other: ExpectedOutput) {
+        let own = self.items.drain(..).zip(self.starts.drain(..));
+        let all = own.chain(other.items.into_iter().zip(other.starts));
+        let mut all: Vec<_> = all.collect();
+        all.sort_by_key(|((_, time), _)| *time);
+        (self.items, self.starts) = all.into_iter().unzip();
+        self.total += other.total;
+    }
+
     /// The position in the resource of the bytes that come next.
     pub fn next_start(&self) -> u64 {
         let done = self.compared as u64 + self.waiting.len() as u64;

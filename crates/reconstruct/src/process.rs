@@ -201,6 +201,8 @@ pub struct RecordedProcess {
     /// Its status. `None`: it was killed, executed another program, the log ends before, or no
     /// recorded process waited for a program whose `main` returned.
     pub exit: Option<i32>,
+    /// The signal that killed it, if a recorded process waited for it or it was the command.
+    pub killed_by: Option<i32>,
     /// It ended by itself.
     pub has_exited: bool,
     /// Ranges of files that were read by reference, each once: position, length, XXH64.

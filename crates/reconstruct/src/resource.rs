@@ -84,6 +84,11 @@ impl Resource {
         }
     }
 
+    /// True if the record has a number of it, and nothing more.
+    pub fn is_vague(&self) -> bool {
+        self.origin == Origin::Inherited && self.kind == 0 && self.ident.is_none()
+    }
+
     /// True for a file that was opened by its path, and is no pipe and no device.
     pub fn is_opened_file(&self) -> bool {
         self.origin == Origin::Opened && matches!(self.kind, 0 | S_IFREG | S_IFDIR)
@@ -120,10 +125,18 @@ impl Resource {
 
 /// True for a path whose content the kernel makes up, or a device.
 pub fn is_kernels(path: &[u8]) -> bool {
+    if is_shared_memory(path) {
+        return false;
+    }
     ["/proc", "/sys", "/dev"].iter().any(|top| {
         path.strip_prefix(top.as_bytes())
             .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
     })
+}
+
+/// True for a file of shared memory. The root has a directory of its own for these.
+pub fn is_shared_memory(path: &[u8]) -> bool {
+    path.starts_with(b"/dev/shm/")
 }
 
 /// The descriptor that a path names, in the process with this id: `/dev/fd/63`, `/dev/stdin`,

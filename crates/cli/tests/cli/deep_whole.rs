@@ -1,5 +1,7 @@
 //! `replay --deep` of a whole run: what libc does inside itself, and what is known of one file.
 
+use backstory_testkit::need::needs;
+
 use super::Place;
 
 /// Records a shell line deeply, and runs it again. Its outputs are equal.
@@ -7,11 +9,16 @@ fn runs_again(script: &str, line: &str) {
     let place = Place::new();
     place.write_aged("script.py", script);
     place.deep(line);
+    runs_equal(&place, &[line]);
+}
+
+/// The recorded run runs again, and its outputs are equal.
+fn runs_equal(place: &Place, about: &[&str]) {
     if let Some(answer) = place.again(&[]) {
         let mut lines = answer.err.lines();
         assert!(
             answer.status == 0 && lines.any(|line| line.starts_with("equal: ")),
-            "{answer:?}"
+            "{about:?}: {answer:?}"
         );
     }
 }
@@ -69,7 +76,7 @@ print(found)
 
 #[test]
 fn a_database_of_sqlite_is_written_again() {
-    if !backstory_testkit::need::needs("a database that is written again", &["sqlite3"]) {
+    if !needs("a database that is written again", &["sqlite3"]) {
         return;
     }
     let place = Place::new();
@@ -78,5 +85,113 @@ fn a_database_of_sqlite_is_written_again() {
     place.deep("RECORD sh -c 'sqlite3 data.db < rows.sql' > out");
     if let Some(answer) = place.again(&[]) {
         assert!(answer.err.contains("equal: 2 programs"), "{answer:?}");
+    }
+}
+
+/// Records a shell line deeply in a directory with the files `a` and `b`, and the directories that
+/// are given. Without all of them, the line runs again with equal outputs.
+fn line_runs_again(line: &str, directories: &[&str]) {
+    let place = Place::new();
+    place.write_aged("a", "alpha\n");
+    place.write_aged("b", "beta\n");
+    for directory in directories {
+        std::fs::create_dir_all(place.path(directory)).unwrap();
+    }
+    place.deep(line);
+    place.forget_everything();
+    runs_equal(&place, &[line]);
+}
+
+#[test]
+fn a_child_writes_to_the_output_that_its_shell_had_before_a_redirection() {
+    let lines = [
+        "cat b >first; exec cat a",
+        "cat b >first; cat a; cat b >>first; echo one; cat b",
+        "cat b >&2; echo one >&2; exec 5>&1; cat b >&5; { cat a; cat b; } >&2; cat b",
+        "cat b >first; (cat a; echo sub); cat none 2>&1; cat none; echo last",
+    ];
+    for (shell, line) in lines.iter().flat_map(|line| [("sh", line), ("bash", line)]) {
+        let command = format!("RECORD {shell} -c '{line}; true'");
+        line_runs_again(&format!("{command} > out 2> errors < /dev/null"), &[]);
+        line_runs_again(&format!("{{ {command} 2>&1; }} | cat"), &[]);
+    }
+}
+
+#[test]
+fn a_shell_enters_directories_of_which_it_used_no_file() {
+    let line = "cd empty/inner && pwd; cd ../..; mkdir made && cd made && echo in && cd ../other && echo $PWD";
+    line_runs_again(
+        &format!("RECORD sh -c '{line}' > out"),
+        &["empty/inner", "other"],
+    );
+}
+
+#[test]
+fn a_writer_whose_reader_has_gone_ends_by_the_broken_pipe_again() {
+    line_runs_again("{ RECORD yes; true; } | head -n 1", &[]);
+    for shell in ["sh", "bash"] {
+        for line in [
+            "yes | head -n 3",
+            "yes | head -n 3 >first; echo $? >&2; cat a",
+            "(yes; echo $? >&2) | head -n 2; (trap \"\" PIPE; yes; echo $? >&2) | head -n 2",
+        ] {
+            let command = format!("RECORD {shell} -c '{line}'");
+            line_runs_again(&format!("{command} > out 2> errors"), &[]);
+        }
+    }
+}
+
+#[test]
+fn outputs_to_devices_and_to_closed_descriptors_are_those_of_the_record() {
+    for shell in ["sh", "bash"] {
+        for line in [
+            "cat a >/dev/null; cat b >/dev/null 2>&1; cat none 2>/dev/null; echo end",
+            "cat a >&- 2>&-; cat b; exec <&- >sub; cat b; cat",
+            "cat a >/dev/shm/backstory-$$; mv /dev/shm/backstory-$$ back; cat back",
+        ] {
+            line_runs_again(
+                &format!("RECORD {shell} -c '{line}; true' > out 2> errors"),
+                &[],
+            );
+        }
+    }
+}
+
+#[test]
+fn files_have_the_recorded_status_by_relative_paths_too() {
+    let line = "touch made; ls -lsa --full-time . inner; du -s a inner; cd inner; ls -ld ../a .";
+    line_runs_again(&format!("RECORD sh -c '{line}' > ../out"), &["inner"]);
+    if needs("a program that compares times", &["make"]) {
+        let line = "printf \"made: a\\n\\tcat a >made\\n\" >Makefile; make; make; touch a; make";
+        line_runs_again(&format!("RECORD sh -c '{line}' > ../out"), &[]);
+    }
+}
+
+#[test]
+fn jobs_in_the_background_end_and_are_killed_as_recorded() {
+    for (shell, line) in [
+        ("sh", "cat a >one & cat b >two & wait; cat one two"),
+        ("bash", "cat a >one & cat b >two & wait; cat one two"),
+        ("sh", "sleep 30 & kill $!; wait $!; echo $?"),
+        ("bash", "sleep 30 & kill -9 $!; wait $!; echo $?"),
+        (
+            "bash",
+            "coproc cat; echo x >&${COPROC[1]}; read l <&${COPROC[0]}; kill $COPROC_PID; wait; echo $l",
+        ),
+        ("sh", "timeout 0.2 sleep 30; echo $?"),
+    ] {
+        line_runs_again(&format!("RECORD {shell} -c '{line}' > out 2> errors"), &[]);
+    }
+}
+
+#[test]
+fn a_program_behind_one_without_a_deep_record_runs_again() {
+    line_runs_again(
+        "printf \"cat b >made\" >t; chmod +x t; RECORD sh -c './t; cat made' > out",
+        &[],
+    );
+    if needs("a static program", &["busybox"]) {
+        let line = "busybox sh -c \"/bin/cat b; /bin/cp a made; /bin/cat b\"; cat made";
+        line_runs_again(&format!("RECORD sh -c '{line}' > out"), &[]);
     }
 }

@@ -103,11 +103,16 @@ impl NotifiedCall {
             .map_or(0, |int| i32::from_le_bytes(*int)))
     }
 
-    /// A string without its NUL.
+    /// A path without its NUL.
     pub fn string(&self, at: u64) -> io::Result<Vec<u8>> {
+        self.string_within(at, PATH_MAX)
+    }
+
+    /// A string of at most so many bytes, without its NUL.
+    pub fn string_within(&self, at: u64, most: usize) -> io::Result<Vec<u8>> {
         const PAGE: u64 = 4096;
         let mut string = Vec::new();
-        while string.len() < PATH_MAX {
+        while string.len() < most {
             let from = at.wrapping_add(string.len() as u64);
             // Memory may end with the page.
             let piece = self.bytes(from, (PAGE - from % PAGE).min(256) as usize)?;

@@ -69,6 +69,7 @@ pub const WATCHED: &[c_long] = &[
     libc::SYS_nanosleep,
     libc::SYS_clock_nanosleep,
     libc::SYS_wait4,
+    libc::SYS_kill,
     libc::SYS_stat,
     libc::SYS_lstat,
     libc::SYS_fstat,

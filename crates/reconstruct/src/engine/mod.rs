@@ -43,6 +43,8 @@ pub struct Options {
     pub volatile: Vec<String>,
     /// The search in the bytes that enter and leave, if any.
     pub wanted: Option<Wanted>,
+    /// The signal that killed the command of the run, if one did.
+    pub killed_by: Option<i32>,
     /// Descriptors whose input is replaced by these bytes, in the first process.
     pub inputs: Vec<(i32, Vec<u8>)>,
     /// The tool is the byte engine. It asks for recorded resources, and says which calls are the
@@ -62,6 +64,7 @@ impl Default for Options {
             shift: 0,
             volatile: Vec::new(),
             wanted: None,
+            killed_by: None,
             inputs: Vec::new(),
             follows_bytes: false,
         }
@@ -102,6 +105,7 @@ pub fn reconstruct(
     for (fd, bytes) in &options.inputs {
         replace_input(&mut run.processes[first], *fd, bytes);
     }
+    note_signal(&mut run, first, options);
     let asks = run.processes.iter().any(|one| !one.processors.is_empty());
     let (child, listener) = start::start(&run.processes[first], options, asks, become_user)?;
     let supervisor = supervisor::Supervisor::new(run, first, listener, child, options, unit);
@@ -143,6 +147,19 @@ fn first_process(run: &RecordedRun, pid: Option<u32>) -> Result<usize, Error> {
         }
     };
     found.ok_or(Error::NoProgram)
+}
+
+/// No recorded process waited for the command, so the signal that killed it is not in the log.
+fn note_signal(run: &mut RecordedRun, first: usize, options: &Options) {
+    let pid = run.processes[first].pid;
+    let mut programs = run.processes.iter_mut().rev();
+    // The last one that the command's process executed.
+    if options.process.is_none()
+        && let Some(last) = programs.find(|process| process.pid == pid)
+        && !last.has_exited
+    {
+        last.killed_by = last.killed_by.or(options.killed_by);
+    }
 }
 
 fn replace_input(process: &mut RecordedProcess, fd: i32, bytes: &[u8]) {

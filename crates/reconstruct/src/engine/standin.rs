@@ -36,6 +36,16 @@ impl StandIns {
         self.ends.get(&(found.st_dev, found.st_ino)).copied()
     }
 
+    /// The stand-ins of one resource are those of another one.
+    pub fn rename(&mut self, from: ResourceId, to: ResourceId) {
+        let ends = self.ends.values_mut();
+        for id in ends.flat_map(|ends| [&mut ends.read, &mut ends.write]) {
+            if *id == from {
+                *id = to;
+            }
+        }
+    }
+
     fn name(&mut self, fd: &OwnedFd, ends: Ends) -> io::Result<()> {
         let found = fstat(fd)?;
         self.ends.insert((found.st_dev, found.st_ino), ends);

@@ -25,8 +25,18 @@ impl Arranging {
             same && (resource.kind == 0 || resource.kind == kind)
         });
         let shared = ident.and_then(|ident| self.by_ident.get(&ident).copied());
-        // A child that shares its parent's memory gets other descriptors without a record (`dup2`).
-        // The table then has one of the parent's, of which nothing is known.
+        if let (Some(vague), Some(shared)) = (known, shared)
+            && vague != shared
+            && self.run.resources[vague].is_vague()
+        {
+            self.is_same(vague, shared);
+        }
+        let known = self
+            .table
+            .get(&call.fd)
+            .copied()
+            .filter(|_| known.is_some());
+        // Of a resource without an identity, another process may know more.
         let is_stream = matches!(kind, S_IFIFO | S_IFSOCK);
         let known = known.filter(|id| {
             let resource = &self.run.resources[*id];
@@ -90,6 +100,7 @@ impl Arranging {
         let id = self.new_resource(Resource::new(Origin::Inherited, name.as_bytes(), kind));
         self.process.inherited.push((fd, id, None));
         self.table.insert(fd, id);
+        self.vague_since.insert(id, self.run.processes.len());
         id
     }
 
@@ -223,11 +234,9 @@ impl Arranging {
         if let Ok(new) = i32::try_from(call.result)
             && new >= 0
         {
-            match self.table.get(&call.fd).copied() {
-                Some(id) => drop(self.table.insert(new, id)),
-                None if new != call.fd => drop(self.table.remove(&new)),
-                None => {}
-            }
+            // A copy leads to the same, even if no call has said where that is.
+            let id = self.behind(call.fd, 0);
+            self.table.insert(new, id);
         }
     }
 }

@@ -6,6 +6,7 @@
 
 mod descriptors;
 mod positions;
+mod same;
 mod waits;
 
 use crate::input::InputItem;
@@ -19,7 +20,7 @@ use backstory_abi::deep;
 use backstory_deep::{Call, Content};
 use libc::c_long;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// A run, arranged for its reconstruction.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -51,6 +52,12 @@ pub(crate) struct Arranging {
     by_ident: HashMap<(u64, u64), ResourceId>,
     /// The descriptors that a new process starts with, by its process id.
     handed: HashMap<u32, Table>,
+    /// Vague resources that are known by now.
+    same: HashMap<ResourceId, ResourceId>,
+    /// The number of processes before the one that had a vague resource first.
+    vague_since: HashMap<ResourceId, usize>,
+    /// Processes that have executed no program with a record, and are no recorded fork.
+    unseen: HashSet<u32>,
     table: Table,
     /// The files of DESCRIPTOR facts.
     numbers: HashMap<u64, ResourceId>,
@@ -91,7 +98,8 @@ impl RecordedRun {
         }
     }
 
-    /// The status of a program whose `main` returned is in the `wait4` of its parent.
+    /// The status of a program whose `main` returned, or that was killed, is in the `wait4` of its
+    /// parent.
     fn find_statuses(&mut self) {
         let key = ResultKey {
             call: libc::SYS_wait4 as u16,
@@ -102,15 +110,20 @@ impl RecordedRun {
         let mut statuses = HashMap::new();
         for (result, _) in waits.flatten() {
             let status = result.entered.first().and_then(|b| b.first_chunk());
-            if let Some(status) = status.map(|bytes| i32::from_le_bytes(*bytes))
-                && libc::WIFEXITED(status)
-            {
-                statuses.insert(result.value, libc::WEXITSTATUS(status));
+            if let Some(status) = status.map(|bytes| i32::from_le_bytes(*bytes)) {
+                statuses.insert(result.value, status);
             }
         }
         for process in &mut self.processes {
-            if process.has_exited && process.exit.is_none() {
-                process.exit = statuses.get(&i64::from(process.pid)).copied();
+            let status = statuses.get(&i64::from(process.pid)).copied();
+            if process.has_exited {
+                let exited = status.filter(|status| libc::WIFEXITED(*status));
+                process.exit = process
+                    .exit
+                    .or(exited.map(|status| libc::WEXITSTATUS(status)));
+            } else {
+                let killed = status.filter(|status| libc::WIFSIGNALED(*status));
+                process.killed_by = killed.map(|status| libc::WTERMSIG(status));
             }
         }
     }
@@ -141,6 +154,7 @@ impl Arranging {
     /// The calls of this process follow.
     pub(crate) fn enter(&mut self, epoch: u64, pid: u32, parent: u32) {
         self.table = self.handed.remove(&pid).unwrap_or_default();
+        self.resolve_table();
         self.numbers.clear();
         self.process = RecordedProcess {
             epoch,
@@ -154,6 +168,7 @@ impl Arranging {
     /// All calls of the process were taken.
     pub(crate) fn leave(&mut self) {
         self.name_program();
+        self.unseen.remove(&self.process.pid);
         // A program that the process executes next has these.
         self.handed.insert(self.process.pid, self.table.clone());
         self.run.processes.push(std::mem::take(&mut self.process));
@@ -173,6 +188,13 @@ impl Arranging {
             return;
         }
         self.process.calls += 1;
+        // A stream of libc has no error, and nothing left.
+        let wrote_nothing = is_plain_write(call.number) && call.result == 0 && call.a > 0;
+        let is_closed = call.result == -i64::from(libc::EBADF) || wrote_nothing;
+        if call.fd >= 0 && is_closed && !self.table.contains_key(&call.fd) {
+            // The descriptor leads nowhere, and will again.
+            return;
+        }
         self.note_move(call);
         match c_long::from(call.number) {
             libc::SYS_read
@@ -240,6 +262,7 @@ impl Arranging {
                     && child > 0
                 {
                     self.handed.insert(child, self.table.clone());
+                    self.unseen.insert(child);
                     let child = RecordedChild {
                         pid: call.result,
                         is_made: true,
@@ -323,6 +346,9 @@ impl Arranging {
             }
         };
         let bytes = |kind, arg| call.section(kind, arg).unwrap_or_default().to_vec();
+        if call.a == deep::BY_EXEC && self.unseen.contains(&self.process.pid) {
+            self.forget_vague();
+        }
         self.process.began = call.time;
         let start = &mut self.process.start;
         start.by_exec = call.a == deep::BY_EXEC;
@@ -427,9 +453,9 @@ impl Arranging {
 
     /// Bytes that moved in the kernel: their number is known.
     fn moved(&mut self, call: &Call) {
-        let target = self.behind(call.a as i32, 0);
-        self.run.resources[target].is_written = true;
         if let Ok(length) = u64::try_from(call.result) {
+            let target = self.behind(call.a as i32, 0);
+            self.run.resources[target].is_written = true;
             self.streams(target)
                 .output
                 .push_at(OutputItem::Unknown(length), ended(call));
@@ -487,6 +513,10 @@ pub fn family(call: u16) -> u16 {
         other => other,
     };
     family as u16
+}
+
+fn is_plain_write(call: u16) -> bool {
+    matches!(c_long::from(call), libc::SYS_write | libc::SYS_writev)
 }
 
 /// True for calls that return the status of a descriptor.

@@ -48,6 +48,8 @@ pub struct DeepRequest {
     inputs: Vec<(i32, Vec<u8>)>,
     /// Requests that are fed beside the chosen one, and the change of the clock.
     attempt: (Vec<usize>, i64),
+    /// The signal that killed the command of the run, if one did.
+    killed_by: Option<i32>,
     /// The tool is the byte engine.
     follows_bytes: bool,
     /// The search in the bytes that enter and leave, if any.
@@ -90,6 +92,7 @@ pub fn request(
         volatile: given.volatile.clone(),
         inputs,
         attempt: (Vec::new(), 0),
+        killed_by: current.store.run(run)?.and_then(|run| run.end.signal),
         follows_bytes: false,
         wanted: None,
         read: OnceCell::new(),
@@ -314,6 +317,7 @@ impl DeepRequest {
             shift: self.attempt.1,
             volatile: self.volatile.clone(),
             wanted: self.wanted.clone(),
+            killed_by: self.killed_by,
             inputs: self.inputs.clone(),
             follows_bytes: self.follows_bytes,
         }

@@ -129,10 +129,11 @@ impl Supervisor {
             SYS_statx => (&STATX, call.int(2) & AT_SYMLINK_NOFOLLOW == 0),
             _ => return Ok(Response::Continue),
         };
-        if path.first() != Some(&b'/') {
-            return Ok(Response::Continue);
-        }
-        let Some(native) = self.native_status(call, AT_FDCWD, &path, follows) else {
+        let directory = match call.number {
+            SYS_stat | SYS_lstat => AT_FDCWD,
+            _ => call.int(0),
+        };
+        let Some(native) = self.native_status(call, directory, &path, follows) else {
             self.recorded_status(call, index, path, false);
             return Ok(Response::Continue);
         };
@@ -157,7 +158,7 @@ impl Supervisor {
     ///
     /// Otherwise the result is that of the file, but for its identity. A program may ask again and
     /// compare: SQLite looks whether its database was moved. So a file keeps the identity that the
-    /// first recorded result about it has.
+    /// first recorded result about its absolute path has.
     fn reply_if_alike(
         &mut self,
         call: &NotifiedCall,
@@ -165,24 +166,32 @@ impl Supervisor {
         path: Vec<u8>,
         (layout, native): (&StatusLayout, Stat),
     ) -> io::Result<Response> {
+        // A relative path may be that of another file: in another directory.
+        let is_sure = path.first() == Some(&b'/');
         let result = self.recorded_status(call, index, path, true);
         let bytes = result.as_ref().and_then(|result| result.entered.first());
-        let bytes = bytes.filter(|bytes| layout.is_kind(bytes, native.st_mode));
+        let (mode, size) = (native.st_mode, native.st_size);
+        let bytes = bytes.filter(|bytes| match is_sure {
+            true => layout.is_kind(bytes, mode),
+            false => layout.describes(bytes, mode, size),
+        });
         let own = (native.st_dev, native.st_ino);
-        if let Some(bytes) = bytes
+        if let Some(bytes) = bytes.filter(|_| is_sure)
             && let Some(ident) = layout.ident(bytes)
         {
             self.idents.entry(own).or_insert(ident);
         }
-        let Some(ident) = self.idents.get(&own) else {
-            return Ok(Response::Continue);
+        let ident = match self.idents.get(&own) {
+            Some(ident) => *ident,
+            None if bytes.is_some() => own,
+            None => return Ok(Response::Continue),
         };
         let mut shown = match bytes {
-            Some(bytes) if layout.describes(bytes, native.st_mode, native.st_size) => bytes.clone(),
+            Some(bytes) if layout.describes(bytes, mode, size) => bytes.clone(),
             _ if layout.is_extended() => return Ok(Response::Continue),
             _ => status_bytes(&native),
         };
-        layout.put_ident(&mut shown, *ident);
+        layout.put_ident(&mut shown, ident);
         let shown = RecordedResult {
             value: 0,
             entered: vec![shown],

@@ -97,6 +97,9 @@ impl Supervisor {
         if self.part.is_some() && self.matchers[index].idles() {
             return Ok(self.hold(index));
         }
+        if self.is_killed_asleep(index) {
+            return Ok(self.await_killer(call, index, EINTR));
+        }
         if !absolute {
             self.slept(index, ns);
         }

@@ -240,6 +240,9 @@ impl Supervisor {
         self.passes(call, index, next);
         let to = self.matchers[index].streams(id).output.next_start();
         self.places.moved(call, Direction::Sent, id, to);
+        if self.is_killed_here(index, id) {
+            return self.kill_as_recorded(call, index, EPIPE);
+        }
         let resource = &self.resources[id];
         if let Some(errno) = self.matchers[index].write((id, resource), bytes, &self.rules) {
             let quiet = matches!(call.number, SYS_sendto | SYS_sendmsg | SYS_sendmmsg)

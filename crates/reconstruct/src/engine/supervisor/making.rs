@@ -5,7 +5,7 @@ use crate::divergence::DivergenceKind;
 use crate::engine::caller::NotifiedCall;
 use crate::engine::standin::{Ends, set_waits};
 use crate::process::Made;
-use crate::resource::{ResourceId, address_words, is_kernels};
+use crate::resource::{ResourceId, address_words, is_kernels, is_shared_memory};
 use backstory_sys as sys;
 use libc::*;
 use std::ffi::OsStr;
@@ -65,6 +65,12 @@ impl Supervisor {
             Some(Made::Resource(id)) if self.is_unread(index, id) && exists(&path) => {
                 Ok(Response::Continue)
             }
+            // It was there before the run, and is no file of the root.
+            Some(Made::Resource(id))
+                if is_shared_memory(&path) && flags & O_CREAT == 0 && !exists(&path) =>
+            {
+                self.stand_in(call, id, flags)
+            }
             Some(Made::Resource(id)) if !self.resources[id].is_native() => {
                 self.stand_in(call, id, flags)
             }
@@ -73,14 +79,14 @@ impl Supervisor {
         }
     }
 
-    /// True for a file of the kernel without recorded reads and writes. libc opens some, as for the
-    /// number of processors. It reads them by calls that no recorder sees.
+    /// True for a file of the kernel without recorded reads and writes, of children neither. libc
+    /// opens some, as for the number of processors. It reads them by calls that no recorder sees.
     fn is_unread(&self, index: usize, id: ResourceId) -> bool {
-        let streams = &self.matchers[index].rest.streams;
+        let own = self.matchers[index].rest.streams.get(&id);
+        let users = self.users.get(&id).copied().unwrap_or(0);
         is_kernels(&self.resources[id].name)
-            && streams
-                .get(&id)
-                .is_none_or(|s| s.input.is_exhausted() && s.output.remaining() == 0)
+            && users == usize::from(own.is_some())
+            && own.is_none_or(|s| s.input.is_exhausted() && s.output.remaining() == 0)
     }
 
     pub(super) fn socket(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {

@@ -10,6 +10,8 @@ mod credentials;
 mod data;
 mod epoll;
 mod exact;
+mod executing;
+mod killed;
 mod making;
 mod native;
 mod numbers;
@@ -27,6 +29,7 @@ use super::{Options, start};
 use crate::divergence::DivergenceKind;
 use crate::error::Error;
 use crate::matcher::ProcessMatcher;
+use crate::process::RecordedProcess;
 use crate::recorded::RecordedRun;
 use crate::resource::{Resource, ResourceId};
 use crate::sighting::SightingSearch;
@@ -82,6 +85,10 @@ pub struct Supervisor {
     listener: OwnedFd,
     resources: Vec<Resource>,
     matchers: Vec<ProcessMatcher>,
+    /// The processes that recorded processes made.
+    made: HashSet<u32>,
+    /// The number of programs that read or wrote each resource.
+    users: HashMap<ResourceId, usize>,
     /// Recorded programs that were started again.
     started: Vec<bool>,
     first: usize,
@@ -171,6 +178,8 @@ impl Supervisor {
             has_tool: !options.tool.is_empty(),
             last_calls: HashMap::new(),
             resources: run.resources,
+            made: made(&run.processes),
+            users: users(&run.processes),
             matchers: run.processes.into_iter().map(ProcessMatcher::new).collect(),
             first,
             child,
@@ -331,6 +340,7 @@ impl Supervisor {
             | SYS_geteuid | SYS_getresuid | SYS_getgid | SYS_getegid | SYS_getresgid
             | SYS_chown | SYS_lchown | SYS_fchown | SYS_fchownat => self.credentials(call),
             SYS_wait4 => self.wait(call, index),
+            SYS_kill => Ok(self.send_signal(call)),
             PLACE => self.place(call),
             SYS_fork | SYS_vfork | SYS_clone | SYS_clone3 => self.fork(call, index),
             SYS_execve | SYS_execveat => self.execute(call, index),
@@ -358,9 +368,7 @@ impl Supervisor {
         }
         if !matcher.rest.has_exited {
             // Its record ends here: it was killed, or the recording ended.
-            matcher.end(&self.resources, None);
-            let _ = sys::kill(group as sys::Pid, libc::SIGKILL);
-            return Response::Sent;
+            return self.await_killer(call, index, libc::EINTR);
         }
         let mut divergence = matcher.blank(DivergenceKind::MoreInput, object);
         divergence.recorded = "no further read".to_owned();
@@ -413,6 +421,23 @@ impl Supervisor {
         }
         self.result
     }
+}
+
+/// The number of programs that read or wrote each resource.
+fn users(processes: &[RecordedProcess]) -> HashMap<ResourceId, usize> {
+    let mut users = HashMap::new();
+    for id in processes.iter().flat_map(|one| one.streams.keys()) {
+        *users.entry(*id).or_default() += 1;
+    }
+    users
+}
+
+/// The processes that recorded processes made.
+fn made(processes: &[RecordedProcess]) -> HashSet<u32> {
+    let children = processes.iter().flat_map(|one| &one.children);
+    children
+        .filter_map(|child| child.pid.try_into().ok())
+        .collect()
 }
 
 /// A signal interrupted the wait, or the caller is gone.

@@ -3,7 +3,7 @@
 use super::credentials::Credentials;
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
-use crate::process::{CallObject, ResultKey};
+use crate::engine::standin::Ends;
 use crate::resource::{Origin, ResourceId};
 use backstory_sys as sys;
 use std::collections::{HashMap, VecDeque};
@@ -12,7 +12,6 @@ use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -46,21 +45,21 @@ pub(super) struct Registered {
 /// A live process.
 #[derive(Debug, Clone)]
 pub(super) struct LiveProcess {
-    role: Role,
+    pub(super) role: Role,
     /// It has just executed a program, or was forked, and has made no call since.
-    is_new: bool,
+    pub(super) is_new: bool,
     /// Recorded ids of children that have not made a call yet.
-    children: VecDeque<i64>,
+    pub(super) children: VecDeque<i64>,
     /// By descriptor of the set and of the member.
     pub registered: HashMap<(i32, i32), Registered>,
     /// The user that it has asked for.
     pub credentials: Credentials,
     /// The address at which a tool lists the program's calls.
-    calls: Option<u64>,
+    pub(super) calls: Option<u64>,
 }
 
 impl LiveProcess {
-    fn new(role: Role) -> LiveProcess {
+    pub(super) fn new(role: Role) -> LiveProcess {
         LiveProcess {
             role,
             is_new: true,
@@ -164,7 +163,7 @@ impl Supervisor {
     }
 
     /// The next recorded program of a process id that was not started again.
-    fn next_program(&self, pid: u32, after: Option<usize>) -> Option<usize> {
+    pub(super) fn next_program(&self, pid: u32, after: Option<usize>) -> Option<usize> {
         let from = after.map_or(0, |after| after + 1);
         let mut all = self
             .matchers
@@ -215,68 +214,6 @@ impl Supervisor {
         Ok(Response::Continue)
     }
 
-    /// A process with a deep record executes another program.
-    pub(super) fn execute(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
-        let at = usize::from(call.number == libc::SYS_execveat);
-        let path = call.string(call.args[at])?;
-        let key = ResultKey {
-            call: libc::SYS_execve as u16,
-            object: CallObject::Path(path.clone()),
-            detail: 0,
-        };
-        let failed = self.matchers[index].result(&key);
-        if let Some(failed) = failed.filter(|result| result.value < 0) {
-            return Ok(Response::Errno(-failed.value as i32));
-        }
-        if fs::metadata(Path::new(OsStr::from_bytes(&path))).is_err() && path.starts_with(b"/") {
-            return Ok(Response::Continue);
-        }
-        self.matchers[index].end(&self.resources, None);
-        let pid = self.matchers[index].rest.pid;
-        let next = self.next_program(pid, Some(index));
-        let role = match self.has_tool && is_launcher(Path::new(OsStr::from_bytes(&path))) {
-            true => Role::Loading,
-            false => Role::Program,
-        };
-        self.become_role(call, next.map_or(Role::Shallow, role));
-        Ok(Response::Continue)
-    }
-
-    fn become_role(&mut self, call: &NotifiedCall, role: Role) {
-        if let Role::Program(index) = role {
-            self.started[index] = true;
-        }
-        if role == Role::Shallow {
-            self.result.shallow += 1;
-        }
-        let group = self.groups.get(&call.tid);
-        if let Some(process) = group.and_then(|group| self.live.get_mut(group)) {
-            let credentials = process.credentials;
-            *process = LiveProcess::new(role);
-            process.credentials = credentials;
-        }
-    }
-
-    /// The role of a process that has executed a tool for a program. The byte engine says when the
-    /// program starts.
-    fn loaded_role(&self, index: usize) -> Role {
-        match self.follows_bytes {
-            true => Role::Loading(index),
-            false => Role::Program(index),
-        }
-    }
-
-    /// A tool has loaded a program, and lists its calls at this address.
-    pub(super) fn loaded(&mut self, call: &NotifiedCall, index: usize, calls: u64) {
-        self.become_role(call, Role::Program(index));
-        let group = self.groups.get(&call.tid);
-        if let Some(process) = group.and_then(|group| self.live.get_mut(group)) {
-            process.calls = Some(calls);
-            process.is_new = false;
-        }
-        self.begin(call, index);
-    }
-
     /// The address at which a tool lists the calls of its program.
     pub(super) fn calls_under_way(&self, call: &NotifiedCall) -> Option<u64> {
         let group = self.groups.get(&call.tid)?;
@@ -294,60 +231,9 @@ impl Supervisor {
         }
     }
 
-    /// The response to a process without a deep record.
-    pub(super) fn shallow_response(&mut self, call: &NotifiedCall) -> io::Result<Response> {
-        let group = self.groups.get(&call.tid);
-        let role = group
-            .and_then(|group| self.live.get(group))
-            .map(|process| process.role);
-        let executes = matches!(call.number, libc::SYS_execve | libc::SYS_execveat);
-        match role {
-            Some(Role::Waiting(index)) if executes => {
-                let at = usize::from(call.number == libc::SYS_execveat);
-                let path = call.string(call.args[at])?;
-                // A search through PATH tries names that do not exist.
-                let from = format!("/proc/{}/cwd", call.tid);
-                let whole = Path::new(&from).join(OsStr::from_bytes(&path));
-                if fs::metadata(&whole).is_ok() {
-                    let role = match self.has_tool && is_launcher(&whole) {
-                        true => Role::Loading(index),
-                        false => Role::Program(index),
-                    };
-                    self.become_role(call, role);
-                }
-            }
-            Some(Role::Loading(index)) if executes => {
-                let path = call.string(call.args[0])?;
-                if is_loader(Path::new(OsStr::from_bytes(&path))) {
-                    self.become_role(call, self.loaded_role(index));
-                }
-            }
-            Some(Role::Loading(index)) if self.starts(call, index) => {
-                return Ok(Response::Value(0));
-            }
-            Some(Role::Tool) if executes && !self.started[self.first] => {
-                let path = call.string(call.args[0])?;
-                let path = Path::new(OsStr::from_bytes(&path));
-                let same = |a: &Path, b: &Path| {
-                    a == b
-                        || fs::canonicalize(a)
-                            .is_ok_and(|a| fs::canonicalize(b).is_ok_and(|b| a == b))
-                };
-                if is_loader(path) {
-                    self.become_role(call, self.loaded_role(self.first));
-                } else if same(path, &self.program) {
-                    self.become_role(call, Role::Program(self.first));
-                }
-            }
-            Some(Role::Shallow) => return self.shallow_data(call),
-            _ => {}
-        }
-        Ok(Response::Continue)
-    }
-
     /// The first call of a program: its memory gets the recorded random bytes, and it gets
     /// stand-ins for what it had open.
-    fn begin(&mut self, call: &NotifiedCall, index: usize) {
+    pub(super) fn begin(&mut self, call: &NotifiedCall, index: usize) {
         self.put_random(call, index);
         if self.matchers[index].rest.start.by_exec {
             // Without this, the program takes the time without a call.
@@ -375,7 +261,7 @@ impl Supervisor {
             }
         }
         for (fd, id, position) in inherited {
-            if self.stand_ins.of(call.tid, fd).is_some() || self.is_in_use(call, index, fd, id) {
+            if self.stands_for(call, fd, id) || self.is_in_use(call, index, fd, id) {
                 continue;
             }
             // A file that is missing in the root is reported by the first call that needs it.
@@ -384,6 +270,27 @@ impl Supervisor {
                 let _ = sys::add_descriptor(listener, call.id, own.as_fd(), Some(fd), false, false);
             }
         }
+    }
+
+    /// True if a descriptor of a new program has its stand-in from its parent. The records of the
+    /// two may have different numbers of one resource. Then the vague one is the other one.
+    fn stands_for(&mut self, call: &NotifiedCall, fd: i32, id: ResourceId) -> bool {
+        let Some(Ends { read: other, .. }) = self.stand_ins.of(call.tid, fd) else {
+            return false;
+        };
+        let is_vague = |id: ResourceId| self.resources[id].is_vague();
+        let (vague, known) = match (is_vague(id), is_vague(other)) {
+            _ if id == other => return true,
+            (true, _) => (id, other),
+            (false, true) => (other, id),
+            (false, false) => return true,
+        };
+        self.stand_ins.rename(vague, known);
+        for matcher in &mut self.matchers {
+            matcher.rest.rename(vague, known);
+        }
+        // A stand-in of the right kind comes in its place.
+        known == other
     }
 
     /// True for the end of a pipe that libc made inside itself (`popen`): no call made it in the
@@ -463,19 +370,6 @@ impl Supervisor {
         };
         self.live.keys().filter_map(of).sum()
     }
-}
-
-/// True for the program of Valgrind that executes one of its tools. Under a tool that follows
-/// children, a program that executes another one executes this instead.
-fn is_launcher(path: &Path) -> bool {
-    let name = path.file_name().map(OsStr::as_bytes);
-    matches!(name, Some(b"valgrind" | b"valgrind.bin"))
-}
-
-/// True for a tool of Valgrind, which loads the program into its own process.
-fn is_loader(path: &Path) -> bool {
-    let path = path.as_os_str().as_bytes();
-    path.ends_with(b"-amd64-linux") || path.windows(10).any(|part| part == b"/valgrind/")
 }
 
 /// The address of the 16 random bytes of a new program.

@@ -348,18 +348,9 @@ impl Supervisor {
 
     /// The same while only a request runs again. Children that were not made never end.
     fn wait_in_part(&mut self, call: &NotifiedCall, index: usize) -> Response {
-        let children = format!("/proc/{0}/task/{0}/children", call.tid);
-        let children = std::fs::read_to_string(children).unwrap_or_default();
-        let ended = |pid: &str| {
-            let stat = std::fs::read(format!("/proc/{pid}/stat")).ok();
-            let state = stat.as_deref().and_then(|stat| {
-                let mut fields = backstory_sys::process_tree::stat_fields(stat)?;
-                fields.next().map(|state| state == "Z")
-            });
-            state == Some(true)
-        };
+        let children = children(call.tid);
         let blocks = call.int(2) & WNOHANG == 0;
-        match (children.split_whitespace().any(ended), blocks) {
+        match (any_ended(&children), blocks) {
             (true, _) => Response::Continue,
             (false, true) if children.trim().is_empty() => self.hold(index),
             (false, true) => Response::Continue,
@@ -387,25 +378,42 @@ impl Supervisor {
         match queue.front().map(|(result, _)| result.value) {
             Some(0) => {
                 queue.pop_front();
+                // A child that has ended meanwhile ended later in the record, with another signal.
+                if any_ended(&children(call.tid))
+                    && let Some(group) = self.groups.get(&call.tid)
+                {
+                    let _ = backstory_sys::kill(*group as backstory_sys::Pid, SIGCHLD);
+                }
                 Ok(Response::Value(0))
             }
-            Some(pid @ 1..) => {
-                let state = std::fs::read(format!("/proc/{pid}/stat")).ok();
-                let state = state.as_deref().and_then(|stat| {
-                    let mut fields = backstory_sys::process_tree::stat_fields(stat)?;
-                    fields.next().map(|state| state == "Z")
-                });
-                match state {
-                    Some(false) => Ok(Response::Park),
-                    _ => {
-                        queue.pop_front();
-                        Ok(Response::Continue)
-                    }
+            Some(pid @ 1..) => match has_ended(&pid.to_string()) {
+                Some(false) => Ok(Response::Park),
+                _ => {
+                    queue.pop_front();
+                    Ok(Response::Continue)
                 }
-            }
+            },
             _ => Ok(Response::Continue),
         }
     }
+}
+
+/// The ids of a thread's children, with spaces between.
+fn children(tid: u32) -> String {
+    std::fs::read_to_string(format!("/proc/{tid}/task/{tid}/children")).unwrap_or_default()
+}
+
+/// True if one of these processes has ended, and its parent has not taken that.
+fn any_ended(pids: &str) -> bool {
+    let mut pids = pids.split_whitespace();
+    pids.any(|pid| has_ended(pid) == Some(true))
+}
+
+/// The same for one process. `None`: it is gone.
+fn has_ended(pid: &str) -> Option<bool> {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = backstory_sys::process_tree::stat_fields(&stat)?;
+    fields.next().map(|state| state == "Z")
 }
 
 /// True if a thread of a process, but for this one, does not sleep.

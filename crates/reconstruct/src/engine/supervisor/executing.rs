@@ -1,0 +1,193 @@
+//! Processes that execute programs: which recorded program each of these is.
+//!
+//! A process may execute a program without a deep record, as a static one. A later program in it,
+//! or in a child of it, has one again.
+
+use super::processes::{LiveProcess, Role};
+use super::{Response, Supervisor};
+use crate::engine::caller::NotifiedCall;
+use crate::process::{CallObject, ResultKey};
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Most arguments that are compared with recorded ones.
+const MOST_ARGUMENTS: usize = 1 << 16;
+/// The kernel's limit for one of them, and more.
+const LONGEST_ARGUMENT: usize = 1 << 18;
+
+impl Supervisor {
+    /// A process with a deep record executes another program.
+    pub(super) fn execute(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
+        let at = usize::from(call.number == libc::SYS_execveat);
+        let path = call.string(call.args[at])?;
+        let key = ResultKey {
+            call: libc::SYS_execve as u16,
+            object: CallObject::Path(path.clone()),
+            detail: 0,
+        };
+        let failed = self.matchers[index].result(&key);
+        if let Some(failed) = failed.filter(|result| result.value < 0) {
+            return Ok(Response::Errno(-failed.value as i32));
+        }
+        if fs::metadata(Path::new(OsStr::from_bytes(&path))).is_err() && path.starts_with(b"/") {
+            return Ok(Response::Continue);
+        }
+        self.matchers[index].end(&self.resources, None);
+        let pid = self.matchers[index].rest.pid;
+        let next = self.next_program(pid, Some(index));
+        let role = match self.has_tool && is_launcher(Path::new(OsStr::from_bytes(&path))) {
+            true => Role::Loading,
+            false => Role::Program,
+        };
+        self.become_role(call, next.map_or(Role::Shallow, role));
+        Ok(Response::Continue)
+    }
+
+    /// True if the call executes this recorded program, by its path or its arguments. A process
+    /// may execute a program without a record before it.
+    fn is_execution(&self, call: &NotifiedCall, index: usize, path: &[u8]) -> io::Result<bool> {
+        let start = &self.matchers[index].rest.start;
+        Ok(start.program == path || start.arguments == arguments(call)?)
+    }
+
+    /// The recorded program that a process without a record executes. It has this path and these
+    /// arguments. It ran in the same process, or in one that no recorded process made.
+    fn behind_shallow(&self, call: &NotifiedCall, path: &[u8]) -> io::Result<Option<usize>> {
+        let words = arguments(call)?;
+        let group = self.groups.get(&call.tid).copied().unwrap_or(call.tid);
+        let all = self.matchers.iter().zip(&self.started).enumerate();
+        let fitting = all.filter(|(_, (matcher, started))| {
+            let rest = &matcher.rest;
+            let is_free = rest.pid == group || !self.made.contains(&rest.pid);
+            let is_same = rest.start.program == path && rest.start.arguments == words;
+            !**started && rest.start.by_exec && is_free && is_same
+        });
+        let own = fitting.min_by_key(|(index, (matcher, _))| (matcher.rest.pid != group, *index));
+        Ok(own.map(|(index, _)| index))
+    }
+
+    fn become_role(&mut self, call: &NotifiedCall, role: Role) {
+        if let Role::Program(index) = role {
+            self.started[index] = true;
+        }
+        if role == Role::Shallow {
+            self.result.shallow += 1;
+        }
+        let group = self.groups.get(&call.tid);
+        if let Some(process) = group.and_then(|group| self.live.get_mut(group)) {
+            let credentials = process.credentials;
+            *process = LiveProcess::new(role);
+            process.credentials = credentials;
+        }
+    }
+
+    /// The role of a process that has executed a tool for a program. The byte engine says when the
+    /// program starts.
+    fn loaded_role(&self, index: usize) -> Role {
+        match self.follows_bytes {
+            true => Role::Loading(index),
+            false => Role::Program(index),
+        }
+    }
+
+    /// A tool has loaded a program, and lists its calls at this address.
+    pub(super) fn loaded(&mut self, call: &NotifiedCall, index: usize, calls: u64) {
+        self.become_role(call, Role::Program(index));
+        let group = self.groups.get(&call.tid);
+        if let Some(process) = group.and_then(|group| self.live.get_mut(group)) {
+            process.calls = Some(calls);
+            process.is_new = false;
+        }
+        self.begin(call, index);
+    }
+
+    /// The response to a process without a deep record.
+    pub(super) fn shallow_response(&mut self, call: &NotifiedCall) -> io::Result<Response> {
+        let group = self.groups.get(&call.tid);
+        let role = group
+            .and_then(|group| self.live.get(group))
+            .map(|process| process.role);
+        let executes = matches!(call.number, libc::SYS_execve | libc::SYS_execveat);
+        match role {
+            Some(Role::Waiting(index)) if executes => {
+                let at = usize::from(call.number == libc::SYS_execveat);
+                let path = call.string(call.args[at])?;
+                // A search through PATH tries names that do not exist.
+                let from = format!("/proc/{}/cwd", call.tid);
+                let whole = Path::new(&from).join(OsStr::from_bytes(&path));
+                if fs::metadata(&whole).is_ok() {
+                    let role = match self.has_tool && is_launcher(&whole) {
+                        true => Role::Loading(index),
+                        false if self.is_execution(call, index, &path)? => Role::Program(index),
+                        false => Role::Shallow,
+                    };
+                    self.become_role(call, role);
+                }
+            }
+            Some(Role::Shallow) if executes => {
+                let at = usize::from(call.number == libc::SYS_execveat);
+                let path = call.string(call.args[at])?;
+                if let Some(index) = self.behind_shallow(call, &path)? {
+                    self.become_role(call, Role::Program(index));
+                }
+            }
+            Some(Role::Loading(index)) if executes => {
+                let path = call.string(call.args[0])?;
+                if is_loader(Path::new(OsStr::from_bytes(&path))) {
+                    self.become_role(call, self.loaded_role(index));
+                }
+            }
+            Some(Role::Loading(index)) if self.starts(call, index) => {
+                return Ok(Response::Value(0));
+            }
+            Some(Role::Tool) if executes && !self.started[self.first] => {
+                let path = call.string(call.args[0])?;
+                let path = Path::new(OsStr::from_bytes(&path));
+                let same = |a: &Path, b: &Path| {
+                    a == b
+                        || fs::canonicalize(a)
+                            .is_ok_and(|a| fs::canonicalize(b).is_ok_and(|b| a == b))
+                };
+                if is_loader(path) {
+                    self.become_role(call, self.loaded_role(self.first));
+                } else if same(path, &self.program) {
+                    self.become_role(call, Role::Program(self.first));
+                }
+            }
+            Some(Role::Shallow) => return self.shallow_data(call),
+            _ => {}
+        }
+        Ok(Response::Continue)
+    }
+}
+
+/// The arguments of an `execve`.
+fn arguments(call: &NotifiedCall) -> io::Result<Vec<Vec<u8>>> {
+    let at = 1 + usize::from(call.number == libc::SYS_execveat);
+    let mut words = Vec::new();
+    let mut next = call.args[at];
+    while next != 0 && words.len() < MOST_ARGUMENTS {
+        match call.word(next)? {
+            0 => break,
+            word => words.push(call.string_within(word, LONGEST_ARGUMENT)?),
+        }
+        next += 8;
+    }
+    Ok(words)
+}
+
+/// True for the program of Valgrind that executes one of its tools. Under a tool that follows
+/// children, a program that executes another one executes this instead.
+fn is_launcher(path: &Path) -> bool {
+    let name = path.file_name().map(OsStr::as_bytes);
+    matches!(name, Some(b"valgrind" | b"valgrind.bin"))
+}
+
+/// True for a tool of Valgrind, which loads the program into its own process.
+fn is_loader(path: &Path) -> bool {
+    let path = path.as_os_str().as_bytes();
+    path.ends_with(b"-amd64-linux") || path.windows(10).any(|part| part == b"/valgrind/")
+}

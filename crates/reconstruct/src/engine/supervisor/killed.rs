@@ -1,0 +1,90 @@
+//! Processes that a signal killed. Their record ends in the middle of their work.
+//!
+//! A broken pipe is such an end: the reader had gone, and no call says so. The new execution has
+//! no such reader. So a process is killed where it goes on behind its record. Where another process
+//! of the run may have killed it, that one gets the time to do so again.
+
+use super::{Response, Supervisor};
+use crate::engine::caller::NotifiedCall;
+use crate::resource::ResourceId;
+use backstory_sys as sys;
+use std::time::Duration;
+
+/// A process waits so long for the one that kills it, and the killer for its output.
+const LONGEST: Duration = Duration::from_secs(3);
+
+impl Supervisor {
+    /// True if a process that was killed has written all that it had written, and now writes more.
+    pub(super) fn is_killed_here(&self, index: usize, id: ResourceId) -> bool {
+        let matcher = &self.matchers[index];
+        self.is_killed(index) && matcher.has_no_more(id) && matcher.wrote_all(&self.resources)
+    }
+
+    /// True if a process that was killed has done all that its record has, and now sleeps.
+    pub(super) fn is_killed_asleep(&self, index: usize) -> bool {
+        let matcher = &self.matchers[index];
+        self.is_killed(index)
+            && matcher.wrote_all(&self.resources)
+            && matcher.read_all(&self.resources)
+    }
+
+    /// True for a process in which a signal killed this program.
+    fn is_killed(&self, index: usize) -> bool {
+        let rest = &self.matchers[index].rest;
+        let is_last = || self.next_program(rest.pid, Some(index)).is_none();
+        rest.killed_by.is_some() && self.part.is_none() && is_last()
+    }
+
+    /// The call of a process waits for the signal that killed it. If none comes, the process is
+    /// killed: another process than those of the run did it.
+    pub(super) fn await_killer(
+        &mut self,
+        call: &NotifiedCall,
+        index: usize,
+        errno: i32,
+    ) -> Response {
+        let signal = self.matchers[index].rest.killed_by;
+        let is_known = signal.is_some_and(|signal| signal != libc::SIGPIPE);
+        if index != self.first && is_known && self.parked_for < LONGEST {
+            return Response::Park;
+        }
+        self.kill_as_recorded(call, index, errno)
+    }
+
+    /// Ends a process where its record ends, by the signal that killed it. The call fails with
+    /// this error if the process survives.
+    pub(super) fn kill_as_recorded(
+        &mut self,
+        call: &NotifiedCall,
+        index: usize,
+        errno: i32,
+    ) -> Response {
+        let matcher = &mut self.matchers[index];
+        matcher.end(&self.resources, None);
+        // A process that survives is killed at its next call.
+        let signal = matcher.rest.killed_by.replace(libc::SIGKILL);
+        let signal = signal.unwrap_or(libc::SIGKILL);
+        let Some(group) = self.groups.get(&call.tid) else {
+            return Response::Errno(errno);
+        };
+        let _ = sys::kill(*group as sys::Pid, signal);
+        Response::Errno(errno)
+    }
+
+    /// A process sends a signal. If this signal killed the other one, it first does what it had
+    /// done until then.
+    pub(super) fn send_signal(&self, call: &NotifiedCall) -> Response {
+        let (pid, signal) = (call.int(0), call.int(1));
+        let mut programs = self.matchers.iter().zip(&self.started).rev();
+        let last = programs.find(|(matcher, _)| i64::from(matcher.rest.pid) == i64::from(pid));
+        let is_early = last.is_some_and(|(matcher, started)| {
+            let has_made_all = matcher.rest.children.is_empty();
+            let is_over = *started && has_made_all && matcher.wrote_all(&self.resources);
+            matcher.rest.killed_by == Some(signal) && !is_over
+        });
+        match is_early && self.part.is_none() && self.parked_for < LONGEST {
+            true => Response::Park,
+            false => Response::Continue,
+        }
+    }
+}

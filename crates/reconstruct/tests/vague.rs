@@ -1,0 +1,110 @@
+//! Descriptors that are copied before the record says where they lead.
+#![allow(clippy::unwrap_used)]
+
+use backstory_abi::deep;
+use backstory_deep::{Call, Section};
+use backstory_reconstruct::RecordedRun;
+use libc::{S_IFREG, c_long};
+use std::collections::BTreeSet;
+
+fn call(number: c_long, fd: i32, result: i64) -> Call {
+    Call {
+        number: number as u16,
+        fd,
+        result,
+        ..Call::default()
+    }
+}
+
+fn with(mut call: Call, kind: u16, arg: u16, bytes: &[u8]) -> Call {
+    let bytes = bytes.to_vec();
+    call.sections.push(Section { kind, arg, bytes });
+    call
+}
+
+fn begin(how: u64) -> Call {
+    Call {
+        a: how,
+        ..call(c_long::from(deep::BEGIN), 0, 1)
+    }
+}
+
+/// The fact that a descriptor leads to the file with this inode.
+fn leads_to(fd: i32, inode: u64) -> Call {
+    let ident = [1u64.to_le_bytes(), inode.to_le_bytes()].concat();
+    let call = call(c_long::from(deep::DESCRIPTOR), fd, i64::from(S_IFREG));
+    let call = with(call, deep::IDENT, 0, &ident);
+    with(call, deep::PATH, 0, format!("/out/{inode}").as_bytes())
+}
+
+fn write(fd: i32) -> Call {
+    with(call(libc::SYS_write, fd, 1), deep::LEFT, 1, b"x")
+}
+
+/// The inodes that each process wrote to.
+fn written(processes: Vec<(u32, Vec<Call>)>) -> Vec<BTreeSet<u64>> {
+    let all = processes.into_iter().enumerate();
+    let all = all.map(|(at, (pid, calls))| (at as u64 + 1, pid, 1, calls.into_iter()));
+    let run = RecordedRun::arrange(all);
+    let inode = |id: &usize| run.resources[*id].ident.map_or(0, |(_, inode)| inode);
+    let processes = run.processes.iter();
+    let each = processes.map(|process| {
+        let known: BTreeSet<usize> = process.inherited.iter().map(|(_, id, _)| *id).collect();
+        let streams = process.streams.iter();
+        let used = streams.filter(|(_, streams)| !streams.output.is_empty());
+        used.map(|(id, _)| id)
+            .inspect(|id| assert!(known.contains(id) || process.held.iter().any(|h| h.1 == **id)))
+            .map(inode)
+            .collect()
+    });
+    each.collect()
+}
+
+#[test]
+fn a_copied_descriptor_is_the_resource_that_another_process_knows() {
+    let copy = |from, to| call(libc::SYS_dup2, from, to);
+    let all = written(vec![
+        (10, vec![begin(deep::BY_EXEC), leads_to(2, 7), write(2)]),
+        (
+            11,
+            vec![
+                begin(deep::BY_EXEC),
+                copy(1, 11),
+                copy(3, 1),
+                copy(11, 1),
+                leads_to(1, 7),
+                write(1),
+                write(11),
+            ],
+        ),
+    ]);
+    assert_eq!(all, [BTreeSet::from([7]), BTreeSet::from([7])]);
+}
+
+#[test]
+fn a_number_of_the_parent_says_nothing_of_a_child_without_a_record() {
+    let parent = vec![
+        begin(deep::BY_EXEC),
+        leads_to(5, 8),
+        call(libc::SYS_dup2, 1, 11),
+        call(libc::SYS_vfork, -1, 12),
+        leads_to(11, 7),
+        write(11),
+    ];
+    // Before its program, the child moved descriptor 5 to 1.
+    let child = vec![begin(deep::BY_EXEC), leads_to(1, 8), write(1)];
+    let all = written(vec![(10, parent), (12, child)]);
+    assert_eq!(all, [BTreeSet::from([7]), BTreeSet::from([8])]);
+}
+
+#[test]
+fn a_closed_descriptor_leads_nowhere() {
+    let closed = Call {
+        a: 4,
+        ..call(libc::SYS_write, 2, 0)
+    };
+    let failed = call(libc::SYS_write, 1, -i64::from(libc::EBADF));
+    let calls = vec![begin(deep::BY_EXEC), closed, failed].into_iter();
+    let run = RecordedRun::arrange([(1, 10, 1, calls)].into_iter());
+    assert!(run.resources.is_empty(), "{:?}", run.resources);
+}
