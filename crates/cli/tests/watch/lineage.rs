@@ -21,7 +21,7 @@ fn an_exported_file_and_a_row_lead_to_the_script_that_filled_the_table() {
     place.record("$SQL -f elsewhere.sql");
     // A client without a port lasts until the watch has seen it, however busy the machine is.
     let raise = "$LOCAL -f raise.sql -c '\\! eval \"$GATE\"'";
-    place.record_gated(raise, "\"text\":\"UPDATE accounts", || ());
+    place.record_gated(raise, "UPDATE accounts", || ());
     place.record("$SQL -c 'COPY accounts TO STDOUT' >report.csv");
     let said = watch.end().unwrap();
     assert!(!said.contains("not complete"), "{said}");
@@ -79,7 +79,7 @@ fn a_connection_that_is_used_later_is_no_source_of_its_client() {
     // The watch is not sure which process sent the last statement. So this one has another
     // connection in its run.
     let line = "$SQL -f fill.sql -c '\\! eval \"$GATE\"' -c 'SELECT 1'";
-    place.record_gated(line, "\"text\":\"INSERT INTO accounts", || {
+    place.record_gated(line, "INSERT INTO accounts", || {
         watch.signal(Signal::STOP).unwrap();
     });
     place.wait_for_line("SELECT 1");

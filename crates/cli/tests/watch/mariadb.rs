@@ -1,6 +1,5 @@
 //! Rows, tables and files of a MariaDB database lead to each other.
 
-use backstory_testkit::database_server::DatabaseServer;
 use rustix::process::Signal;
 
 use crate::lineage::{
@@ -21,12 +20,19 @@ fn rows_and_exports_of_mariadb_lead_to_the_scripts_that_filled_the_table() {
     let watch = place.watched();
     write_scripts(&place);
     place.write("notes.csv", "1,first\n2,second\n");
-    // These two clients last until the watch has seen them, however busy the machine is.
-    place.record("{ cat fill.sql; echo 'DO sleep(1);'; } | $SQL");
+    // These clients last until the watch has seen them, however busy the machine is.
+    let load = "LOAD DATA LOCAL INFILE 'notes.csv' INTO TABLE notes FIELDS TERMINATED BY ','";
+    place.write("load.sql", &format!("{load};"));
+    place.write("export.sql", "SELECT * FROM accounts;");
+    let record = |file: &str, client: &str, statement: &str| {
+        let line = format!("{{ cat {file}; echo; eval \"$GATE\"; }} | {client}");
+        place.record_gated(&line, statement, || ());
+    };
+    record("fill.sql", "$SQL", "INSERT INTO accounts");
     place.record("$SQL <elsewhere.sql");
-    place.record("{ cat raise.sql; echo 'DO sleep(1);'; } | $LOCAL");
-    place.record("$SQL -e \"LOAD DATA LOCAL INFILE 'notes.csv' INTO TABLE notes FIELDS TERMINATED BY ','; DO sleep(1)\"");
-    place.record("$SQL -e 'SELECT * FROM accounts; DO sleep(1)' >report.csv");
+    record("raise.sql", "$LOCAL", "UPDATE accounts");
+    record("load.sql", "$SQL", load);
+    record("export.sql", "$SQL >report.csv", "SELECT * FROM accounts");
     let export = place.server.data().join("export.csv");
     place.query(&format!(
         "SELECT * INTO OUTFILE '{}' FROM accounts",
@@ -56,17 +62,16 @@ fn a_recorded_client_of_mariadb_is_certain_by_its_port_and_another_one_possible(
     place.query("CREATE TABLE a (id int PRIMARY KEY) ENGINE=InnoDB");
     let watch = place.watched();
     // Each client lasts until the watch has seen it, however busy the machine is.
+    let seen = |key: u32| format!("SELECT {key} FROM a");
     let insert_unseen = |key: u32| {
-        format!(
-            "{{ echo 'DO sleep(1);'; sleep 1; kill -STOP {}; echo 'INSERT INTO a VALUES ({key});'; }} | ",
-            watch.pid()
-        )
+        let insert = format!("INSERT INTO a VALUES ({key})");
+        let seen = seen(key);
+        format!("{{ echo '{seen};'; eval \"$GATE\"; echo '{insert};'; }} | $SQL")
     };
-    place.record(&(insert_unseen(1) + "$SQL"));
+    let stop = || watch.signal(Signal::STOP).unwrap();
+    place.record_gated(&insert_unseen(1), &seen(1), stop);
     watch.signal(Signal::CONT).unwrap();
-    let line = insert_unseen(2) + &place.server.client();
-    let status = place.stage.command("sh").args(["-c", &line]).status();
-    assert!(status.unwrap().success());
+    place.execute_gated(&insert_unseen(2), &seen(2), stop);
     watch.signal(Signal::CONT).unwrap();
     watch.end().unwrap();
     let change = |key: &str| {

@@ -58,7 +58,11 @@ impl<S: DatabaseServer> DatabasePlace<S> {
     }
 
     fn recorded(&self, line: &str) -> Command {
-        let mut command = self.stage.record(&["sh", "-c", line]);
+        self.with_clients(self.stage.record(&["sh", "-c", line]))
+    }
+
+    /// A command that knows the clients, and the gate of [`DatabasePlace::through_gate`].
+    fn with_clients(&self, mut command: Command) -> Command {
         command
             .current_dir(&self.work)
             .env("SQL", self.server.client())
@@ -68,14 +72,26 @@ impl<S: DatabaseServer> DatabasePlace<S> {
     }
 
     /// Records a shell line that waits at one place, with `eval "$GATE"`. Before it goes on, the
-    /// watch has recorded a statement with this text, and its client. Then `meanwhile` is called.
-    pub fn record_gated(&self, line: &str, text: &str, meanwhile: impl FnOnce()) {
+    /// watch has recorded a statement that begins so, and its client. Then `meanwhile` is called.
+    pub fn record_gated(&self, line: &str, statement: &str, meanwhile: impl FnOnce()) {
+        self.through_gate(self.recorded(line), statement, meanwhile);
+    }
+
+    /// The same for a shell line that is not recorded.
+    pub fn execute_gated(&self, line: &str, statement: &str, meanwhile: impl FnOnce()) {
+        let mut shell = self.stage.command("sh");
+        shell.args(["-c", line]);
+        self.through_gate(self.with_clients(shell), statement, meanwhile);
+    }
+
+    fn through_gate(&self, mut command: Command, statement: &str, meanwhile: impl FnOnce()) {
         let gate = self.work.join("open");
-        let recorded = self.recorded(line).stdout(Stdio::piped()).spawn().unwrap();
-        let has_record = eventually(PATIENCE, || self.has_record(text));
+        let text = format!("\"text\":\"{statement}");
+        let child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let has_record = eventually(PATIENCE, || self.has_record(&text));
         meanwhile();
         fs::write(&gate, "").unwrap();
-        let output = recorded.wait_with_output().unwrap();
+        let output = child.wait_with_output().unwrap();
         fs::remove_file(gate).unwrap();
         assert!(has_record, "{text}");
         succeeded(&output);

@@ -26,13 +26,16 @@ fn refused<S: DatabaseServer>(place: &DatabasePlace<S>, args: &[&str]) -> String
 }
 
 /// Records the scripts of two tables and an export, on a server that streams nothing.
-fn record_scripts<S: DatabaseServer>(place: &DatabasePlace<S>, pause: &str, export: &str) {
+fn record_scripts<S: DatabaseServer>(place: &DatabasePlace<S>, export: &str) {
     write_scripts(place);
-    // These two clients last until the watch has seen them, however busy the machine is.
-    place.record(&format!("{{ cat fill.sql; echo '{pause}'; }} | $SQL"));
+    // These clients last until the watch has seen them, however busy the machine is.
+    let line = |of: &str, client: &str| format!("{{ {of}; echo; eval \"$GATE\"; }} | {client}");
+    let record = |line: &str, statement: &str| place.record_gated(line, statement, || ());
+    record(&line("cat fill.sql", "$SQL"), "INSERT INTO accounts");
     place.record("$SQL <elsewhere.sql");
-    place.record(&format!("{{ cat raise.sql; echo '{pause}'; }} | $LOCAL"));
-    place.record(&format!("$SQL {export} >report.csv"));
+    record(&line("cat raise.sql", "$LOCAL"), "UPDATE accounts");
+    let export_line = line(&format!("echo '{export};'"), "$SQL >report.csv");
+    record(&export_line, export);
 }
 
 fn statements_lead_to_their_scripts<S: DatabaseServer>(place: &DatabasePlace<S>) {
@@ -76,11 +79,7 @@ fn without_rows_a_table_of_postgresql_leads_to_its_scripts_and_nothing_is_stream
         "{error}"
     );
     let watch = place.server.watched(&place.stage, &WITHOUT_ROWS).unwrap();
-    record_scripts(
-        &place,
-        "SELECT pg_sleep(1);",
-        "-c 'COPY accounts TO STDOUT'",
-    );
+    record_scripts(&place, "COPY accounts TO STDOUT");
     assert_eq!(place.query(STREAMS), "0\n");
     let said = watch.end().unwrap();
     statements_lead_to_their_scripts(&place);
@@ -100,11 +99,7 @@ fn without_rows_a_table_of_mariadb_leads_to_its_scripts_and_no_binlog_is_read() 
         "{error}"
     );
     let watch = place.server.watched(&place.stage, &WITHOUT_ROWS).unwrap();
-    record_scripts(
-        &place,
-        "DO sleep(1);",
-        "-e 'SELECT * FROM accounts; DO sleep(1)'",
-    );
+    record_scripts(&place, "SELECT * FROM accounts");
     let dumps = "SELECT count(*) FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog%'";
     assert_eq!(place.query(dumps), "0\n");
     let said = watch.end().unwrap();
@@ -112,9 +107,8 @@ fn without_rows_a_table_of_mariadb_leads_to_its_scripts_and_no_binlog_is_read() 
     the_record_says_that_it_has_no_rows(&place, &said);
 }
 
-/// A commit record would be waited for until ten seconds later.
 #[test]
-fn without_rows_a_transaction_is_recorded_as_soon_as_its_lines_are_there() {
+fn without_rows_a_transaction_is_recorded_before_the_watch_ends() {
     let Some(place) = PostgresPlace::new("a watch without rows that is killed", &[NO_STREAM])
     else {
         return;
@@ -122,7 +116,7 @@ fn without_rows_a_transaction_is_recorded_as_soon_as_its_lines_are_there() {
     place.query(TABLES);
     let watch = place.server.watched(&place.stage, &WITHOUT_ROWS).unwrap();
     place.query("INSERT INTO accounts VALUES (1, 2)");
-    place.query("SELECT pg_sleep(3)");
+    place.wait_for_record("\"text\":\"INSERT INTO accounts");
     watch.kill().unwrap();
     let text = place.text(&["of", "--table", "accounts"]);
     assert!(text.contains("INSERT INTO accounts"), "{text}");
