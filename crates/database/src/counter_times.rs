@@ -7,8 +7,23 @@
 //! The thread may be interrupted between the two parts of a reading. So a reading is final: no
 //! later one changes the counters of the times before it.
 
+use backstory_sys::clock::{counter, machine};
+
 /// Most readings that are kept. Of more, every second of the older half is forgotten.
 const MOST: usize = 1 << 14;
+
+/// A reading of counter and clock. Of three, the one that took the least time counts, because a
+/// busy machine interrupts the thread.
+pub(crate) fn reading() -> (u64, i64) {
+    let once = || {
+        let before = counter();
+        let now = machine();
+        let apart = counter().saturating_sub(before);
+        (apart, before + apart / 2, now)
+    };
+    let best = [once(), once(), once()].into_iter().min();
+    best.map_or((0, 0), |(_, counter, now)| (counter, now))
+}
 
 /// Readings of counter and clock.
 #[derive(Debug)]

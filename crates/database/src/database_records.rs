@@ -7,10 +7,9 @@ use backstory_abi::{self as abi, CallerIds, op};
 use backstory_arena::{ChunkSupply, ChunkWriter, RecordSink};
 use backstory_eventlog::record::RecordBuilder;
 use backstory_files::Ident;
-use backstory_sys::clock::{counter, machine};
 use std::sync::Arc;
 
-use crate::counter_times::CounterTimes;
+use crate::counter_times::{CounterTimes, reading};
 
 /// Most bytes of a text in a record.
 const TEXT: usize = 8 << 10;
@@ -42,12 +41,12 @@ impl DatabaseRecords {
         DatabaseRecords {
             writer: ChunkWriter::new(supply),
             builder: RecordBuilder::new(),
-            times: CounterTimes::new((counter(), machine())),
+            times: CounterTimes::new(reading()),
         }
     }
 
     fn append(&mut self, op: u16, time: i64, fill: impl FnOnce(&mut RecordBuilder)) {
-        let time = self.times.at(time, || (counter(), machine()));
+        let time = self.times.at(time, reading);
         fill(self.builder.start(op, time));
         self.writer.append(self.builder.finish());
     }

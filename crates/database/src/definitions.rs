@@ -74,6 +74,8 @@ pub struct SeenDefinition {
     pub session: String,
     /// Its transaction, by its key in the table of sessions.
     pub transaction: u64,
+    /// Its place in the log.
+    pub place: u64,
     /// The definitions that it changed.
     pub changed: ChangedDefinitions,
 }
@@ -96,6 +98,8 @@ pub struct StatementMoment<'m> {
     pub time: i64,
     /// Its session.
     pub session: &'m str,
+    /// Its place in the log. In one session, it tells the order of statements of one time.
+    pub place: u64,
     /// No catalog is certainly the one that it saw. It alters definitions itself, or its
     /// transaction did and was undone.
     pub is_between: bool,
@@ -168,10 +172,11 @@ impl Definitions {
         self.known_until = self.known_until.max(time);
     }
 
-    /// True if what a transaction that began at a time used will be better known at a time soon.
-    /// Both are in ns since 1970.
-    pub fn will_be_settled(&self, began: i64) -> bool {
-        began < self.changed && self.known_until < self.changed
+    /// True if it will be better known soon what a transaction used that began and ended at these
+    /// times, in ns since 1970.
+    pub fn will_be_settled(&self, (began, ended): (i64, i64)) -> bool {
+        let is_old = ended < self.changed.saturating_sub(WAIT);
+        began < self.changed && self.known_until < self.changed && !is_old
     }
 
     /// True if a definition may have changed since the catalog was read, and its end is known.
@@ -257,8 +262,9 @@ impl Definitions {
         if change.is_new {
             return between.all(|one| one.changed.only_creates);
         }
-        let is_before =
-            |one: &SeenDefinition| one.session == moment.session && one.began <= moment.time;
+        let is_before = |one: &SeenDefinition| {
+            one.session == moment.session && one.place < moment.place && one.began <= moment.time
+        };
         between.next().is_some_and(is_before) && between.next().is_none()
     }
 }
@@ -277,6 +283,7 @@ mod tests {
             ended: Some(began),
             session: session.to_owned(),
             transaction: 1,
+            place: began.unsigned_abs(),
             changed: ChangedDefinitions {
                 only_creates,
                 names: Some(["a".to_owned()].into()),
@@ -297,6 +304,7 @@ mod tests {
         StatementMoment {
             time,
             session,
+            place: time.unsigned_abs(),
             is_between: false,
         }
     }
@@ -322,7 +330,8 @@ mod tests {
     fn after_the_only_statement_that_changed_it_a_table_is_settled_for_its_session() {
         let mut definitions = changed(false, &[seen(14, "s", false)]);
         assert!(!definitions.is_settled(&table(), at(15, "s")));
-        assert!(definitions.will_be_settled(15) && !definitions.will_be_settled(20));
+        let waits = |began: i64, ended: i64| definitions.will_be_settled((began, ended));
+        assert!(waits(15, 16) && waits(15, 25) && !waits(20, 25));
         definitions.know_log_until(20);
         assert!(definitions.is_settled(&table(), at(15, "s")));
         assert!(!definitions.is_settled(&table(), at(13, "s")));
@@ -334,6 +343,22 @@ mod tests {
     }
 
     #[test]
+    fn of_two_statements_of_one_time_the_place_in_the_log_says_which_one_came_first() {
+        let mut definitions = changed(false, &[seen(14, "s", false)]);
+        definitions.know_log_until(20);
+        let before = StatementMoment {
+            place: 13,
+            ..at(14, "s")
+        };
+        assert!(!definitions.is_settled(&table(), before));
+        let after = StatementMoment {
+            place: 15,
+            ..before
+        };
+        assert!(definitions.is_settled(&table(), after));
+    }
+
+    #[test]
     fn a_new_table_is_settled_unless_a_statement_altered_one() {
         let mut definitions = changed(true, &[seen(14, "s", true), seen(16, "s", true)]);
         definitions.know_log_until(20);
@@ -341,6 +366,15 @@ mod tests {
         let mut altered = changed(true, &[seen(14, "s", true), seen(16, "s", false)]);
         altered.know_log_until(20);
         assert!(!altered.is_settled(&table(), at(15, "s")));
+    }
+
+    #[test]
+    fn a_statement_waits_a_minute_for_lines_of_the_log_and_no_longer() {
+        let mut definitions = Definitions::default();
+        definitions.begin(10);
+        definitions.read_again(vec![(table(), false)], (2 * WAIT, 2 * WAIT));
+        let waits = |began: i64, ended: i64| definitions.will_be_settled((began, ended));
+        assert!(waits(0, WAIT) && !waits(0, WAIT - 1));
     }
 
     #[test]

@@ -18,11 +18,12 @@
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use backstory_sys::clock::machine;
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::error::Error;
@@ -69,6 +70,8 @@ struct SharedState {
     /// A part of the log is known to be unread. While it is false, all that was read is in the
     /// portions that were sent.
     is_behind: AtomicBool,
+    /// When the last look began, in ns since 1970, if it left nothing unread.
+    looked: AtomicI64,
     is_over: AtomicBool,
     /// Readable when the reading is over.
     over: OwnedFd,
@@ -84,6 +87,8 @@ pub struct LogReader<S: LogSource> {
     waiting: VecDeque<ReadPortion<S::Portion>>,
     /// A part of the log is known to be unread behind the portions that have arrived.
     is_behind: bool,
+    /// All that the log had at this time has arrived, in ns since 1970.
+    looked: i64,
     failed: Option<Error>,
 }
 
@@ -99,6 +104,7 @@ impl<S: LogSource> LogReader<S> {
         let shared = Arc::new(SharedState {
             waiting: AtomicUsize::new(0),
             is_behind: AtomicBool::new(false),
+            looked: AtomicI64::new(i64::MIN),
             is_over: AtomicBool::new(false),
             over,
         });
@@ -116,6 +122,7 @@ impl<S: LogSource> LogReader<S> {
             arriving,
             waiting: VecDeque::new(),
             is_behind: false,
+            looked: i64::MIN,
             failed: None,
         })
     }
@@ -158,6 +165,15 @@ impl<S: LogSource> LogReader<S> {
         is_unread || !self.waiting.is_empty()
     }
 
+    /// All that the log had at this time has been taken, in ns since 1970, if the reader is not
+    /// behind. A busy machine delays the thread that looks.
+    pub fn looked(&self) -> i64 {
+        match self.source {
+            Some(_) => machine(),
+            None => self.looked,
+        }
+    }
+
     /// Ends the thread. From now on, [`LogReader::take`] reads the log itself.
     pub fn stop(&mut self) {
         let Some(thread) = self.thread.take() else {
@@ -176,6 +192,7 @@ impl<S: LogSource> LogReader<S> {
 
     fn receive(&mut self) {
         // Before the portions: those that come later are of a part that is not known here.
+        self.looked = self.shared.looked.load(Ordering::Acquire);
         self.is_behind = self.shared.is_behind.load(Ordering::Acquire);
         for arrived in self.arriving.try_iter() {
             match arrived {
@@ -206,6 +223,7 @@ fn read<S: LogSource>(
     backstory_sys::interrupt_nobody();
     while !shared.is_over.load(Ordering::Acquire) {
         let is_full = shared.waiting.load(Ordering::Relaxed) >= MOST;
+        let began = machine();
         let found = match look(&mut source, shared, is_full) {
             Ok(None) => false,
             Ok(Some(portion)) => sender.send(Ok(portion)).is_ok(),
@@ -217,6 +235,9 @@ fn read<S: LogSource>(
         // The portion was sent before.
         let is_behind = is_full || source.is_behind();
         shared.is_behind.store(is_behind, Ordering::Release);
+        if !is_behind {
+            shared.looked.store(began, Ordering::Release);
+        }
         let waited = match is_behind {
             true => Ok(()),
             false => news.wait(found, shared.over.as_fd(), &[]),
@@ -350,6 +371,22 @@ mod tests {
         }
         while reader.waits_since().is_some() || reader.is_behind() {
             std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_look_proves_that_what_was_written_before_it_has_arrived() {
+        let directory = tempfile::tempdir().unwrap();
+        let (mut writer, mut reader) = reader(directory.path());
+        for line in [b"1\n", b"2\n"] {
+            writer.write_all(line).unwrap();
+            let written = machine();
+            let mut found = Vec::new();
+            while reader.looked() < written {
+                found.extend(texts(&mut reader));
+            }
+            found.extend(texts(&mut reader));
+            assert_eq!(found, line);
         }
     }
 

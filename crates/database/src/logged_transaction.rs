@@ -20,6 +20,8 @@ pub struct ExecutedStatement {
     pub time: i64,
     /// The latest time at which it read, in ns since 1970.
     pub until: i64,
+    /// Its place in the log, among the statements of all sessions.
+    pub place: u64,
     /// Times are rounded, so it certainly read at `until`, too.
     pub is_rounded: bool,
     /// Its text, without secrets.
@@ -48,6 +50,7 @@ impl ExecutedStatement {
         ExecutedStatement {
             time: 0,
             until: 0,
+            place: 0,
             is_rounded: false,
             text,
             parameters: None,

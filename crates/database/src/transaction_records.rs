@@ -255,6 +255,7 @@ impl TransactionRecorder {
             let moment = StatementMoment {
                 time: statement.time,
                 session: &logged.session,
+                place: statement.place,
                 is_between,
             };
             self.columns.columns_of(statement, catalog, moment)

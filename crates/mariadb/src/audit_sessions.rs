@@ -91,6 +91,8 @@ pub(crate) struct AuditSessions {
     pub(crate) is_outdated: bool,
     /// Statements that changed definitions, until the catalog takes them.
     pub(crate) defined: Vec<SeenDefinition>,
+    /// The place of the last statement.
+    pub(crate) place: u64,
 }
 
 impl AuditSessions {
@@ -239,6 +241,7 @@ impl AuditSessions {
             true => Ok(Arc::default()),
             false => self.parsed.names_of(text),
         };
+        self.place += 1;
         if error == 0
             && let Some(changed) = ChangedDefinitions::of(text, tables.as_deref())
         {
@@ -247,6 +250,7 @@ impl AuditSessions {
                 ended: Some(timed.time),
                 session: id.to_string(),
                 transaction: 0,
+                place: self.place,
                 changed,
             });
         }
@@ -256,6 +260,7 @@ impl AuditSessions {
         let statement = ExecutedStatement {
             time: began,
             until: timed.time,
+            place: self.place,
             opened_to_write: opened
                 .as_mut()
                 .map(|opened| std::mem::take(&mut opened.writes))

@@ -69,6 +69,8 @@ pub(crate) struct MariadbWatch {
     pub(crate) without_statements: u64,
     pub(crate) incidents: u64,
     pub(crate) unnamed: u64,
+    /// When the log was looked at last, in ns since 1970.
+    looked: i64,
     /// When the watch ended, in ns since 1970.
     finished: Option<i64>,
 }
@@ -165,6 +167,7 @@ impl WatchedDatabase for MariadbWatch {
             without_statements: 0,
             incidents: 0,
             unnamed: 0,
+            looked: i64::MIN,
             finished: None,
         };
         watch.know_connections();
@@ -192,6 +195,7 @@ impl WatchedDatabase for MariadbWatch {
     }
 
     fn read_log(&mut self) -> Result<bool, Error> {
+        self.looked = sys::clock::machine();
         let lines = self.log.lines()?;
         for line in &lines {
             self.table.take(line);
@@ -275,8 +279,12 @@ impl WatchedDatabase for MariadbWatch {
             let is_over = |since: Duration| waits(unit).is_some_and(|waits| since >= waits);
             all || since.is_some_and(is_over)
         });
-        let mut ready: Vec<(i64, u64)> =
-            ready.map(|(key, unit)| (unit.logged.began, *key)).collect();
+        let times = |unit: &Unit| {
+            let ended = unit.logged.ended.map_or(i64::MAX, |(time, _)| time);
+            (unit.logged.began, ended)
+        };
+        let mut ready: Vec<((i64, i64), u64)> =
+            ready.map(|(key, unit)| (times(unit), *key)).collect();
         ready.sort_unstable();
         let definitions = &mut self.catalog.catalog.definitions;
         match all {
@@ -284,12 +292,11 @@ impl WatchedDatabase for MariadbWatch {
             false if is_behind => (),
             // The server writes each line within this time.
             false => {
-                definitions.know_log_until(sys::clock::machine() - LINES.as_nanos() as i64);
+                definitions.know_log_until(self.looked.saturating_sub(LINES.as_nanos() as i64));
             }
         }
         // A moment later it is known which definition a change of the catalog comes from.
-        let waits = |began: i64| !all && definitions.will_be_settled(began);
-        ready.retain(|(began, _)| !waits(*began));
+        ready.retain(|(times, _)| all || !definitions.will_be_settled(*times));
         for (_, key) in ready {
             if let Some(unit) = self.table.units.remove(&key) {
                 self.record(unit);

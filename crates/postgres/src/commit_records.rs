@@ -3,15 +3,24 @@
 //! In: a commit of the stream, or a transaction of the log that has ended. Out: their records, and
 //! the gaps that they show.
 
+use std::time::Duration;
+
 use backstory_database::commit::{Commit, CommitCertainty, TransactionNumber};
+use backstory_database::database_watch::COMMIT;
 use backstory_database::logged_transaction::LoggedTransaction;
 
 use crate::database_watch::{ArrivedCommit, PostgresWatch};
 use crate::matching::{TransactionMatch, matching};
 
+/// A commit waits so long for lines that the server writes late. A transaction of the log waits
+/// longer for its commit, which can be behind this one.
+const LATE_LINES: Duration = Duration::from_millis(COMMIT.as_millis() as u64 / 2);
+
 impl PostgresWatch {
-    /// Records a commit with the transaction of the log that it belongs to.
-    pub(crate) fn record_commit(&mut self, arrived: &ArrivedCommit) {
+    /// Records a commit with the transaction of the log that it belongs to. False if it waits: for
+    /// the lines of that transaction, or until its columns are better known. `all`: it does not
+    /// wait.
+    pub(crate) fn record_commit(&mut self, arrived: &ArrivedCommit, all: bool) -> bool {
         let transaction = &arrived.transaction;
         let position = transaction.position;
         let commit = Commit {
@@ -24,7 +33,7 @@ impl PostgresWatch {
         };
         let changed = commit.changed();
         if changed.is_empty() {
-            return;
+            return true;
         }
         if changed
             .iter()
@@ -33,18 +42,30 @@ impl PostgresWatch {
             self.look_at_catalog();
         }
         let found = matching(&self.table, &self.catalog, &commit);
-        match found {
-            TransactionMatch::Number(key) => {
-                self.know_tables(key);
-                self.record_logged(key, &[commit], CommitCertainty::Number);
+        let (key, certainty) = match found {
+            TransactionMatch::Number(key) => (key, CommitCertainty::Number),
+            TransactionMatch::Time(key) => (key, CommitCertainty::Time),
+            TransactionMatch::Several(keys) => {
+                self.record_doubtful(&commit, &keys);
+                return true;
             }
-            TransactionMatch::Time(key) => {
-                self.know_tables(key);
-                self.record_logged(key, &[commit], CommitCertainty::Time);
+            TransactionMatch::Unknown => {
+                // A busy machine delays the process that writes the server's log.
+                let may_come = arrived.arrived.elapsed() < LATE_LINES;
+                if !all && may_come && !self.has_read_until(transaction.time) {
+                    return false;
+                }
+                self.record_doubtful(&commit, &[]);
+                return true;
             }
-            TransactionMatch::Several(keys) => self.record_doubtful(&commit, &keys),
-            TransactionMatch::Unknown => self.record_doubtful(&commit, &[]),
+        };
+        self.know_tables(key);
+        // Its statements began before it. The catalog may have been read in between.
+        if !all && self.will_be_settled(key) {
+            return false;
         }
+        self.record_logged(key, &[commit], certainty);
+        true
     }
 
     /// Records a transaction of the log, with its commits.

@@ -334,11 +334,15 @@ impl WatchedDatabase for PostgresWatch {
             }
             let time = first.transaction.time;
             self.know_changed_definitions();
-            if !all && self.catalog.definitions.will_be_settled(time) {
+            if !all && self.catalog.definitions.will_be_settled((time, time)) {
                 break;
             }
-            if let Some(commit) = self.commits.pop_front() {
-                self.record_commit(&commit);
+            let Some(commit) = self.commits.pop_front() else {
+                break;
+            };
+            if !self.record_commit(&commit, all) {
+                self.commits.push_front(commit);
+                break;
             }
         }
         let has_commits = self.rows == RowsMode::On || !self.commits.is_empty();
@@ -359,9 +363,7 @@ impl WatchedDatabase for PostgresWatch {
             }
             self.know_tables(key);
             // A moment later it is known which definition a change of the catalog comes from.
-            let began = self.table.transactions.get(&key).map(|one| one.began);
-            let waits = |began: i64| self.catalog.definitions.will_be_settled(began);
-            if !all && began.is_some_and(waits) {
+            if !all && self.will_be_settled(key) {
                 continue;
             }
             self.record_logged(key, &[], CommitCertainty::Alone);
@@ -397,7 +399,7 @@ impl WatchedDatabase for PostgresWatch {
 
 impl PostgresWatch {
     /// True if the lines that were written before a time have been taken.
-    fn has_read_until(&self, time: i64) -> bool {
+    pub(crate) fn has_read_until(&self, time: i64) -> bool {
         self.table.newest >= time.saturating_add(APART)
     }
 
@@ -441,9 +443,19 @@ impl PostgresWatch {
         let known = match all {
             true => i64::MAX,
             false if self.log.is_behind() => self.table.newest.saturating_sub(APART),
-            false => sys::clock::machine() - LINES.as_nanos() as i64,
+            false => self.log.looked().saturating_sub(LINES.as_nanos() as i64),
         };
         self.catalog.definitions.know_log_until(known);
+    }
+
+    /// True if it will be better known soon what a transaction of the log used.
+    pub(crate) fn will_be_settled(&self, key: u64) -> bool {
+        let times = |one: &LoggedTransaction| {
+            let ended = one.ended.map_or(i64::MAX, |(time, _)| time);
+            (one.began, ended)
+        };
+        let logged = self.table.transactions.get(&key);
+        logged.is_some_and(|one| self.catalog.definitions.will_be_settled(times(one)))
     }
 
     fn end_gone_sessions(&mut self) {

@@ -26,6 +26,8 @@ pub(crate) struct SessionTable {
     pub(crate) transactions: HashMap<u64, LoggedTransaction>,
     pub(crate) next_session: i32,
     pub(crate) next_transaction: u64,
+    /// The place of the last statement.
+    pub(crate) place: u64,
     /// Statements that did not parse.
     pub(crate) unparsed: u64,
     /// The server's processes that work for this watch.
@@ -183,9 +185,11 @@ impl SessionTable {
         self.unparsed += u64::from(tables.is_err());
         let changed = ChangedDefinitions::of(&text, tables.as_deref());
         let path = ["pg_catalog", &session.user, "public"].map(Into::into);
+        self.place += 1;
         let statement = ExecutedStatement {
             time,
             until: time + ROUNDING,
+            place: self.place,
             is_rounded: true,
             parameters,
             ..ExecutedStatement::new(without_secrets(&text), tables, path.into())
@@ -201,6 +205,7 @@ impl SessionTable {
                 ended: None,
                 session: line.session_id.clone(),
                 transaction: key,
+                place: self.place,
                 changed,
             });
         }
@@ -401,6 +406,25 @@ mod tests {
         assert_eq!((ended, open.undone), (Some(40), true));
         table.remove(1);
         assert_eq!(table.ended().len(), 1);
+    }
+
+    #[test]
+    fn statements_have_places_in_the_order_of_the_log() {
+        let mut table = table();
+        for text in [
+            "BEGIN",
+            "INSERT INTO a VALUES (1)",
+            "ALTER TABLE a ADD x int",
+        ] {
+            take(
+                &mut table,
+                &line(&format!("statement: {text}"), "3/1", 0),
+                10,
+            );
+        }
+        let places = table.transactions[&1].statements.iter();
+        let places: Vec<u64> = places.map(|one| one.place).collect();
+        assert_eq!((places, table.defined[0].place), (vec![1, 2, 3], 3));
     }
 
     #[test]

@@ -155,6 +155,34 @@ fn a_statement_before_a_change_of_its_table_has_no_column_of_it_for_certain() {
     }
 }
 
+/// The log has times to the millisecond.
+#[test]
+fn a_statement_of_the_same_millisecond_before_a_change_has_no_column_for_certain() {
+    let Some(place) = PostgresPlace::new("columns that change at once", &[]) else {
+        return;
+    };
+    let tables = 1..=20;
+    let made = tables
+        .clone()
+        .map(|at| format!("CREATE TABLE a{at} (id int PRIMARY KEY, old int);"));
+    place.query(&made.collect::<String>());
+    let watch = place.watched();
+    let mut session = place.server.session(&place.stage).unwrap();
+    for at in tables.clone() {
+        let insert = format!("INSERT INTO a{at} VALUES (1, 1)");
+        let alter = format!("ALTER TABLE a{at} ADD COLUMN late int");
+        session
+            .query(&format!("BEGIN; {insert}; {alter}; COMMIT;"))
+            .unwrap();
+    }
+    drop(session);
+    watch.end().unwrap();
+    for at in tables {
+        let before = columns(&place, &format!("a{at}"), "(1, 1)");
+        assert!(before["written"].is_null(), "{at}: {before}");
+    }
+}
+
 #[test]
 fn a_text_that_alters_its_own_table_has_no_column_of_it_for_certain() {
     let Some(place) = PostgresPlace::new("a text that alters its table", &[]) else {

@@ -103,6 +103,7 @@ fn columns_in(text: &str, catalog: &Catalog, time: i64) -> (Vec<String>, Vec<Str
     let moment = StatementMoment {
         time,
         session: "s",
+        place: time.unsigned_abs(),
         is_between: false,
     };
     let columns = cache::ColumnCache::default().columns_of(&statement, catalog, moment);
@@ -527,6 +528,7 @@ fn after_a_change_of_the_table_a_star_is_possible_and_a_name_is_certain() {
         ended: Some(15),
         session: "other".to_owned(),
         transaction: 1,
+        place: 15,
         changed: ChangedDefinitions {
             only_creates: false,
             names: Some(["rates".to_owned()].into()),
