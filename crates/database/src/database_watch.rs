@@ -113,6 +113,12 @@ pub trait WatchedDatabase: Sized + Send {
     /// a part that was written later does not count.
     fn is_behind(&self) -> bool;
 
+    /// True if row changes have arrived whose statement has no line yet. The server may write it
+    /// late, as on a busy machine.
+    fn lacks_lines(&self) -> bool {
+        false
+    }
+
     /// The watch ends. The thread that reads the log is ended, if there is one: the log is read in
     /// the rounds then.
     fn finish_reading(&mut self);
@@ -352,7 +358,7 @@ fn settle_all<D: WatchedDatabase>(database: &mut D) -> Result<(), Error> {
     let is_over = |database: &D, quiet: Instant| {
         let is_read = database.is_drained() && !database.is_behind();
         let is_logged = began.elapsed() >= 2 * LINES && is_read;
-        quiet.elapsed() >= LINES || is_logged
+        (quiet.elapsed() >= LINES || is_logged) && !database.lacks_lines()
     };
     while !is_over(database, quiet) {
         std::thread::sleep(Duration::from_millis(10));

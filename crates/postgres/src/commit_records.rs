@@ -17,20 +17,28 @@ use crate::matching::{TransactionMatch, matching};
 const LATE_LINES: Duration = Duration::from_millis(COMMIT.as_millis() as u64 / 2);
 
 impl PostgresWatch {
+    /// True if no transaction of the log can be that of a commit, and its line may still come.
+    pub(crate) fn lacks_line(&self, arrived: &ArrivedCommit) -> bool {
+        let commit = commit_of(arrived);
+        let is_missing = || {
+            let found = matching(&self.table, &self.catalog, &commit);
+            found == TransactionMatch::Unknown
+        };
+        self.line_may_come(arrived) && !commit.changed().is_empty() && is_missing()
+    }
+
+    /// True if the line of a commit's transaction may be late. A busy machine delays the process
+    /// that writes the server's log.
+    fn line_may_come(&self, arrived: &ArrivedCommit) -> bool {
+        let is_read = self.has_read_until(arrived.transaction.time);
+        arrived.arrived.elapsed() < LATE_LINES && !is_read
+    }
+
     /// Records a commit with the transaction of the log that it belongs to. False if it waits: for
     /// the lines of that transaction, or until its columns are better known. `all`: it does not
     /// wait.
     pub(crate) fn record_commit(&mut self, arrived: &ArrivedCommit, all: bool) -> bool {
-        let transaction = &arrived.transaction;
-        let position = transaction.position;
-        let commit = Commit {
-            number: TransactionNumber::Plain(u64::from(transaction.id)),
-            time: transaction.time,
-            position: format!("{:X}/{:X}", position >> 32, position & 0xffff_ffff),
-            changes: &transaction.changes,
-            left_out: transaction.left_out,
-            tables: arrived.tables.clone(),
-        };
+        let commit = commit_of(arrived);
         let changed = commit.changed();
         if changed.is_empty() {
             return true;
@@ -50,9 +58,7 @@ impl PostgresWatch {
                 return true;
             }
             TransactionMatch::Unknown => {
-                // A busy machine delays the process that writes the server's log.
-                let may_come = arrived.arrived.elapsed() < LATE_LINES;
-                if !all && may_come && !self.has_read_until(transaction.time) {
+                if !all && self.line_may_come(arrived) {
                     return false;
                 }
                 self.record_doubtful(&commit, &[]);
@@ -147,5 +153,19 @@ impl PostgresWatch {
         for (logged, session) in candidates {
             sessions.insert(logged.session.clone(), session);
         }
+    }
+}
+
+/// A commit of the stream.
+fn commit_of(arrived: &ArrivedCommit) -> Commit<'_> {
+    let transaction = &arrived.transaction;
+    let position = transaction.position;
+    Commit {
+        number: TransactionNumber::Plain(u64::from(transaction.id)),
+        time: transaction.time,
+        position: format!("{:X}/{:X}", position >> 32, position & 0xffff_ffff),
+        changes: &transaction.changes,
+        left_out: transaction.left_out,
+        tables: arrived.tables.clone(),
     }
 }

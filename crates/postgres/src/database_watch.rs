@@ -218,6 +218,13 @@ impl WatchedDatabase for PostgresWatch {
         self.log.is_behind() && !is_over
     }
 
+    fn lacks_lines(&self) -> bool {
+        // Lines are written in order, up to a moment.
+        self.commits
+            .back()
+            .is_some_and(|last| self.lacks_line(last))
+    }
+
     fn finish_reading(&mut self) {
         self.log.stop();
         self.finished = Some(sys::clock::machine());

@@ -9,6 +9,7 @@ mod column_truths;
 mod columns;
 mod functions;
 mod gaps;
+mod late_lines;
 mod lineage;
 mod mariadb;
 mod mariadb_accuracy;

@@ -1,0 +1,53 @@
+//! Lines that the server writes late, as on a busy machine.
+
+use std::fs;
+use std::thread::{scope, sleep};
+use std::time::Duration;
+
+use backstory_testkit::procs::{children, eventually};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::place::{PATIENCE, PostgresPlace};
+
+/// The process that writes the server's log.
+fn log_writer(place: &PostgresPlace) -> Pid {
+    let file = place
+        .server
+        .log_directory()
+        .with_file_name("postmaster.pid");
+    let text = fs::read_to_string(file).unwrap();
+    let server = text.lines().next().unwrap().parse().unwrap();
+    let is_writer = |pid: &u32| {
+        let name = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        name.contains("logger")
+    };
+    let found = children(server).into_iter().find(is_writer).unwrap();
+    Pid::from_raw(found as i32).unwrap()
+}
+
+#[test]
+fn the_end_of_a_watch_waits_for_the_lines_of_the_commits_that_have_arrived() {
+    let Some(place) = PostgresPlace::new("lines that are written late", &[]) else {
+        return;
+    };
+    place.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let watch = place.watched();
+    let writer = log_writer(&place);
+    kill_process(writer, Signal::STOP).unwrap();
+    place.query("INSERT INTO a VALUES (1)");
+    let sent = "SELECT count(*) FROM pg_stat_replication WHERE sent_lsn >= pg_current_wal_lsn()";
+    let is_sent = eventually(PATIENCE, || place.query(sent) == "1\n");
+    scope(|both| {
+        let end = both.spawn(|| watch.end().unwrap());
+        // A watch that does not wait ends earlier.
+        sleep(Duration::from_secs(1));
+        kill_process(writer, Signal::CONT).unwrap();
+        end.join().unwrap();
+    });
+    assert!(is_sent);
+    let row = place.lineage(&["--table", "a", "--key", "1"]);
+    assert!(
+        row.iter().any(|node| node.contains("VALUES (1)")),
+        "{row:?}"
+    );
+}
