@@ -3,8 +3,10 @@
 //! Invariant: however the program ends, the terminal is as before. A guard restores it on return,
 //! a hook before a panic is printed, and a thread when SIGTERM, SIGHUP or SIGINT arrives.
 
-use std::io::{self, stdout};
+use std::io::{self, stdin, stdout};
+use std::os::fd::AsFd;
 use std::panic;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use backstory_store::Store;
@@ -18,11 +20,15 @@ use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use rustix::process::{Signal, getpid, kill_process};
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
 use crate::Result;
 use crate::browser::{Browser, Reaction};
 use crate::destination::Destination;
 use crate::drawing::draw;
+
+/// Held while the modes of the terminal are changed.
+static MODES: Mutex<()> = Mutex::new(());
 
 /// Shows views until the user quits.
 ///
@@ -62,8 +68,26 @@ fn next(browser: &mut Browser<'_>) -> io::Result<Reaction> {
         }
         match event::read()? {
             Event::Key(key) if key.kind != KeyEventKind::Release => return Ok(browser.key(key)),
-            Event::Resize(..) => return Ok(Reaction::Draw),
+            Event::Resize(..) => {
+                ask_again_for_keys();
+                return Ok(Reaction::Draw);
+            }
             _ => {}
+        }
+    }
+}
+
+/// Lets the kernel notify this process again of keys that were pressed before it read a change of
+/// the size. Crossterm (0.29) has then dropped the only notification of them, and would wait for
+/// the next key. Setting the modes wakes all readers of a terminal, even if no mode changes.
+fn ask_again_for_keys() {
+    let _held = MODES.lock().unwrap_or_else(PoisonError::into_inner);
+    // If stdin is no terminal, crossterm reads another descriptor of the terminal.
+    let (input, output) = (stdin(), stdout());
+    for descriptor in [input.as_fd(), output.as_fd()] {
+        if let Ok(modes) = tcgetattr(descriptor) {
+            let _ = tcsetattr(descriptor, OptionalActions::Now, &modes);
+            return;
         }
     }
 }
@@ -93,6 +117,7 @@ fn take_over() -> io::Result<()> {
 
 /// A terminal that is gone cannot be restored, and needs not to be.
 fn give_back() {
+    let _held = MODES.lock().unwrap_or_else(PoisonError::into_inner);
     let _ = execute!(stdout(), LeaveAlternateScreen, Show);
     let _ = disable_raw_mode();
 }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use backstory_store::{Home, SqliteStore};
 use backstory_testkit::need::needs;
+use backstory_testkit::procs::eventually;
 use backstory_tui::{Browser, Destination, Reaction, draw};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -249,7 +250,7 @@ impl Window {
                 return screen;
             }
             assert!(
-                begun.elapsed() < Duration::from_secs(60),
+                begun.elapsed() < Duration::from_secs(120),
                 "no {text:?} in\n{screen}"
             );
             std::thread::yield_now();
@@ -302,6 +303,25 @@ fn the_terminal_is_as_before_after_the_views_have_ended() {
     backstory_sys::kill(pid.trim().parse().unwrap(), 15).unwrap();
     window.shows("\nended-143");
     assert_eq!(settings(&window, "killed"), before);
+}
+
+/// The program is held in its handler of the new size until the key was pressed. Both then wait for
+/// it at once.
+#[test]
+fn a_key_pressed_while_the_size_of_the_window_changes_is_not_lost() {
+    if !needs("a key during a change of the size", &["tmux", "strace"]) {
+        return;
+    }
+    let window = Window::new(recorded());
+    let trace = "-D -qq -f -o trace -e trace=sendto --inject=sendto:delay_exit=2s";
+    window.keys(&[&format!("strace {trace} backstory tui"), "Enter"]);
+    window.shows("q quit");
+    window.tmux(&["resize-window", "-t", "one", "-x", "60", "-y", "12"]);
+    let trace = window.place.work().join("trace");
+    let is_held = || std::fs::read_to_string(&trace).is_ok_and(|text| text.contains("SIGWINCH"));
+    assert!(eventually(Duration::from_secs(120), is_held));
+    window.keys(&["?"]);
+    window.shows("show the next view");
 }
 
 #[test]
