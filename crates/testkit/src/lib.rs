@@ -28,4 +28,5 @@ pub mod snapshot;
 pub mod ssh_server;
 pub mod stage;
 pub mod strace;
+pub mod unfinished_run;
 pub mod user;

@@ -70,8 +70,9 @@ fn a_killed_watch_keeps_what_it_had_recorded() {
         return;
     };
     watched.shell("cat a > b");
-    // The watch reads what is queued within its interval.
-    std::thread::sleep(std::time::Duration::from_secs(1));
+    // Notifications come in order.
+    watched.shell("echo > later");
+    watched.wait_for("/at/later");
     watched.signal(Signal::KILL);
     watched.watcher.wait().unwrap();
     assert_eq!(watched.inputs("b"), ["a", "b"]);

@@ -5,23 +5,19 @@ use std::process::Command;
 
 use crate::watched::{Kind, WatchedFilesystem, watched};
 
-/// A program that sleeps before and after its work: it is identified on a busy machine, too.
-const SLOW_SORT: &str = "
-import sys, time
-time.sleep(0.3)
+/// Waits at the gate after its work.
+const SORT: &str = "
+import os, sys
 text = sorted(open(sys.argv[1]).read())
 open(sys.argv[2], 'w').write(''.join(text))
-time.sleep(0.3)
+open(os.environ['GATE']).read()
 ";
 
+/// Runs a script of Python that waits at the gate.
 fn python(watched: &WatchedFilesystem, script: &str, arguments: &[&str]) {
-    let status = Command::new("python3")
-        .args(["-c", script])
-        .args(arguments)
-        .current_dir(&watched.at)
-        .status()
-        .unwrap();
-    assert!(status.success());
+    let mut program = Command::new("python3");
+    program.args(["-c", script]).args(arguments);
+    watched.known(&mut program, &["/python3"]);
 }
 
 fn a_file_has_its_origin(what: &str, kind: Kind) {
@@ -32,7 +28,7 @@ fn a_file_has_its_origin(what: &str, kind: Kind) {
     let Some(mut watched) = watched(what, kind, filled) else {
         return;
     };
-    python(&watched, SLOW_SORT, &["a", "b"]);
+    python(&watched, SORT, &["a", "b"]);
     watched.shell("sort other > elsewhere");
     watched.end();
     assert_eq!(watched.inputs("b"), ["a", "b"]);
@@ -65,11 +61,11 @@ fn a_server_of_a_watched_file_system_makes_nothing_from_what_it_reads_later() {
         return;
     };
     let script = "
-import time
+import os
 text = open('a').read()
 with open('b', 'w') as out: out.write(text)
-time.sleep(0.2)
 open('later').read()
+open(os.environ['GATE']).read()
 ";
     python(&watched, script, &[]);
     watched.end();
@@ -84,8 +80,10 @@ fn a_program_has_the_files_that_it_inherits_open() {
     let Some(mut watched) = watched("redirected files", Kind::Tmpfs, filled) else {
         return;
     };
-    let script = "import sys,time; t=sys.stdin.read(); sys.stdout.write(t); time.sleep(0.3)";
-    watched.shell(&format!("python3 -c '{script}' < a > b"));
+    let script = "import os, sys; sys.stdout.write(sys.stdin.read()); open(os.environ[\"GATE\"])";
+    let mut shell = Command::new("sh");
+    shell.args(["-ec", &format!("python3 -c '{script}' < a > b")]);
+    watched.known(&mut shell, &["/python3"]);
     watched.end();
     assert_eq!(watched.inputs("b"), ["a", "b"]);
     let who = watched.answer(&["who", &watched.path("b")]);
@@ -96,14 +94,16 @@ fn a_program_has_the_files_that_it_inherits_open() {
 fn a_program_of_the_watched_file_system_is_recorded_with_its_arguments() {
     let filled = |at: &std::path::Path| {
         fs::copy("/bin/sleep", at.join("tool")).unwrap();
-        fs::write(at.join("script"), "#!/bin/sh\ncat a > b\nsleep 0.3\n").unwrap();
+        fs::write(at.join("script"), "#!/bin/sh\ncat a $GATE > b\n").unwrap();
         fs::write(at.join("a"), "text\n").unwrap();
     };
     let what = "programs on the watched file system";
     let Some(mut watched) = watched(what, Kind::Ext4, filled) else {
         return;
     };
-    watched.shell("chmod +x script tool; ./tool 0.2; ./script");
+    watched.shell("chmod +x script tool; ./tool 0");
+    let mut script = Command::new("./script");
+    watched.known(&mut script, &["./script", "/cat"]);
     watched.end();
     let processes = watched.answer(&["processes"]);
     assert!(processes.contains("./script"), "{processes}");

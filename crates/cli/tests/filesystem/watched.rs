@@ -4,10 +4,16 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use backstory_testkit::need::{needs, skipped};
+use backstory_testkit::procs::eventually;
 use backstory_testkit::stage::Stage;
+use backstory_testkit::unfinished_run;
 use backstory_testkit::user::User;
+
+/// The longest wait for the watch.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A kind of file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +98,27 @@ impl WatchedFilesystem {
     pub fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_raw(self.watcher.id() as i32).unwrap();
         rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    /// Waits until the records of the watch have a text. The watch reads its notifications at any
+    /// time after the operations.
+    pub fn wait_for(&self, text: &str) {
+        let store = self.stage.store();
+        let is_recorded = || unfinished_run::has_text(&store, text);
+        assert!(eventually(PATIENCE, is_recorded), "never recorded: {text}");
+    }
+
+    /// Runs a program in the file system that opens the pipe `$GATE` for reading at its end, and so
+    /// waits. It goes on when the watch has recorded these texts of it and its children: the watch
+    /// knows only programs that live when it looks.
+    pub fn known(&self, program: &mut Command, texts: &[&str]) {
+        let gate = self.stage.path().join("gate");
+        assert!(succeeds("mkfifo", &[gate.to_str().unwrap()]));
+        program.current_dir(&self.at).env("GATE", &gate);
+        let mut child = program.stdin(Stdio::null()).spawn().unwrap();
+        texts.iter().for_each(|text| self.wait_for(text));
+        fs::write(&gate, "").unwrap();
+        assert!(child.wait().unwrap().success(), "{program:?}");
     }
 
     /// Ends the run.

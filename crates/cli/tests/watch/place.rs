@@ -11,6 +11,7 @@ use backstory_testkit::mariadb::MariadbServer;
 use backstory_testkit::postgres::PostgresServer;
 use backstory_testkit::procs::eventually;
 use backstory_testkit::stage::Stage;
+use backstory_testkit::unfinished_run;
 use backstory_testkit::user::User;
 use serde_json::Value;
 
@@ -102,23 +103,9 @@ impl<S: DatabaseServer> DatabasePlace<S> {
         assert!(eventually(PATIENCE, || self.has_record(text)), "{text}");
     }
 
-    /// True if the records of a run that goes on have a text. A record is in shared memory first,
-    /// and then in the log of the run.
+    /// True if the records of a run that goes on have a text.
     fn has_record(&self, text: &str) -> bool {
-        let text = text.as_bytes();
-        let has_text = |path: PathBuf| {
-            let bytes = fs::read(path).unwrap_or_default();
-            bytes.windows(text.len()).any(|part| part == text)
-        };
-        let runs = fs::read_dir(self.stage.store().join("runs")).unwrap();
-        let logs = runs.map(|log| log.unwrap().path());
-        logs.filter(|log| log.to_str().unwrap().ends_with(".log.part"))
-            .any(|log| {
-                let name = log.file_name().unwrap().to_str().unwrap();
-                let id = name.trim_end_matches(".log.part");
-                let arena = format!("/dev/shm/backstory-{id}.arena");
-                has_text(log.clone()) || has_text(arena.into())
-            })
+        unfinished_run::has_text(&self.stage.store(), text)
     }
 
     /// Makes a file for recorded commands.
