@@ -198,7 +198,7 @@ const STEPS: &[&str] = &[
     "env -u LD_PRELOAD cp @ %",
     "LD_BIND_NOW=1 cp @ %",
     "LC_ALL=C sort @ %",
-    "timeout 9 cat @",
+    "timeout 900 cat @",
     "echo @ % | xargs cat",
     "printf '%: @\\n\\tcp @ %\\n' | make -s -f -",
     "nice cat @",

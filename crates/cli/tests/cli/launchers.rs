@@ -98,11 +98,11 @@ fn the_step_of_a_launcher_is_the_program_that_it_starts() {
     record_script(
         &place,
         &[],
-        "env A=1 nice -n 5 timeout 10 stdbuf -o0 sort in.txt > a.txt\n\
+        "env A=1 nice -n 5 timeout 900 stdbuf -o0 sort in.txt > a.txt\n\
          nohup setsid -w cp a.txt b.txt\n\
          echo b.txt | xargs -I@ cp @ c.txt\n\
          flock lock cp c.txt d.txt\n\
-         timeout 9 sort -r d.txt > e.txt 2>&1\n",
+         timeout 900 sort -r d.txt > e.txt 2>&1\n",
     );
     assert_eq!(
         steps(&place),

@@ -233,14 +233,18 @@ impl Place {
         }
     }
 
-    /// Waits until no process indexes the store in the background.
+    /// Waits until no process indexes the store in the background, nor will do so at the end of a
+    /// run.
     fn quiet(&self) {
-        let indexes = |entry: std::io::Result<std::fs::DirEntry>| {
-            let line = std::fs::read(entry.unwrap().path().join("cmdline")).unwrap_or_default();
-            let store = self.stage.store().into_os_string().into_string().unwrap();
-            String::from_utf8_lossy(&line).contains(&format!("index\0--store\0{store}"))
+        let program = std::path::PathBuf::from(self.program());
+        let is_of_a_run = |entry: std::io::Result<std::fs::DirEntry>| {
+            let process = entry.unwrap().path();
+            let text = |name: &str| std::fs::read_to_string(process.join(name)).unwrap_or_default();
+            // The supervisor or the keeper becomes the process that indexes.
+            std::fs::read_link(process.join("exe")).is_ok_and(|exe| exe == program)
+                && (text("comm").starts_with("backstory-") || text("cmdline").contains("\0index\0"))
         };
-        while std::fs::read_dir("/proc").unwrap().any(indexes) {
+        while std::fs::read_dir("/proc").unwrap().any(is_of_a_run) {
             std::thread::yield_now();
         }
     }

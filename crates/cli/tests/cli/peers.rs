@@ -118,8 +118,11 @@ fn a_static_programs_peer_of_datagrams_is_no_peer_of_connections() {
     assert!(!text.contains("tcp:"), "{text}");
 }
 
-/// A client and a server of datagrams. The client writes the answer to a file.
-fn write_pair(place: &Place, port: u16) {
+/// A client and a server of datagrams. The client writes the answer to a file. Returns the server's
+/// port.
+fn write_pair(place: &Place) -> u16 {
+    let free = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
     place.write("input", "text");
     let script = "import os, socket\n\
          server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
@@ -135,6 +138,7 @@ fn write_pair(place: &Place, port: u16) {
              open('output', 'wb').write(a)\n    \
              os._exit(0)\n";
     place.write("pair.py", &script.replace("PORT", &port.to_string()));
+    port
 }
 
 fn assert_output_is_from_input(place: &Place) {
@@ -151,12 +155,12 @@ fn a_result_of_datagrams_leads_to_the_servers_input() {
         return;
     }
     let place = Place::new();
-    write_pair(&place, 41219);
+    let port = write_pair(&place);
     place.record("python3 pair.py");
     assert_output_is_from_input(&place);
     let peers = place.run(&["peers"]).out;
     assert!(
-        peers.contains("udp:127.0.0.1:41219") && peers.contains("served: "),
+        peers.contains(&format!("udp:127.0.0.1:{port}")) && peers.contains("served: "),
         "{peers}"
     );
 }
@@ -167,7 +171,7 @@ fn a_datagram_is_sent_before_its_receiver_goes_on() {
         return;
     }
     let place = Place::new();
-    write_pair(&place, 41220);
+    write_pair(&place);
     // The sender waits in the call until the receiver is ready with the answer.
     place.write(
         "late.c",

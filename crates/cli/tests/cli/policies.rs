@@ -2,7 +2,6 @@
 
 use std::io::Write;
 use std::net::TcpListener;
-use std::time::Instant;
 
 use backstory_testkit::need::needs;
 
@@ -191,11 +190,9 @@ fn a_rule_without_end_is_ended_and_decides_nothing() {
     let endless = format!(
         "{list}.all(a, {list}.all(b, {list}.all(c, {list}.all(d, {list}.all(e, a + b + c + d + e >= 0)))))"
     );
-    let began = Instant::now();
     let policy = format!("[[rule]]\nname = \"endless\"\nrequire = \"{endless}\"\n");
     let answer = verified(&place, &policy, &[]);
     answer.is_error(2, &["policy.toml: rule endless: it took more than"]);
-    assert!(began.elapsed().as_secs() < 120, "{:?}", began.elapsed());
     let deep = format!("{}true{}", "(".repeat(9000), ")".repeat(9000));
     let deep = format!("[[rule]]\nname = \"deep\"\nrequire = \"{deep}\"\n");
     let answer = verified(&place, &deep, &[]);

@@ -130,7 +130,7 @@ pub const TOOLS: &[Case] = &[
         "sed s/two/2/ a >c; diff -u --label old --label new a c >p; cmp a c; cat p | wc -l",
     )
     .needs(&["diff"]),
-    program("timeout", &["timeout", "-s", "KILL", "5", "cat", "a"]),
+    program("timeout", &["timeout", "-s", "KILL", "900", "cat", "a"]),
     program("nice-env", &["env", "-i", "nice", "/bin/cat", "a"]),
     program("setsid", &["setsid", "-w", "cp", "a", "by-session"]),
     program("flock", &["flock", "lock", "cp", "a", "locked"]).needs(&["flock"]),
@@ -155,7 +155,7 @@ pub const SURROUNDINGS: &[Case] = &[
         "limits",
         "ulimit -a; ulimit -n 10; cat a >l; sh -c 'ulimit -f 1; dd if=/dev/zero of=big bs=1k count=3 status=none'; echo $?",
     ),
-    program("time-out", &["timeout", "0.05", "sleep", "5"]),
+    program("time-out", &["timeout", "5", "sleep", "600"]),
     sh("broken-pipe", "yes | head -n 3"),
     sh(
         "closed-streams",

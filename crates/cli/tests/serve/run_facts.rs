@@ -105,7 +105,8 @@ fn the_verdict_of_a_replay_is_told_with_its_run() {
         replays[0]["different"].as_array().unwrap().len(),
         differing.count()
     );
-    assert!(run["annotations"].as_array().unwrap().is_empty());
+    let annotations = run["annotations"].as_array().unwrap();
+    assert!(annotations.is_empty(), "{annotations:?}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Runs in progress, and files that are brought up to date.
 
-use std::process::Stdio;
+use std::cell::Cell;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use backstory_testkit::http::lines_until;
@@ -13,6 +14,15 @@ fn a_run_in_progress_appears_with_what_it_waits_for_and_then_in_the_store() {
     let place = ServedPlace::new();
     place.write("a", "x");
     place.record(&["cp", "a", "b"]);
+    // The run waits at this pipe until it was seen.
+    let gate = place.path("gate");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&gate)
+            .status()
+            .unwrap()
+            .success()
+    );
     let server = place.serve(&[]);
     let mut recorded = place
         .backstory(&[
@@ -22,16 +32,16 @@ fn a_run_in_progress_appears_with_what_it_waits_for_and_then_in_the_store() {
             "--",
             "sh",
             "-c",
-            "sleep 4; cp a c",
+            "cat gate; cp a c",
         ])
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let until = Instant::now() + Duration::from_secs(20);
+    let until = Instant::now() + Duration::from_secs(120);
     let live = loop {
         let live = server.get("/live");
         let running = live["runs"][0]["running"].as_array();
-        if running.is_some_and(|all| all.iter().any(|one| one["line"] == "sleep 4")) {
+        if running.is_some_and(|all| all.iter().any(|one| one["line"] == "cat gate")) {
             break live;
         }
         assert!(Instant::now() < until, "{live}");
@@ -50,7 +60,14 @@ fn a_run_in_progress_appears_with_what_it_waits_for_and_then_in_the_store() {
     assert_eq!((&store["runs"], &store["running"]), (&1.into(), &1.into()));
     let bearer = server.bearer();
     let headers = [("Authorization", bearer.as_str())];
-    let is_stored = |line: &str| line == format!("data: {{\"run\":\"{id}\"}}");
+    // The first line follows the server's list of the runs before.
+    let is_open = Cell::new(false);
+    let is_stored = |line: &str| {
+        if !is_open.replace(true) {
+            std::fs::write(&gate, "").unwrap();
+        }
+        line == format!("data: {{\"run\":\"{id}\"}}")
+    };
     let lines = lines_until(server.port, "/api/v1/live/events", &headers, is_stored).unwrap();
     assert!(lines.iter().any(|line| line == "event: runs"), "{lines:?}");
     recorded.wait().unwrap();

@@ -72,6 +72,8 @@ impl ServedPlace {
     pub fn backstory(&self, args: &[impl AsRef<OsStr>]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(args).current_dir(self.path(""));
+        // A shell looks at the directory that this names, which is one of a work tree here.
+        command.env("PWD", self.path(""));
         command.env("BACKSTORY_STORE", self.store());
         command
     }

@@ -85,11 +85,13 @@ fn a_background_job_outlives_its_line_and_the_shell() {
     }
     let recorded = RecordedShell::start("bash");
     let terminal = &recorded.terminal;
-    let job = "(trap '' HUP; sleep 2; cat input.txt > late.txt) & disown";
+    let job =
+        "(trap '' HUP; until test -e go; do sleep 0.05; done; cat input.txt > late.txt) & disown";
     terminal.line(job);
     terminal.line("cat input.txt > early.txt");
     assert!(recorded.ask(&["of", "early.txt"]).contains("early.txt"));
     terminal.leave();
+    std::fs::write(recorded.directory.join("go"), "").unwrap();
     let lines = lines_at_the_end(&recorded);
     assert_eq!(lines[0], (job.to_owned(), 0));
     let origin = recorded.ask(&["of", "late.txt"]);
