@@ -84,7 +84,8 @@ fn columns_are_exact<S: DatabaseServer>(what: &str, dialect: Dialect, schema: &s
     let line = place.server.executes_file(&file);
     let done = place.stage.command("sh").args(["-c", &line]).status();
     assert!(done.unwrap().success());
-    watch.end().unwrap();
+    let said = watch.end().unwrap();
+    assert!(!said.contains("not complete"), "{said} {}", place.reasons());
     let mut wanted = BTreeSet::new();
     for one in &truths {
         let read = one.read.iter().map(|column| ("read", column));
