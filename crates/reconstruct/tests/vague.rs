@@ -108,3 +108,33 @@ fn a_closed_descriptor_leads_nowhere() {
     let run = RecordedRun::arrange([(1, 10, 1, calls)].into_iter());
     assert!(run.resources.is_empty(), "{:?}", run.resources);
 }
+
+#[test]
+fn a_thread_that_closes_a_descriptor_takes_no_file_that_another_opens_meanwhile() {
+    let open = |name: &[u8], time, took| {
+        let call = Call {
+            time,
+            took,
+            ..call(libc::SYS_openat, -100, 5)
+        };
+        with(call, deep::PATH, 1, name)
+    };
+    let close = |time| Call {
+        time,
+        ..call(libc::SYS_close, 5, 0)
+    };
+    let calls = vec![
+        begin(deep::BY_EXEC),
+        open(b"first", 64, 64),
+        // It began before the other thread closed the number that it got.
+        open(b"second", 256, 256),
+        close(320),
+        leads_to(5, 9),
+        write(5),
+        close(640),
+    ];
+    let run = RecordedRun::arrange([(1, 10, 1, calls.into_iter())].into_iter());
+    let names: Vec<&[u8]> = run.resources.iter().map(|one| &*one.name).collect();
+    assert_eq!(names, [b"first".as_slice(), b"second"]);
+    assert_eq!(run.resources[1].ident, Some((1, 9)));
+}

@@ -3,6 +3,7 @@
 use backstory_testkit::need::needs;
 
 use super::Place;
+use super::deep_replay::compiled;
 
 /// Records a shell line deeply, and runs it again. Its outputs are equal.
 fn runs_again(script: &str, line: &str) {
@@ -194,4 +195,34 @@ fn a_program_behind_one_without_a_deep_record_runs_again() {
         let line = "busybox sh -c \"/bin/cat b; /bin/cp a made; /bin/cat b\"; cat made";
         line_runs_again(&format!("RECORD sh -c '{line}' > out"), &[]);
     }
+}
+
+/// Makes a child that copies the parent's memory, by the function `clone` of libc.
+const CLONER: &str = r#"
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static char stack[65536] __attribute__((aligned(16)));
+static int child(void *name) { execlp("cat", "cat", (char *)name, (char *)0); return 3; }
+int main(void) {
+    int status;
+    pid_t made = clone(child, stack + sizeof stack, SIGCHLD, "a");
+    if (waitpid(made, &status, 0) != made) return 1;
+    puts("done");
+    return status;
+}
+"#;
+
+#[test]
+fn a_child_that_no_recorded_call_made_runs_again() {
+    let place = Place::new();
+    place.write_aged("a", "alpha\n");
+    if !compiled(&place, "", "cloner", CLONER) {
+        return;
+    }
+    place.deep("RECORD ./cloner > out");
+    runs_equal(&place, &["clone"]);
 }

@@ -114,6 +114,9 @@ impl Arranging {
         };
         let same = descriptor_path(&path, self.process.pid);
         let same = same.and_then(|fd| self.table.get(&fd)).copied();
+        if let Ok(fd) = i32::try_from(call.result) {
+            self.made_at.insert(fd, ended(call));
+        }
         let made = match (same, i32::try_from(call.result)) {
             // A name of an open descriptor: `/dev/fd/63`.
             (Some(id), Ok(fd)) if fd >= 0 => {
@@ -135,6 +138,15 @@ impl Arranging {
                 Made::Resource(id)
             }
             _ => Made::Failed(result.unsigned_abs() as i32),
+        }
+    }
+
+    /// A descriptor is closed. A call of another thread may have got its number while this call
+    /// was made: that descriptor stays.
+    pub(super) fn closed(&mut self, call: &Call) {
+        let made = self.made_at.get(&call.fd);
+        if made.is_none_or(|returned| *returned <= call.time) {
+            self.table.remove(&call.fd);
         }
     }
 

@@ -52,6 +52,8 @@ pub(crate) struct Arranging {
     by_ident: HashMap<(u64, u64), ResourceId>,
     /// The descriptors that a new process starts with, by its process id.
     handed: HashMap<u32, Table>,
+    /// When the call returned that made each descriptor.
+    made_at: HashMap<i32, u64>,
     /// Vague resources that are known by now.
     same: HashMap<ResourceId, ResourceId>,
     /// The number of processes before the one that had a vague resource first.
@@ -156,6 +158,7 @@ impl Arranging {
         self.table = self.handed.remove(&pid).unwrap_or_default();
         self.resolve_table();
         self.numbers.clear();
+        self.made_at.clear();
         self.process = RecordedProcess {
             epoch,
             pid,
@@ -244,7 +247,7 @@ impl Arranging {
             | libc::SYS_pidfd_open
             | libc::SYS_signalfd4
             | libc::SYS_memfd_create => self.kernel_object(call),
-            libc::SYS_close => drop(self.table.remove(&call.fd)),
+            libc::SYS_close => self.closed(call),
             libc::SYS_poll | libc::SYS_ppoll => self.turn(call, poll_entries(call)),
             libc::SYS_select | libc::SYS_pselect6 => self.turn(call, select_entries(call)),
             libc::SYS_epoll_wait | libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2 => {

@@ -137,7 +137,12 @@ impl Supervisor {
                     .iter()
                     .position(|pid| *pid == i64::from(group));
                 let recorded = parent.children.remove(same.unwrap_or(0));
-                let next = recorded.and_then(|pid| self.next_program(pid as u32, None));
+                let maker = parent.role;
+                let next = match recorded {
+                    Some(pid) => self.next_program(pid as u32, None),
+                    // No record has the call: the program called the kernel by itself.
+                    None => self.unannounced_child(maker),
+                };
                 match next {
                     Some(index) if self.matchers[index].rest.start.by_exec => Role::Waiting(index),
                     Some(index) => {
@@ -160,6 +165,22 @@ impl Supervisor {
             process.calls = parent.calls;
         }
         self.live.insert(group, process);
+    }
+
+    /// The first recorded child of a program that none of its calls made.
+    fn unannounced_child(&self, maker: Role) -> Option<usize> {
+        let Role::Program(maker) = maker else {
+            return None;
+        };
+        let parent = self.matchers[maker].rest.pid;
+        let mut all = self.matchers.iter().zip(&self.started);
+        all.position(|(matcher, started)| {
+            let rest = &matcher.rest;
+            !*started
+                && rest.parent == parent
+                && rest.pid != parent
+                && !self.made.contains(&rest.pid)
+        })
     }
 
     /// The next recorded program of a process id that was not started again.
