@@ -19,7 +19,7 @@ use backstory_testkit::procs::{alive, children, eventually, kill};
 use backstory_testkit::strace::Word;
 use backstory_testkit::user::User;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// Files that the interrupted programs make.
 const FILES: usize = 300;
 

@@ -170,7 +170,7 @@ if pid == 0:
 seen = ""
 def expect(what):
     global seen
-    end = time.time() + 15
+    end = time.time() + 120
     while what not in seen:
         if time.time() > end:
             print("no %r in %r" % (what, seen)); os.kill(pid, 9); sys.exit(1)

@@ -10,7 +10,7 @@ use backstory_testkit::procs::eventually;
 use super::Place;
 use super::filters::configure;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 const LINE: &str = "sort data > middle; uniq middle > out; rm middle";
 

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// Files that programs with a recorder make. A program that only the guard sees makes one below
 /// `s`.
 const RECORDED: usize = 12;

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::Child;
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// How often a point that was passed too early is tried again.
 const TRIES: usize = 3;
 

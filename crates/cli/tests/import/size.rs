@@ -250,7 +250,8 @@ fn a_document_of_30_megabytes_is_imported_within_48_megabytes_of_memory() {
 fn a_signal_during_an_import_leaves_nothing_in_the_store() {
     let desk = Desk::new();
     let log = desk.work().join("trace.log");
-    write_log(&log, 4 << 20);
+    // Long enough that no import of it ends before the signal.
+    write_log(&log, 32 << 20);
     desk.stage.user().owns(&log).unwrap();
     for signal in ["INT", "TERM", "HUP"] {
         let mut import = desk.stage.backstory(&["import", "strace", "trace.log"]);
@@ -294,7 +295,7 @@ fn two_imports_of_one_log_at_once_make_one_run_and_one_says_so() {
 fn an_import_that_was_killed_can_be_done_again() {
     let desk = Desk::new();
     let log = desk.work().join("trace.log");
-    let children = write_log(&log, 4 << 20);
+    let children = write_log(&log, 12 << 20);
     desk.stage.user().owns(&log).unwrap();
     let mut import = desk.stage.backstory(&["import", "strace", "trace.log"]);
     let mut import = import.current_dir(desk.work()).spawn().unwrap();

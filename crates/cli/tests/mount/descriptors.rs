@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use crate::mounted::{MountedDirectory, mounted_by};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A mount that may have 256 descriptors, and may not raise this limit.
 fn limited(what: &str) -> Option<MountedDirectory> {

@@ -17,7 +17,7 @@ use rustix::mount::{MountFlags, mount_remount};
 
 use crate::mounted::{MountedDirectory, mounted};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 impl MountedDirectory {
     fn handle(&self, path: &str) -> FileHandle {

@@ -12,7 +12,7 @@ use backstory_testkit::stage::Stage;
 use backstory_testkit::user::User;
 
 /// Longest wait for a mount or its end.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A directory, its mount, and the process that serves it. Dropped, it is unmounted.
 pub struct MountedDirectory {

@@ -81,7 +81,7 @@ fn another_user_reads_neither_store_nor_arena_and_reaches_no_process() {
         "touch started; while [ ! -e go ]; do sleep 0.01; done",
     );
     let (mut child, directory, store) = bench.started(&WAITS).unwrap();
-    let patience = std::time::Duration::from_secs(20);
+    let patience = std::time::Duration::from_secs(120);
     assert!(backstory_testkit::procs::eventually(patience, || directory
         .join("started")
         .exists()));
@@ -131,7 +131,7 @@ fn recording_processes_have_no_socket_or_pipe_that_others_can_reach() {
         "touch started; while [ ! -e go ]; do sleep 0.01; done",
     );
     let (mut child, directory, store) = bench.started(&WAITS).unwrap();
-    let patience = std::time::Duration::from_secs(20);
+    let patience = std::time::Duration::from_secs(120);
     let started = || directory.join("started").exists();
     assert!(backstory_testkit::procs::eventually(patience, started));
     let launcher = child.id();

@@ -123,7 +123,7 @@ static SERVER: AtomicI32 = AtomicI32::new(0);
 fn watchdog() -> Sender<()> {
     let (alive, ended) = channel::<()>();
     std::thread::spawn(move || {
-        if ended.recv_timeout(Duration::from_secs(20)) == Err(RecvTimeoutError::Timeout) {
+        if ended.recv_timeout(Duration::from_secs(120)) == Err(RecvTimeoutError::Timeout) {
             // SAFETY: a process that this test made and has not waited for.
             unsafe { libc::kill(SERVER.load(Ordering::Acquire), libc::SIGKILL) };
         }

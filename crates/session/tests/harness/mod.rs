@@ -100,7 +100,7 @@ impl Run {
 
 /// Waits until a condition is true, and fails if that takes too long.
 pub fn eventually(what: &str, mut is: impl FnMut() -> bool) {
-    let until = Instant::now() + Duration::from_secs(20);
+    let until = Instant::now() + Duration::from_secs(120);
     while !is() {
         assert!(Instant::now() < until, "never: {what}");
         std::thread::sleep(Duration::from_millis(2));

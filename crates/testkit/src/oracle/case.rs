@@ -291,7 +291,7 @@ impl Bench {
     fn empty_store(&self, case: &Case) -> io::Result<PathBuf> {
         let store = self.store(case);
         // A process that stores contents of an earlier run in the background may still add files.
-        let patience = std::time::Duration::from_secs(20);
+        let patience = std::time::Duration::from_secs(120);
         crate::procs::eventually(patience, || {
             let removed = fs::remove_dir_all(&store);
             removed.is_ok_and(|()| !store.exists()) || !store.exists()

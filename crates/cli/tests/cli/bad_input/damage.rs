@@ -9,7 +9,7 @@ use backstory_testkit::procs::{alive, children, eventually};
 
 use super::Place;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A recording whose processes were all killed, as by a power loss that spares shared memory.
 pub(in super::super) struct Cut {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Place;
 use backstory_testkit::procs::{alive, children, eventually, kill};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Starts a command that waits for a file `go`. Returns the launcher, the keeper and the
 /// supervisor.

@@ -136,9 +136,9 @@ pub(super) fn a_hanging_file_system_is_reported() {
     ) else {
         return;
     };
-    // The command gives up, but the look-up on its behalf cannot. The server lives until that was
-    // reported.
-    let inside = "$B record -- timeout -s KILL 0.5 busybox cat m/x; echo $?; \
+    // The command gives up long after its look-up has begun, which cannot. The server lives until
+    // that was reported.
+    let inside = "$B record -- timeout -s KILL 5 busybox cat m/x; echo $?; \
                   while ls $BACKSTORY_STORE/runs/*.part; do sleep 0.02; done >pending 2>&1";
     let line = format!(
         "mkdir m; {server} m sh -c \"{}\"; $B record -- busybox true",

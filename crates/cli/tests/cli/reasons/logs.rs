@@ -8,7 +8,7 @@ use super::Place;
 use backstory_testkit::need;
 use backstory_testkit::procs::eventually;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 #[test]
 pub(super) fn a_full_disk_is_reported() {

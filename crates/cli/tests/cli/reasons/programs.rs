@@ -8,7 +8,7 @@ use backstory_eventlog::reason::undecoded;
 use backstory_testkit::need;
 use backstory_testkit::procs::eventually;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Names of interfaces that cannot be decoded, and lines that use them. `$X` is a fixture.
 const USES: &[(&str, &str, &str)] = &[
