@@ -1,13 +1,9 @@
 //! Gaps are reported, and the database goes on.
 
-use std::time::Duration;
-
 use backstory_testkit::database_server::DatabaseServer;
 use backstory_testkit::procs::eventually;
 
-use crate::place::PostgresPlace;
-
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::place::{PATIENCE, PostgresPlace};
 
 #[test]
 #[ignore = "a server of its own"]

@@ -2,14 +2,11 @@
 
 use backstory_testkit::database_server::DatabaseServer;
 use std::fs;
-use std::time::Duration;
 
 use backstory_testkit::procs::eventually;
 use rustix::process::Signal;
 
-use crate::place::MariadbPlace;
-
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::place::{MariadbPlace, PATIENCE};
 
 #[test]
 #[ignore = "a server of its own"]

@@ -16,7 +16,7 @@ use backstory_testkit::user::User;
 use serde_json::Value;
 
 /// The longest wait for what a watch or a server does, on a machine however busy.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 pub type PostgresPlace = DatabasePlace<PostgresServer>;
 pub type MariadbPlace = DatabasePlace<MariadbServer>;
