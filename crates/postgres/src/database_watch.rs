@@ -31,6 +31,7 @@ use crate::catalog_reader::{built_in_functions, read_catalog};
 use crate::client_lookout::{ClientLookout, SoughtClients};
 use crate::column_reader::ColumnReader;
 use crate::connection::Connection;
+use crate::end_mark;
 use crate::line_counter::LineCounter;
 use crate::log_file::LogFollower;
 use crate::log_line::ROUNDING;
@@ -91,6 +92,8 @@ pub(crate) struct PostgresWatch {
     pub(crate) backends: Backends,
     pub(crate) looked_for_backends: Instant,
     pub(crate) confirmed: Instant,
+    /// The log will have a mark behind the last lines of the watch.
+    marked_end: bool,
     /// When the watch ended, in ns since 1970.
     pub(crate) finished: Option<i64>,
 }
@@ -197,6 +200,7 @@ impl WatchedDatabase for PostgresWatch {
             backends,
             looked_for_backends: Instant::now(),
             confirmed: Instant::now(),
+            marked_end: false,
             finished: None,
         })
     }
@@ -220,12 +224,15 @@ impl WatchedDatabase for PostgresWatch {
 
     fn lacks_lines(&self) -> bool {
         // Lines are written in order, up to a moment.
-        self.commits
-            .back()
-            .is_some_and(|last| self.lacks_line(last))
+        let last = || self.commits.back();
+        match self.marked_end {
+            true => !self.table.has_end,
+            false => last().is_some_and(|last| self.lacks_line(last)),
+        }
     }
 
     fn finish_reading(&mut self) {
+        self.marked_end = end_mark::raise(&mut self.session);
         self.log.stop();
         self.finished = Some(sys::clock::machine());
     }

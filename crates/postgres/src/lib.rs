@@ -35,6 +35,7 @@ mod connection;
 mod connection_text;
 mod csv_records;
 mod database_watch;
+mod end_mark;
 mod line_counter;
 mod log_file;
 mod log_line;

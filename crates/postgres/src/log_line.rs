@@ -49,7 +49,7 @@ pub(crate) struct LogLine {
     /// The transaction, by the number that it has from its first change. 0: none yet.
     pub(crate) txid: u32,
     pub(crate) error_severity: String,
-    message: String,
+    pub(crate) message: String,
     detail: String,
     /// The statement that failed.
     pub(crate) statement: String,

@@ -14,6 +14,7 @@ use backstory_database::statement_secrets::without_secrets;
 
 use crate::backends::Backends;
 use crate::client_lookout::FoundClient;
+use crate::end_mark::END;
 use crate::log_line::{LogEvent, LogLine, ROUNDING};
 
 /// A client whose session has no line by then is of no session that is kept.
@@ -40,6 +41,8 @@ pub(crate) struct SessionTable {
     pub(crate) gone: HashSet<String>,
     /// The time of the last line, in ns since 1970.
     pub(crate) newest: i64,
+    /// The log has all lines up to the end of the watch (`end_mark.rs`).
+    pub(crate) has_end: bool,
     /// Statements that changed definitions, until the catalog takes them.
     pub(crate) defined: Vec<SeenDefinition>,
     /// Open transactions that changed definitions.
@@ -52,9 +55,11 @@ impl SessionTable {
     /// Takes a line of the log. `read`: when it was read.
     pub(crate) fn take(&mut self, line: &LogLine, time: i64, read: Instant) {
         self.newest = time;
+        let own = self.own.contains(&line.pid);
+        self.has_end |= own && line.message == END;
         let other = !line.dbname.is_empty() && line.dbname != self.database;
         let foreign = !["client backend", "not initialized", ""].contains(&&*line.backend_type);
-        if line.session_id.is_empty() || other || foreign || self.own.contains(&line.pid) {
+        if line.session_id.is_empty() || other || foreign || own {
             self.sessions.remove(&line.session_id);
             return;
         }
@@ -444,6 +449,18 @@ mod tests {
         table.own = vec![7];
         take(&mut table, &line("statement: SELECT 1", "3/2", 0), 1);
         assert!(table.transactions.is_empty());
+    }
+
+    #[test]
+    fn the_end_is_a_message_of_the_watch_itself() {
+        let mut table = table();
+        take(&mut table, &line(END, "3/2", 0), 1);
+        assert!(!table.has_end);
+        table.own = vec![7];
+        take(&mut table, &line("statement: SELECT 1", "3/2", 0), 2);
+        assert!(!table.has_end);
+        take(&mut table, &line(END, "3/2", 0), 3);
+        assert!(table.has_end);
     }
 
     #[test]

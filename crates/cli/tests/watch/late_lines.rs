@@ -4,6 +4,7 @@ use std::fs;
 use std::thread::{scope, sleep};
 use std::time::Duration;
 
+use backstory_testkit::database_server::DatabaseServer;
 use backstory_testkit::procs::{children, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -50,4 +51,26 @@ fn the_end_of_a_watch_waits_for_the_lines_of_the_commits_that_have_arrived() {
         row.iter().any(|node| node.contains("VALUES (1)")),
         "{row:?}"
     );
+}
+
+#[test]
+fn a_watch_without_rows_waits_at_its_end_for_the_lines_of_the_last_statements() {
+    let Some(place) = PostgresPlace::new("late lines without rows", &[]) else {
+        return;
+    };
+    place.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let rows = ["--rows", "off"];
+    let watch = place.server.watched(&place.stage, &rows).unwrap();
+    let writer = log_writer(&place);
+    kill_process(writer, Signal::STOP).unwrap();
+    place.query("INSERT INTO a VALUES (1)");
+    scope(|both| {
+        let end = both.spawn(|| watch.end().unwrap());
+        // A watch that does not wait ends earlier.
+        sleep(Duration::from_secs(2));
+        kill_process(writer, Signal::CONT).unwrap();
+        end.join().unwrap();
+    });
+    let text = place.text(&["of", "--table", "a"]);
+    assert!(text.contains("VALUES (1)"), "{text}");
 }
