@@ -328,6 +328,8 @@ int bs_accept(s64 nr, int socket, void *address, u32 *size, int flags);
 
 /* peers.c */
 s32 bs_socket_type(int fd); /* SO_TYPE; 0 if unknown */
+/* If the kernel chose the port of a bound address, the record gets this port. */
+void bs_know_port(int fd, struct bs_record *record, const void *address, u32 size);
 /* The descriptor is a connection from now on, if type and address are those of one. */
 void bs_begin_connection(int fd, s32 type, const void *address, u32 size);
 void bs_begin_accepted(int fd);

@@ -81,7 +81,10 @@ BS_INTERCEPTED int bind(int fd, const void *address, u32 size)
 {
     struct bs_reservation rec = bs_begin_bytes(0, BS_OP_BIND, fd, 0, address, size);
     u64 time = BS_DEEP_TIME();
-    s64 result = bs_finish(rec, bs_call(rec, __NR_bind, fd, address, size));
+    s64 result = bs_call(rec, __NR_bind, fd, address, size);
+    if (result >= 0 && bs_open(rec))
+        bs_know_port(fd, rec.record, address, size);
+    result = bs_finish(rec, result);
     BS_DEEP_LOG_RETURN(time, result, __NR_bind, fd, address, size);
     return (int)result;
 }

@@ -41,9 +41,21 @@ static u32 telling_bytes(const void *address, u32 size)
     return bytes && bs_readable(address, bytes) ? bytes : 0;
 }
 
-/* ---- connections ----------------------------------------------------------------------------- */
-
 enum { ADDRESS = 28 /* sizeof(struct sockaddr_in6) */ };
+
+void bs_know_port(int fd, struct bs_record *record, const void *address, u32 size)
+{
+    enum { PORT = 2 /* its offset, in both families */, PORT_SIZE = 2 };
+    u8 own[ADDRESS], *copy = (u8 *)(record + 1);
+    u32 room = ADDRESS;
+    bool chosen = telling_bytes(address, size) && ((const uint16_t *)address)[1] == 0;
+    bool fits = record->size >= sizeof *record + PORT + PORT_SIZE;
+    if (chosen && fits && may_ask() && bs_raw(__NR_getsockname, fd, own, &room) >= 0 &&
+        telling_bytes(own, room))
+        bs_copy(copy + PORT, own + PORT, PORT_SIZE);
+}
+
+/* ---- connections ----------------------------------------------------------------------------- */
 
 /* The content of a record of kind ENDS. */
 struct ends {

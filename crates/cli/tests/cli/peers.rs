@@ -118,11 +118,17 @@ fn a_static_programs_peer_of_datagrams_is_no_peer_of_connections() {
     assert!(!text.contains("tcp:"), "{text}");
 }
 
-/// A client and a server of datagrams. The client writes the answer to a file. Returns the server's
-/// port.
+/// A client and a server of datagrams on a port that was free. The client writes the answer to a
+/// file. Returns the port.
 fn write_pair(place: &Place) -> u16 {
     let free = UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();
+    write_pair_on(place, port);
+    port
+}
+
+/// The same on this port. 0: the kernel chooses one.
+fn write_pair_on(place: &Place, port: u16) {
     place.write("input", "text");
     let script = "import os, socket\n\
          server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
@@ -133,12 +139,11 @@ fn write_pair(place: &Place) -> u16 {
              os.wait()\n\
          else:\n    \
              s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n    \
-             s.sendto(b'q', ('127.0.0.1', PORT))\n    \
+             s.sendto(b'q', server.getsockname())\n    \
              a = s.recv(16)\n    \
              open('output', 'wb').write(a)\n    \
              os._exit(0)\n";
     place.write("pair.py", &script.replace("PORT", &port.to_string()));
-    port
 }
 
 fn assert_output_is_from_input(place: &Place) {
@@ -163,6 +168,17 @@ fn a_result_of_datagrams_leads_to_the_servers_input() {
         peers.contains(&format!("udp:127.0.0.1:{port}")) && peers.contains("served: "),
         "{peers}"
     );
+}
+
+#[test]
+fn a_server_of_datagrams_on_a_port_that_the_kernel_chose_is_found() {
+    if !need::needs("a client and a server", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    write_pair_on(&place, 0);
+    place.record("python3 pair.py");
+    assert_output_is_from_input(&place);
 }
 
 #[test]
