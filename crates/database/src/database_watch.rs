@@ -113,8 +113,8 @@ pub trait WatchedDatabase: Sized + Send {
     /// a part that was written later does not count.
     fn is_behind(&self) -> bool;
 
-    /// True if row changes have arrived whose statement has no line yet. The server may write it
-    /// late, as on a busy machine.
+    /// True if lines of statements before the end of the watch are still to come. The server may
+    /// write them late, as on a busy machine.
     fn lacks_lines(&self) -> bool {
         false
     }

@@ -87,6 +87,11 @@ pub struct LoggedTransaction {
 }
 
 impl LoggedTransaction {
+    /// When it began and ended, in ns since 1970. `i64::MAX`: it has not ended.
+    pub fn times(&self) -> (i64, i64) {
+        (self.began, self.ended.map_or(i64::MAX, |(time, _)| time))
+    }
+
     /// A transaction of a session, without statements.
     pub fn begin(session: String, virtual_id: String, began: i64) -> LoggedTransaction {
         LoggedTransaction {

@@ -279,12 +279,9 @@ impl WatchedDatabase for MariadbWatch {
             let is_over = |since: Duration| waits(unit).is_some_and(|waits| since >= waits);
             all || since.is_some_and(is_over)
         });
-        let times = |unit: &Unit| {
-            let ended = unit.logged.ended.map_or(i64::MAX, |(time, _)| time);
-            (unit.logged.began, ended)
-        };
-        let mut ready: Vec<((i64, i64), u64)> =
-            ready.map(|(key, unit)| (times(unit), *key)).collect();
+        let mut ready: Vec<((i64, i64), u64)> = ready
+            .map(|(key, unit)| (unit.logged.times(), *key))
+            .collect();
         ready.sort_unstable();
         let definitions = &mut self.catalog.catalog.definitions;
         match all {

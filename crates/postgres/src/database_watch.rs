@@ -464,12 +464,8 @@ impl PostgresWatch {
 
     /// True if it will be better known soon what a transaction of the log used.
     pub(crate) fn will_be_settled(&self, key: u64) -> bool {
-        let times = |one: &LoggedTransaction| {
-            let ended = one.ended.map_or(i64::MAX, |(time, _)| time);
-            (one.began, ended)
-        };
         let logged = self.table.transactions.get(&key);
-        logged.is_some_and(|one| self.catalog.definitions.will_be_settled(times(one)))
+        logged.is_some_and(|one| self.catalog.definitions.will_be_settled(one.times()))
     }
 
     fn end_gone_sessions(&mut self) {

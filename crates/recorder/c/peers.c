@@ -43,15 +43,20 @@ static u32 telling_bytes(const void *address, u32 size)
 
 enum { ADDRESS = 28 /* sizeof(struct sockaddr_in6) */ };
 
+/* Stores the address that an internet socket has, of ADDRESS bytes at most. */
+static bool has_address(int fd, u8 *own)
+{
+    u32 size = ADDRESS;
+    return may_ask() && bs_raw(__NR_getsockname, fd, own, &size) >= 0 && telling_bytes(own, size);
+}
+
 void bs_know_port(int fd, struct bs_record *record, const void *address, u32 size)
 {
     enum { PORT = 2 /* its offset, in both families */, PORT_SIZE = 2 };
     u8 own[ADDRESS], *copy = (u8 *)(record + 1);
-    u32 room = ADDRESS;
     bool chosen = telling_bytes(address, size) && ((const uint16_t *)address)[1] == 0;
     bool fits = record->size >= sizeof *record + PORT + PORT_SIZE;
-    if (chosen && fits && may_ask() && bs_raw(__NR_getsockname, fd, own, &room) >= 0 &&
-        telling_bytes(own, room))
+    if (chosen && fits && has_address(fd, own))
         bs_copy(copy + PORT, own + PORT, PORT_SIZE);
 }
 
@@ -70,9 +75,8 @@ struct ends {
 static BS_COLD void log_ends(int fd, bool accepted, const void *address, u32 bytes)
 {
     struct ends ends = {0};
-    u32 own = ADDRESS, other = ADDRESS, network = sizeof ends.network;
-    if (!may_ask() || bs_raw(__NR_getsockname, fd, ends.own, &own) < 0 ||
-        !telling_bytes(ends.own, own))
+    u32 other = ADDRESS, network = sizeof ends.network;
+    if (!has_address(fd, ends.own))
         return;
     if (bs_raw(__NR_getpeername, fd, ends.other, &other) < 0)
         bs_copy(ends.other, address, bytes);

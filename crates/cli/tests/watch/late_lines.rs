@@ -5,6 +5,7 @@ use std::thread::{scope, sleep};
 use std::time::Duration;
 
 use backstory_testkit::database_server::DatabaseServer;
+use backstory_testkit::database_watcher::DatabaseWatcher;
 use backstory_testkit::procs::{children, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -26,6 +27,17 @@ fn log_writer(place: &PostgresPlace) -> Pid {
     Pid::from_raw(found as i32).unwrap()
 }
 
+/// Ends a watch while the log's writer is stopped, and lets the writer go on later.
+fn ends_before_lines(watch: DatabaseWatcher, writer: Pid) {
+    scope(|both| {
+        let end = both.spawn(|| watch.end().unwrap());
+        // A watch that does not wait ends earlier.
+        sleep(Duration::from_secs(2));
+        kill_process(writer, Signal::CONT).unwrap();
+        end.join().unwrap();
+    });
+}
+
 #[test]
 fn the_end_of_a_watch_waits_for_the_lines_of_the_commits_that_have_arrived() {
     let Some(place) = PostgresPlace::new("lines that are written late", &[]) else {
@@ -38,13 +50,7 @@ fn the_end_of_a_watch_waits_for_the_lines_of_the_commits_that_have_arrived() {
     place.query("INSERT INTO a VALUES (1)");
     let sent = "SELECT count(*) FROM pg_stat_replication WHERE sent_lsn >= pg_current_wal_lsn()";
     let is_sent = eventually(PATIENCE, || place.query(sent) == "1\n");
-    scope(|both| {
-        let end = both.spawn(|| watch.end().unwrap());
-        // A watch that does not wait ends earlier.
-        sleep(Duration::from_secs(1));
-        kill_process(writer, Signal::CONT).unwrap();
-        end.join().unwrap();
-    });
+    ends_before_lines(watch, writer);
     assert!(is_sent);
     let row = place.lineage(&["--table", "a", "--key", "1"]);
     assert!(
@@ -64,13 +70,7 @@ fn a_watch_without_rows_waits_at_its_end_for_the_lines_of_the_last_statements() 
     let writer = log_writer(&place);
     kill_process(writer, Signal::STOP).unwrap();
     place.query("INSERT INTO a VALUES (1)");
-    scope(|both| {
-        let end = both.spawn(|| watch.end().unwrap());
-        // A watch that does not wait ends earlier.
-        sleep(Duration::from_secs(2));
-        kill_process(writer, Signal::CONT).unwrap();
-        end.join().unwrap();
-    });
+    ends_before_lines(watch, writer);
     let text = place.text(&["of", "--table", "a"]);
     assert!(text.contains("VALUES (1)"), "{text}");
 }

@@ -21,8 +21,7 @@ const LONGEST_ARGUMENT: usize = 1 << 18;
 impl Supervisor {
     /// A process with a deep record executes another program.
     pub(super) fn execute(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
-        let at = usize::from(call.number == libc::SYS_execveat);
-        let path = call.string(call.args[at])?;
+        let path = executed_path(call)?;
         let key = ResultKey {
             call: libc::SYS_execve as u16,
             object: CallObject::Path(path.clone()),
@@ -113,8 +112,7 @@ impl Supervisor {
         let executes = matches!(call.number, libc::SYS_execve | libc::SYS_execveat);
         match role {
             Some(Role::Waiting(index)) if executes => {
-                let at = usize::from(call.number == libc::SYS_execveat);
-                let path = call.string(call.args[at])?;
+                let path = executed_path(call)?;
                 // A search through PATH tries names that do not exist.
                 let from = format!("/proc/{}/cwd", call.tid);
                 let whole = Path::new(&from).join(OsStr::from_bytes(&path));
@@ -128,8 +126,7 @@ impl Supervisor {
                 }
             }
             Some(Role::Shallow) if executes => {
-                let at = usize::from(call.number == libc::SYS_execveat);
-                let path = call.string(call.args[at])?;
+                let path = executed_path(call)?;
                 if let Some(index) = self.behind_shallow(call, &path)? {
                     self.become_role(call, Role::Program(index));
                 }
@@ -164,11 +161,20 @@ impl Supervisor {
     }
 }
 
-/// The arguments of an `execve`.
+/// The position of the path among the arguments of `execve` or `execveat`.
+fn path_at(call: &NotifiedCall) -> usize {
+    usize::from(call.number == libc::SYS_execveat)
+}
+
+/// The path of the program that a call executes.
+fn executed_path(call: &NotifiedCall) -> io::Result<Vec<u8>> {
+    call.string(call.args[path_at(call)])
+}
+
+/// The arguments of the program that a call executes.
 fn arguments(call: &NotifiedCall) -> io::Result<Vec<Vec<u8>>> {
-    let at = 1 + usize::from(call.number == libc::SYS_execveat);
     let mut words = Vec::new();
-    let mut next = call.args[at];
+    let mut next = call.args[path_at(call) + 1];
     while next != 0 && words.len() < MOST_ARGUMENTS {
         match call.word(next)? {
             0 => break,
