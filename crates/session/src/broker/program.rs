@@ -69,20 +69,38 @@ impl Program {
         })
     }
 
-    /// Starts the program in a child of this process. Returns once it runs.
+    /// Starts the program in a child of this process, which must block all signals. Returns once
+    /// it runs.
+    ///
+    /// `signals` returns, as bits, the signals that the program should have got. It is called once
+    /// the child is in the process group, which still blocks all signals. From then on, each signal
+    /// to the group reaches the child. If one of these is in the set, too, the kernel keeps one.
     ///
     /// # Errors
     /// It could not be executed, or not as the client would have.
-    pub(super) fn start(&self, files: ProgramFiles) -> io::Result<Pid> {
+    pub(super) fn start(
+        &self,
+        files: ProgramFiles,
+        signals: impl FnOnce() -> u64,
+    ) -> io::Result<Pid> {
         let (ended, end) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (waits, go) = pipe_with(PipeFlags::CLOEXEC)?;
         match sys::fork()? {
             0 => {
-                drop(ended);
+                drop((ended, go));
+                // The end of the pipe.
+                let _ = rustix::io::read(&waits, &mut [0; 1]);
+                drop(waits);
                 let _ = self.become_it(files, end);
                 sys::exit_now(127)
             }
             pid => {
-                drop((end, files));
+                drop((end, files, waits));
+                let signals = signals();
+                for signal in (1..=64).filter(|signal| signals & 1 << (signal - 1) != 0) {
+                    let _ = sys::kill(pid, signal);
+                }
+                drop(go);
                 // A directory that this process kept busy could not be unmounted.
                 let _ = rustix::process::chdir("/");
                 let stopped = continue_until_executed(pid, &ended);

@@ -59,7 +59,7 @@ pub(super) fn run(connection: OwnedFd, process: OwnedFd, pid: u32) {
         return;
     };
     match client.start(&signals) {
-        Ok(program) => Running::new(client, program, signals).watch(),
+        Ok((program, early)) => Running::new(client, program, signals, early).watch(),
         Err(_) => client.tell(BROKER_FAILED, 0, 0),
     }
 }
@@ -90,25 +90,33 @@ impl Client {
     }
 
     /// Starts the program. The signals that it should have got until then are sent to it.
-    fn start(&self, signals: &OwnedFd) -> io::Result<Pid> {
+    ///
+    /// Returns also, as bits, the signals that this process got as a member of the group. The
+    /// client may report them later.
+    fn start(&self, signals: &OwnedFd) -> io::Result<(Pid, u64)> {
         self.join_group()?;
         let beginning = self.receive_beginning()?;
         let program = Program::of_client(self.pid, beginning.mask)?;
         if !self.lives() {
             return Err(io::ErrorKind::NotFound.into());
         }
-        let mut early = beginning.early;
-        while let Some(info) = sys::read_signal(signals.as_fd()) {
-            early |= 1u64.checked_shl(info.ssi_signo - 1).unwrap_or(0);
-        }
-        let pid = program.start(beginning.descriptors)?;
+        let mut to_group = 0;
+        let pid = program.start(beginning.descriptors, || {
+            let mut early = beginning.early;
+            while let Some(info) = sys::read_signal(signals.as_fd()) {
+                let signal = 1u64.checked_shl(info.ssi_signo - 1).unwrap_or(0);
+                early |= signal;
+                to_group |= if sys::sent_by_process(&info) {
+                    signal
+                } else {
+                    0
+                };
+            }
+            let own = 1 << (libc::SIGCHLD - 1) | 1 << (libc::SIGCONT - 1);
+            early & !own
+        })?;
         self.tell(BROKER_STARTED, 0, std::process::id().into());
-        let own = 1 << (libc::SIGCHLD - 1) | 1 << (libc::SIGCONT - 1);
-        let early = early & !own;
-        for signal in (1..=64).filter(|signal| early & 1 << (signal - 1) != 0) {
-            let _ = sys::kill(pid, signal);
-        }
-        Ok(pid)
+        Ok((pid, to_group))
     }
 
     /// Joins the process group of the client. Its child, the program, begins there.
@@ -184,15 +192,21 @@ struct Running {
 }
 
 impl Running {
-    fn new(client: Client, program: Pid, signals: OwnedFd) -> Running {
-        Running {
+    /// `early` are signals to the group before the start, as bits.
+    fn new(client: Client, program: Pid, signals: OwnedFd, early: u64) -> Running {
+        let mut running = Running {
             client: Some(client),
             program,
             signals,
             to_group: [None; 65],
             requests: 0,
             is_asked: false,
+        };
+        for (signal, request) in running.to_group.iter_mut().enumerate().skip(1) {
+            *request = (early & 1 << (signal - 1) != 0).then_some(1);
         }
+        running.ask();
+        running
     }
 
     /// Watches the program until it ends.
