@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import csv
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,7 +20,9 @@ from statistics import median
 from .agreement import Agreement, agreements
 from .cost import COMMANDS, MODES, Memory, executions
 from .decisions import DECISIONS
+from .levels import levels
 from .programs import CASES
+from .tables import byte_tables
 
 BUILD = Path(__file__).resolve().parents[3] / "bytes" / "build"
 FIELDS = ["what", "case", "measure", "value"]
@@ -66,6 +70,18 @@ def _decide(args: argparse.Namespace, engine: Path) -> list[list[str]]:
     return rows
 
 
+def _level(args: argparse.Namespace, engine: Path) -> list[list[str]]:
+    """Tasks of our own, by files, functions and bytes."""
+    backstory = shutil.which(os.environ.get("BACKSTORY", "backstory"))
+    found = levels(args.rows, engine, backstory)
+    rows = []
+    for one in found:
+        values = {"recall": one.recall, "precision": one.precision}
+        rows += [["levels", one.case, f"{one.level}_{n}", f"{v:.6f}"] for n, v in values.items() if v is not None]
+    print("tasks: recall, precision", *byte_tables(rows).get("levels", []), sep="\n")
+    return rows
+
+
 def _cost(args: argparse.Namespace, engine: Path) -> list[list[str]]:
     times = defaultdict[tuple[str, str], list[float]](list)
     memories, rows = dict[str, Memory](), []
@@ -95,6 +111,8 @@ def _measured(args: argparse.Namespace) -> tuple[list[list[str]], bool]:
         rows, good = _agree(args, engine) if args.rows else ([], True)
         if args.rows:
             rows += _decide(args, engine)
+        if args.rows and not args.cases:
+            rows += _level(args, engine)
         if args.rounds:
             rows += _cost(args, engine)
     return rows, good

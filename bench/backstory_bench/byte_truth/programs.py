@@ -216,6 +216,22 @@ def there_and_back(rows: int) -> Case:
     return Case("compress and decompress (gzip)", command, {"in": content}, truth, False, "gzip")
 
 
+def compress(rows: int) -> Case:
+    content = table(rows, 18)
+    packed = subprocess.run(["gzip", "-cn"], input=content, capture_output=True, check=True).stdout
+    origins = [Origin() for _ in packed]
+    for at, (_, first, last, index) in enumerate(inflated(packed)):
+        # A literal is a code that the byte chooses. Repeated strings are found by comparisons, so
+        # that lengths and distances have no explicit flow. Neither have the lengths of codes.
+        if index == at:
+            for place in range(first, last + 1):
+                origins[place].add(("in", at))
+    for origin in origins[-8:-4]:  # the checksum
+        origin |= {("in", at) for at in range(len(content))}
+    truth = list(zip(packed, origins, strict=True))
+    return Case("compress (gzip)", "gzip -cn < in > out", {"in": content}, truth, False, "gzip")
+
+
 def decompress(rows: int) -> Case:
     packed = gzip.compress(table(rows, 14), 6, mtime=0)
     truth = [(b, {("in", i) for i in range(first, last + 1)}) for b, first, last, _ in inflated(packed)]
@@ -263,5 +279,5 @@ def python_csv(rows: int) -> Case:
 
 CASES: list[Callable[[int], Case]] = [
     permute, filter_lines, cut, ordered, join, sed, awk_columns, jq, sqlite, python_csv,
-    total, grouped, translate, encode, encrypt, decompress, there_and_back,
+    total, grouped, translate, encode, encrypt, compress, decompress, there_and_back,
 ]  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from .cost import MODES
+from .levels import LEVELS
 
 
 def _truth(figures: dict[str, dict[str, list[float]]]) -> list[str]:
@@ -14,6 +15,19 @@ def _truth(figures: dict[str, dict[str, list[float]]]) -> list[str]:
     for case, found in figures.items():
         cells = [f"{100 * found[name][0]:.2f} %" if name in found else "–" for name in ("recall", "precision")]
         lines.append(f"| {case} | {' | '.join(cells)} | {100 * found['file_precision'][0]:.2f} % |")
+    return lines
+
+
+def _levels(figures: dict[str, dict[str, list[float]]]) -> list[str]:
+    """Each cell has recall and precision. A level that nothing was measured at is left out."""
+    shown = {level: name for level, name in LEVELS.items() if any(f"{level}_recall" in f for f in figures.values())}
+    lines = [f"| case | {' | '.join(shown.values())} |", f"|{' --- |' * (1 + len(shown))}"]
+    for case, found in figures.items():
+        cells = []
+        for level in shown:
+            names = (f"{level}_recall", f"{level}_precision")
+            cells.append(", ".join(f"{100 * found[name][0]:.2f} %" if name in found else "–" for name in names))
+        lines.append(f"| {case} | {' | '.join(cells)} |")
     return lines
 
 
@@ -59,7 +73,7 @@ def _memory(figures: dict[str, dict[str, list[float]]]) -> list[str]:
     return lines
 
 
-MAKERS = {"truth": _truth, "decisions": _decisions, "cost": _cost, "memory": _memory}
+MAKERS = {"truth": _truth, "levels": _levels, "decisions": _decisions, "cost": _cost, "memory": _memory}
 
 
 def byte_tables(rows: Sequence[Sequence[str]]) -> dict[str, list[str]]:
