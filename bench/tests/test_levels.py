@@ -19,7 +19,7 @@ COMPUTED = {"sum", "base64", "encrypt", "report"}
 
 @pytest.fixture
 def outputs(tmp_path: Path) -> dict[str, bytes]:
-    """What the program makes of the inputs, without any recorder."""
+    """The program's outputs by name, without any recorder."""
     for name, content in inputs(20).items():
         (tmp_path / name).write_bytes(content)
     subprocess.run(["gcc", "-O1", "-o", str(tmp_path / "tasks"), str(SOURCE)], check=True)

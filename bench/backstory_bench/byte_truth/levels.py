@@ -1,4 +1,4 @@
-"""What each granularity and engine says of the tasks of `tasks.c`.
+"""Compares each granularity and engine with the known flows of the tasks of `tasks.c`.
 
 In: the byte engine, and the program `backstory`. Out: recall and precision of pairs of an output
 byte and an input byte, for:
@@ -134,7 +134,7 @@ def counted(level: str, claims: Claims, given: dict[str, bytes]) -> list[Level]:
 
 
 def levels(rows: int, engine: Path, backstory: str | None) -> list[Level]:
-    """All cases at each level that can be had here."""
+    """All cases at each level for which this machine has the tools."""
     with TemporaryDirectory(prefix="backstory-levels-") as name:
         work, given = Path(name).resolve(), inputs(min(rows, MOST_ROWS))
         for file, content in given.items():

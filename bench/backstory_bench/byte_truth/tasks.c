@@ -3,8 +3,8 @@
  * what `do_sum` left in memory.
  *
  * With ORACLE, clang's DataFlowSanitizer follows 8 bytes of the file that the first argument names,
- * from the offset in the second. Then each output has the label of each byte instead: bit `i` stands
- * for byte `i` of these 8. */
+ * from the offset in the second. Then each output has the label of each byte instead: bit `i`
+ * stands for byte `i` of these 8. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,7 +139,7 @@ void do_base64(void)
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     unsigned char in[MOST];
     int size = load("base64.in", in);
-    /* What does not fill three bytes is left out. */
+    /* An incomplete group of three bytes at the end is left out. */
     for (int i = 0; i + 2 < size; i += 3) {
         put((unsigned char)digits[in[i] >> 2]);
         put((unsigned char)digits[(in[i] & 3) << 4 | in[i + 1] >> 4]);
