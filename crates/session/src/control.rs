@@ -57,6 +57,8 @@ pub(crate) struct Control {
     /// Signals sent to the launcher's whole process group, by number. The keeper is a silent member
     /// of the group and counts them.
     pub group_signals: [AtomicU32; SIGNALS],
+    /// Odd while the keeper takes signals. It may have taken one that it has not counted yet.
+    pub keeper_counts: AtomicU32,
     summary_length: AtomicU32,
     summary: UnsafeCell<[u8; SUMMARY_BYTES]>,
 }

@@ -225,6 +225,7 @@ fn begin((listener, buffers): (OwnedFd, Arc<SharedBuffers>)) -> FallbackResponde
 /// Counts the signals that a process sent to the whole group. Signals of the terminal and of the
 /// kernel do not count, nor do signals that the launcher sends to the keeper alone.
 fn count_signals(tools: &WatchResources) {
+    tools.control.keeper_counts.fetch_add(1, Ordering::AcqRel);
     while let Some(info) = sys::read_signal(tools.signals.as_fd()) {
         let counter = tools.control.group_signals.get(info.ssi_signo as usize);
         let counts = sys::sent_by_process(&info) && info.ssi_pid as Pid != tools.launcher;
@@ -232,4 +233,5 @@ fn count_signals(tools: &WatchResources) {
             counter.fetch_add(1, Ordering::Release);
         }
     }
+    tools.control.keeper_counts.fetch_add(1, Ordering::AcqRel);
 }

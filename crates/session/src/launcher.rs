@@ -10,6 +10,7 @@
 use crate::control::{Control, DISMISSED, EARLY, ENDED, NOT_STARTED, SEALED, STARTED};
 use crate::drain::Asking;
 use crate::fallback_responder::FallbackResponder;
+use crate::group_signals::{GROUP_SIGNAL, GroupSignals};
 use crate::setting::RunSetup;
 use crate::{Error, background};
 use backstory_eventlog::Reason;
@@ -22,10 +23,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
-
-/// Time within which a signal to the whole group reaches the keeper, too.
-const GROUP_SIGNAL: Duration = Duration::from_millis(3);
+use std::time::Duration;
 
 /// The state of the launcher.
 pub(crate) struct Launcher {
@@ -37,7 +35,7 @@ pub(crate) struct Launcher {
     supervisor_lives: bool,
     let_go: bool,
     stops_seen: u32,
-    group_signals_seen: [u32; 65],
+    group_signals: GroupSignals,
     /// Signals that the kernel itself sent, as bits. Most come from keys of the terminal.
     from_kernel: u64,
 }
@@ -66,7 +64,7 @@ impl Launcher {
             supervisor_lives: true,
             let_go: false,
             stops_seen: 0,
-            group_signals_seen: [0; 65],
+            group_signals: GroupSignals::default(),
             from_kernel: 0,
         }
     }
@@ -246,30 +244,14 @@ impl Launcher {
 
     fn sent_to_group(&mut self, signal: usize) -> bool {
         let (control, keeper) = (self.control(), self.keeper);
-        let Some(seen) = self.group_signals_seen.get_mut(signal) else {
-            return false;
+        let mut signals = std::mem::take(&mut self.group_signals);
+        let lives = || {
+            self.look_at_children();
+            self.keeper_lives
         };
-        if !self.keeper_lives {
-            return false;
-        }
-        let until = Instant::now() + GROUP_SIGNAL;
-        loop {
-            let count = control.group_signals[signal].load(Ordering::Acquire);
-            if count != *seen {
-                *seen = count;
-                return true;
-            }
-            // All members of a group get a signal at once, but the keeper may not have counted it
-            // yet.
-            if tree::pending(keeper, signal) {
-                *seen = count.wrapping_add(1);
-                return true;
-            }
-            if Instant::now() > until {
-                return false;
-            }
-            std::thread::sleep(Duration::from_micros(100));
-        }
+        let sent = signals.reached(control, keeper, signal, lives);
+        self.group_signals = signals;
+        sent
     }
 }
 

@@ -25,6 +25,7 @@ mod fallback_responder;
 mod function_tables;
 #[doc(hidden)]
 pub mod fuzz_entry;
+mod group_signals;
 mod guard_filters;
 mod guard_socket;
 mod guarding;
