@@ -6,6 +6,8 @@
 use crate::Error;
 use backstory_abi::{CLIENT_NAME, PRELOAD_ANY, PRELOAD_NAME, PRELOAD_WIDE};
 use flate2::read::GzDecoder;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -206,8 +208,15 @@ impl RecorderForm {
         if self.is_whole(home) {
             return fs::remove_dir_all(new);
         }
-        fs::remove_dir_all(home)?;
-        fs::rename(new, home)
+        // Other recordings may do the same at this moment. The name always leads to a directory.
+        match renameat_with(CWD, new, CWD, home, RenameFlags::EXCHANGE) {
+            Ok(()) => fs::remove_dir_all(new),
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                fs::remove_dir_all(home)?;
+                fs::rename(new, home)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn write_all(&self, new: &Path) -> io::Result<()> {
@@ -370,6 +379,23 @@ mod tests {
         fs::write(fs::canonicalize(&path).unwrap(), b"cut").unwrap();
         extract(dir.path(), &PLAIN).unwrap();
         assert_eq!(fs::read(&path).unwrap(), backstory_recorder::LIBRARY);
+    }
+
+    #[test]
+    fn recordings_that_replace_a_cut_library_at_once_do_not_disturb_each_other() {
+        for _ in 0..20 {
+            let dir = tempfile::tempdir().unwrap();
+            let path = library_path(&extract(dir.path(), &PLAIN).unwrap());
+            fs::write(fs::canonicalize(&path).unwrap(), b"cut").unwrap();
+            std::thread::scope(|scope| {
+                for _ in 0..4 {
+                    scope.spawn(|| {
+                        extract(dir.path(), &PLAIN).unwrap();
+                        assert_eq!(fs::read(&path).unwrap(), backstory_recorder::LIBRARY);
+                    });
+                }
+            });
+        }
     }
 
     #[test]
