@@ -83,6 +83,7 @@ pub(crate) fn run(setting: RunSetup, to_keeper: &OwnedFd) {
     let mut roles = Roles {
         launcher: job.launcher_fd.take(),
         started: told,
+        must_kill: false,
     };
     watch.set_starting(roles.started.is_some());
     if roles.started.is_none() {
@@ -252,6 +253,8 @@ fn resolve_in(job: &CommandSetup, watch: &CommandWatch) {
 struct Roles {
     launcher: Option<OwnedFd>,
     started: Option<OwnedFd>,
+    /// The launcher was killed, and the command has not been killed for it.
+    must_kill: bool,
 }
 
 impl Roles {
@@ -280,9 +283,11 @@ impl Roles {
             }
             if launcher {
                 self.launcher = None;
-                if !watch.dismissed() && control.ended().is_none() {
-                    kill_command(control);
-                }
+                self.must_kill = !watch.dismissed();
+            }
+            // A command that is still being started has no number yet.
+            if self.must_kill && control.ended().is_none() {
+                self.must_kill = !kill_command(control);
             }
         }
     }
@@ -296,9 +301,12 @@ impl Roles {
     }
 }
 
-fn kill_command(control: &Control) {
-    if let Some(pid) = control.command_pid() {
+/// Kills the command. False if its number is not known yet.
+fn kill_command(control: &Control) -> bool {
+    let command = control.command_pid();
+    if let Some(pid) = command {
         // It may have ended by itself in this moment.
         let _ = sys::kill(pid, libc::SIGKILL);
     }
+    command.is_some()
 }

@@ -183,6 +183,26 @@ fn a_killed_launcher_takes_the_command_with_it_and_the_log_is_finalized() {
     }
 }
 
+/// The launcher dies at each moment of the start. A process that lives records.
+#[test]
+fn a_launcher_that_is_killed_while_it_starts_leaves_no_command() {
+    for guard in MODES {
+        for delay in 0..30 {
+            let run = Run::new(&["--guard", guard]);
+            let mut command = run.command(&["sleep", "600"]);
+            let mut launcher = command.stdin(Stdio::null()).spawn().unwrap();
+            std::thread::sleep(std::time::Duration::from_micros(delay * 500));
+            kill(launcher.id(), KILL);
+            launcher.wait().unwrap();
+            eventually("no process records", || {
+                !backstory_session::is_recording(&run.part_path())
+            });
+            // Without a log, it is left for a while.
+            let _ = std::fs::remove_file(run.arena_path());
+        }
+    }
+}
+
 #[test]
 fn a_killed_command_is_a_signal() {
     for guard in MODES {
@@ -309,7 +329,7 @@ fn a_killed_group_leaves_a_finalized_log() {
     for guard in MODES {
         use std::os::unix::process::CommandExt;
         let run = Run::new(&["--guard", guard]);
-        let script = "touch started; sleep 20; touch ended";
+        let script = "touch started; sleep 600; touch ended";
         let mut command = run.command(&["sh", "-c", script]);
         let mut launcher = command
             .process_group(0)
