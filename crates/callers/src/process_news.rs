@@ -135,15 +135,31 @@ mod tests {
             eprintln!("skipped: the kernel offers no process connector here");
             return;
         };
+        // Other processes may fill the socket's buffer before its messages are taken.
+        while !tells_of_a_child(&socket) {}
+    }
+
+    /// Runs a child, and checks the messages about it. False if messages were lost.
+    fn tells_of_a_child(socket: &NewsSocket) -> bool {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         child.wait().unwrap();
         let pid = child.id();
-        let news: Vec<ProcessNews> = std::iter::from_fn(|| socket.next()).collect();
-        assert!(news.contains(&ProcessNews::Executed { pid }), "{news:?}");
+        let mut news: Vec<ProcessNews> = std::iter::from_fn(|| socket.next()).collect();
         let ended = ProcessNews::Ended { thread: pid };
         // The kernel tells the parent first.
-        while !news.contains(&ended) && socket.next() != Some(ended) {
+        while !news.contains(&ended) && !news.contains(&ProcessNews::Missed) {
+            news.extend(socket.next());
             std::thread::yield_now();
         }
+        if news.contains(&ProcessNews::Missed) {
+            return false;
+        }
+        let executed = ProcessNews::Executed { pid };
+        let at = |one| news.iter().position(|other| *other == one);
+        assert!(
+            at(executed).is_some_and(|at_exec| Some(at_exec) < at(ended)),
+            "{news:?}"
+        );
+        true
     }
 }

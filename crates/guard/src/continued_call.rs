@@ -58,19 +58,24 @@ impl ContinuedCall {
         let (since, mut pause) = (Instant::now(), PAUSES.0);
         let mut inside = false;
         loop {
-            let waited = since.elapsed();
-            match self.stands() {
-                CallState::Past => return true,
-                CallState::Gone => return !(inside && waited > LONG),
-                CallState::Untold if waited > UNTOLD => return true,
-                stands => inside = was_inside(inside, &stands),
-            }
-            if self.call.nr == RING && waited > UNTOLD {
-                return true;
+            if let Some(over) = self.look(since.elapsed(), &mut inside) {
+                return over;
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(PAUSES.1);
         }
+    }
+
+    /// One look of [`ContinuedCall::wait_until_over`]. `None` while the call is not over. `inside`:
+    /// whether the thread was last seen to wait in the call.
+    fn look(&self, waited: Duration, inside: &mut bool) -> Option<bool> {
+        match self.stands() {
+            CallState::Past => return Some(true),
+            CallState::Gone => return Some(!(*inside && waited > LONG)),
+            CallState::Untold if waited > UNTOLD => return Some(true),
+            stands => *inside = was_inside(*inside, &stands),
+        }
+        (self.call.nr == RING && waited > UNTOLD).then_some(true)
     }
 
     fn stands(&self) -> CallState {
@@ -187,7 +192,7 @@ mod tests {
     #[test]
     fn a_thread_that_ends_while_it_waits_in_a_call_got_no_reply() {
         let mut child = std::process::Command::new("sleep")
-            .arg("60")
+            .arg("600")
             .spawn()
             .unwrap();
         let path = format!("/proc/{}/syscall", child.id());
@@ -206,10 +211,10 @@ mod tests {
             args: std::array::from_fn(|i| value(i + 1)),
             ..call(child.id())
         });
-        let waits = std::thread::spawn(move || going.wait_until_over());
-        std::thread::sleep(LONG * 3);
+        let mut inside = false;
+        assert_eq!(going.look(Duration::ZERO, &mut inside), None);
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(!waits.join().unwrap());
+        assert_eq!(going.look(LONG * 3, &mut inside), Some(false));
     }
 }

@@ -31,5 +31,8 @@ export default defineConfig({
   test: {
     environment: "jsdom",
     include: ["src/**/*.test.ts"],
+    // A busy machine may run nothing of a test for seconds.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
   },
 });

@@ -8,7 +8,7 @@ export default defineConfig({
     globalSetup: ["browser/stage.ts"],
     // One browser at a time, because the tests watch the requests of the page.
     fileParallelism: false,
-    testTimeout: 60_000,
-    hookTimeout: 180_000,
+    testTimeout: 300_000,
+    hookTimeout: 600_000,
   },
 });

@@ -5,6 +5,7 @@
 
 mod harness;
 use backstory_testkit::need::{needs, skipped};
+use backstory_testkit::program;
 use backstory_testkit::user::User;
 use harness::Run;
 use rustix::fs::XattrFlags;
@@ -35,9 +36,9 @@ fn run() -> Option<Run> {
             .unwrap()
             .success()
     );
-    std::fs::copy(run.path("gain"), run.path("plain")).unwrap();
-    let session = run.path("backstory-session");
-    std::fs::copy(env!("CARGO_BIN_EXE_backstory-session"), session).unwrap();
+    program::copy(&run.path("gain"), &run.path("plain")).unwrap();
+    let session = env!("CARGO_BIN_EXE_backstory-session");
+    program::copy(session.as_ref(), &run.path("backstory-session")).unwrap();
     User::ordinary().owns(run.dir.path()).unwrap();
     std::os::unix::fs::chown(run.path("gain"), Some(0), Some(0)).unwrap();
     set_permissions(run.path("gain"), Permissions::from_mode(0o4755)).unwrap();
@@ -71,7 +72,9 @@ fn a_program_keeps_its_privilege_its_pipes_and_its_status() {
     let script = "./gain ids; ./gain exit 7; echo $?; ./gain signal 15; echo $?
         echo text | ./gain copy | cat; exec 5>five; ./gain write 5; cat five; cd /; umask 27
         MINE=1 \"$OLDPWD/gain\" state | grep -v files";
-    let wanted = format!("{GAINED}7\n143\ntext\nwritten\ndirectory /\numask 27 nice 0");
+    let nice = output(&mut Command::new("nice"));
+    let nice = nice.trim_end();
+    let wanted = format!("{GAINED}7\n143\ntext\nwritten\ndirectory /\numask 27 nice {nice}");
     let printed = printed(
         &run,
         &script.replace("| grep -v files", "| grep -v processors"),
@@ -210,11 +213,11 @@ const NET_RAW: [u8; 20] = [1, 0, 0, 2, 0, 32, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
 fn a_set_group_id_bit_and_capabilities_of_a_file_count() {
     let Some(run) = run() else { return };
     let group = run.path("group");
-    std::fs::copy(run.path("plain"), &group).unwrap();
+    program::copy(&run.path("plain"), &group).unwrap();
     std::os::unix::fs::chown(&group, None, Some(0)).unwrap();
     set_permissions(&group, Permissions::from_mode(0o2755)).unwrap();
     let capable = run.path("capable");
-    std::fs::copy(run.path("plain"), &capable).unwrap();
+    program::copy(&run.path("plain"), &capable).unwrap();
     if rustix::fs::setxattr(
         &capable,
         "security.capability",

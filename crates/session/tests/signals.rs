@@ -126,6 +126,10 @@ fn the_launcher_stops_and_goes_on_with_the_command() {
     }
 }
 
+/// A job without children: a shell that starts a program by vfork cannot stop, see [`LISTEN`].
+const TERMINAL_JOB: &str =
+    r#"$| = 1; $SIG{INT} = sub { print "int\n"; exit 6 }; print "ready\n"; sleep 1 while 1"#;
+
 /// An interactive shell on a terminal of its own: Ctrl-Z stops the job, `fg` continues it, Ctrl-C
 /// ends it.
 #[test]
@@ -134,11 +138,7 @@ fn job_control_on_a_terminal() {
         let run = Run::new(&["--guard", guard]);
         let script = run.path("terminal.py");
         std::fs::write(&script, PTY).unwrap();
-        let recorded = run.command(&[
-            "sh",
-            "-c",
-            "trap 'echo int; exit 6' INT; echo ready; while :; do sleep 5; done",
-        ]);
+        let recorded = run.command(&["perl", "-e", TERMINAL_JOB]);
         let mut words: Vec<String> = vec![recorded.get_program().to_str().unwrap().into()];
         words.extend(
             recorded
@@ -178,12 +178,17 @@ def expect(what):
             seen += os.read(fd, 4096).decode(errors="replace")
     seen = seen.split(what, 1)[1]
 def send(text): os.write(fd, text.encode())
+def in_front(whose):
+    end = time.time() + 120
+    while not whose(os.tcgetpgrp(fd)):
+        if time.time() > end:
+            print("never in front"); os.kill(pid, 9); sys.exit(1)
+        time.sleep(0.001)
 send("PS1='prom''pt> '\n"); expect("prompt> ")
 send(sys.argv[1] + "\n"); expect("ready\r")
-time.sleep(0.3) # dash starts sleep by vfork, and would wait for a child that is stopped before its exec, also without us
 send("\x1a"); expect("Stopped"); expect("prompt> ")
 send("echo still $((40+2))\n"); expect("still 42"); expect("prompt> ")
-send("fg\n"); time.sleep(0.3)
+send("fg\n"); in_front(lambda group: group != pid)
 send("\x03"); expect("int\r"); expect("prompt> ")
 send("echo status $?\n"); expect("status 6"); expect("prompt> ")
 send("exit\n")

@@ -72,7 +72,7 @@ pub fn request(
 ///
 /// # Errors
 ///
-/// As [`request`], or if no such line comes within a minute.
+/// As [`request`], or if no such line comes within two minutes.
 pub fn lines_until(
     port: u16,
     target: &str,
@@ -102,7 +102,7 @@ fn open(
     headers: &[(&str, &str)],
 ) -> io::Result<BufReader<TcpStream>> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+    stream.set_read_timeout(Some(Duration::from_secs(120)))?;
     let mut text = format!("{method} {target} HTTP/1.1\r\nConnection: close\r\n");
     if !headers.iter().any(|(name, _)| *name == "Host") {
         text.push_str(&format!("Host: 127.0.0.1:{port}\r\n"));

@@ -32,7 +32,7 @@ const SETTINGS: [&str; 14] = [
     "--aria-pagecache-buffer-size=1M",
 ];
 /// Longest start and end of a server.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A running server with the database `bank` of the user `root`. Dropped, it is stopped.
 pub struct MariadbServer {

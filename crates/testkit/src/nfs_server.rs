@@ -16,7 +16,7 @@ use crate::ports::free_port;
 use crate::procs::eventually;
 
 /// Longest wait for the server to start or to end.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// The program of the clients.
 const CLIENT: &str = include_str!("nfs_client.py");
 /// The library of the clients.

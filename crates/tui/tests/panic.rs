@@ -76,7 +76,7 @@ impl Pty {
     fn shows(&self, wanted: &str) -> String {
         let mut all = Vec::new();
         loop {
-            let more = self.written.recv_timeout(Duration::from_secs(60));
+            let more = self.written.recv_timeout(Duration::from_secs(120));
             let text = String::from_utf8_lossy(&all).into_owned();
             let more = more.unwrap_or_else(|error| panic!("{error}: no {wanted:?} in {text:?}"));
             all.extend(more);
@@ -95,6 +95,8 @@ impl Pty {
 #[test]
 fn a_panic_is_printed_on_a_restored_terminal() {
     let place = std::env::temp_dir().join(format!("backstory-tui-{}", std::process::id()));
+    // A killed process of this number may have left one.
+    let _ = std::fs::remove_file(&place);
     let made = rustix::fs::mknodat(
         rustix::fs::CWD,
         &place,

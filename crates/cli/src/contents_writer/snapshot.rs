@@ -194,7 +194,8 @@ mod tests {
 
     #[test]
     fn every_directory_and_link_on_a_path_is_found() {
-        let dir = std::env::temp_dir().join(format!("backstory-places-{}", std::process::id()));
+        let place = tempfile::tempdir().unwrap();
+        let dir = place.path();
         fs::create_dir_all(dir.join("real/sub")).unwrap();
         fs::write(dir.join("real/sub/f"), "four").unwrap();
         symlink("real", dir.join("link")).unwrap();
@@ -230,7 +231,7 @@ mod tests {
                     place.target.clone(),
                 )
             })
-            .filter_map(|(path, target)| Some((path.strip_prefix(&dir).ok()?.to_owned(), target)))
+            .filter_map(|(path, target)| Some((path.strip_prefix(dir).ok()?.to_owned(), target)))
             .collect();
         let link = |to: &str| Some(Bytes::from(to.as_bytes()));
         let expected = [
@@ -246,6 +247,5 @@ mod tests {
             expected.map(|(path, target)| (PathBuf::from(path), target))
         );
         assert!(places.is_sorted_by(|a, b| a.path < b.path));
-        fs::remove_dir_all(&dir).unwrap();
     }
 }

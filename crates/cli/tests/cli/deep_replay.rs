@@ -3,6 +3,7 @@
 use std::fs;
 
 use backstory_testkit::need::{needs, skipped};
+use backstory_testkit::program;
 
 use super::{Answer, Place};
 
@@ -344,7 +345,7 @@ fn another_build_of_the_program_runs_on_the_recorded_input() {
         answer.err.contains(r#"came     "two\none\n""#),
         "{answer:?}"
     );
-    fs::copy("/bin/cat", place.path("patched")).unwrap();
+    program::copy("/bin/cat".as_ref(), place.path("patched").as_ref()).unwrap();
     let answer = place.again(&["--binary", &place.path("patched")]).unwrap();
     assert!(answer.err.contains("equal: "), "{answer:?}");
 }
@@ -804,7 +805,7 @@ fn a_request_is_judged_by_its_own_files_and_declared_parts_of_its_answer_may_dif
 #[test]
 fn a_program_that_is_gone_is_named_with_its_package_and_the_build_that_is_here() {
     let place = Place::new();
-    fs::copy("/bin/cat", place.path("prog")).unwrap();
+    program::copy("/bin/cat".as_ref(), place.path("prog").as_ref()).unwrap();
     place.deep("echo one | RECORD ./prog > out");
     let Some(answer) = place.again(&[]) else {
         return;
@@ -814,7 +815,7 @@ fn a_program_that_is_gone_is_named_with_its_package_and_the_build_that_is_here()
         "a relative path: {answer:?}"
     );
     fs::remove_dir_all(place.stage.store().join("contents")).unwrap();
-    fs::copy("/bin/ls", place.path("prog")).unwrap();
+    program::copy("/bin/ls".as_ref(), place.path("prog").as_ref()).unwrap();
     let other = place.again(&[]).unwrap();
     other.is_error(
         1,

@@ -6,6 +6,7 @@ use super::Place;
 use super::engines::mermaid;
 use super::pipeline::{pipeline, text, tool};
 use backstory_testkit::need::{find, needs};
+use backstory_testkit::program;
 
 #[test]
 fn an_export_of_a_file_has_only_its_origins() {
@@ -184,7 +185,7 @@ fn a_crate_has_the_content_of_a_program_that_was_found_through_links() {
     let place = Place::new();
     place.write_aged("in.txt", "a\n");
     // A program of the user's own: the content of a package's program is left to the package.
-    std::fs::copy(find("cat").unwrap(), place.path("program")).unwrap();
+    program::copy(&find("cat").unwrap(), place.path("program").as_ref()).unwrap();
     std::os::unix::fs::symlink("program", place.path("reader3")).unwrap();
     std::os::unix::fs::symlink("reader3", place.path("reader")).unwrap();
     let line = "test -L reader && readlink -f reader > link && ./reader in.txt > out.txt";

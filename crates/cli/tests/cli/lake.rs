@@ -1,7 +1,5 @@
 //! `store ship` and `query --lake` become the program `backstory-lake`.
 
-use std::os::unix::fs::PermissionsExt;
-
 use super::Place;
 
 /// The words with which a command starts the program, and the program that it may ask.
@@ -10,8 +8,7 @@ fn words(place: &Place, command: &[&str]) -> Vec<String> {
     std::fs::create_dir_all(&directory).unwrap();
     let program = format!("{directory}/backstory-lake");
     let text = "#!/bin/sh\nprintf '%s\\n' \"$BACKSTORY_PROGRAM\" \"$@\"\nexit 7\n";
-    std::fs::write(&program, text).unwrap();
-    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    backstory_testkit::program::write(program.as_ref(), text.as_bytes()).unwrap();
     let output = place.command(command).env("PATH", directory).output();
     let output = output.unwrap();
     assert_eq!(output.status.code(), Some(7), "{output:?}");
@@ -71,8 +68,7 @@ fn with_lake_program(lines: &str) -> Place {
     place.write("lines", lines);
     let (request, lines) = (place.path("request"), place.path("lines"));
     let text = format!("#!/bin/sh\ncat > {request}\ncat {lines}\n");
-    std::fs::write(&program, text).unwrap();
-    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    backstory_testkit::program::write(program.as_ref(), text.as_bytes()).unwrap();
     place
 }
 

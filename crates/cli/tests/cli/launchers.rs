@@ -2,8 +2,6 @@
 
 use super::*;
 use backstory_testkit::need::needs;
-use std::os::unix::fs::PermissionsExt;
-
 /// The commands of the latest run's steps, without the script's beginning.
 fn steps(place: &Place) -> Vec<String> {
     let script = place.run(&["export", "shell"]).out;
@@ -13,9 +11,8 @@ fn steps(place: &Place) -> Vec<String> {
 }
 
 fn program(place: &Place, name: &str, text: &str) {
-    place.write_aged(name, text);
-    let mode = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(place.path(name), mode).unwrap();
+    backstory_testkit::program::write(place.path(name).as_ref(), text.as_bytes()).unwrap();
+    place.age(name);
 }
 
 /// Records a script, in which these directories are searched for programs first.

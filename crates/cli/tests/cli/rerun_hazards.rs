@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use backstory_testkit::program;
+
 use super::rerun_safety::is_refused_without_yes;
 use super::{Answer, Place};
 
@@ -11,7 +13,7 @@ use super::{Answer, Place};
 fn a_step_that_executes_a_set_user_id_program_needs_consent() {
     let place = Place::new();
     let helper = place.work().join("helper");
-    fs::copy("/bin/cat", &helper).unwrap();
+    program::copy("/bin/cat".as_ref(), &helper).unwrap();
     is_refused_with_mode(&place, 0o4755);
 }
 
@@ -19,7 +21,7 @@ fn a_step_that_executes_a_set_user_id_program_needs_consent() {
 fn a_step_that_executes_a_set_group_id_program_needs_consent() {
     let place = Place::new();
     let helper = place.work().join("helper");
-    fs::copy("/bin/cat", &helper).unwrap();
+    program::copy("/bin/cat".as_ref(), &helper).unwrap();
     place.stage.user().owns(&helper).unwrap();
     is_refused_with_mode(&place, 0o2755);
 }

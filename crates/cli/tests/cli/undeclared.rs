@@ -290,10 +290,8 @@ fn the_source_tree_of_a_package_declares_its_files_and_no_others() {
 }
 
 fn program(place: &Place, name: &str, text: &str) {
-    use std::os::unix::fs::PermissionsExt;
-    place.write_aged(name, text);
-    let mode = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(place.path(name), mode).unwrap();
+    backstory_testkit::program::write(place.path(name).as_ref(), text.as_bytes()).unwrap();
+    place.age(name);
 }
 
 #[test]

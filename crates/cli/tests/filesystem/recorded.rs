@@ -3,6 +3,8 @@
 use std::fs;
 use std::process::Command;
 
+use backstory_testkit::program;
+
 use crate::watched::{Kind, WatchedFilesystem, watched};
 
 /// Waits at the gate after its work.
@@ -93,15 +95,15 @@ fn a_program_has_the_files_that_it_inherits_open() {
 #[test]
 fn a_program_of_the_watched_file_system_is_recorded_with_its_arguments() {
     let filled = |at: &std::path::Path| {
-        fs::copy("/bin/sleep", at.join("tool")).unwrap();
-        fs::write(at.join("script"), "#!/bin/sh\ncat a $GATE > b\n").unwrap();
+        program::copy("/bin/sleep".as_ref(), &at.join("tool")).unwrap();
+        program::write(&at.join("script"), b"#!/bin/sh\ncat a $GATE > b\n").unwrap();
         fs::write(at.join("a"), "text\n").unwrap();
     };
     let what = "programs on the watched file system";
     let Some(mut watched) = watched(what, Kind::Ext4, filled) else {
         return;
     };
-    watched.shell("chmod +x script tool; ./tool 0");
+    watched.shell("./tool 0");
     let mut script = Command::new("./script");
     watched.known(&mut script, &["./script", "/cat"]);
     watched.end();

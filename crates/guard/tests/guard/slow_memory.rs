@@ -14,6 +14,8 @@ use std::thread::{scope, sleep, spawn};
 use std::time::Duration;
 
 const PAGE: usize = 4096;
+/// The receivers of a filter, but for the spare one.
+const RECEIVERS: usize = 4;
 /// `UFFDIO_API`, `UFFDIO_REGISTER`, `UFFDIO_COPY` of `<linux/userfaultfd.h>`.
 const HELLO: usize = 0xc018_aa3f;
 const REGISTER: usize = 0xc020_aa00;
@@ -69,12 +71,15 @@ fn fill(filler: usize, at: u64) -> bool {
     ) == 0
 }
 
-/// Fills this many pages as they are read, each after a watched call of its own. Returns how many
-/// such calls were made: two threads that wait for one page request it twice.
+/// Fills this many pages as they are read, each after a watched call of its own. Before the first,
+/// all receivers wait for a page, if there is one for each. Returns how many such calls were made:
+/// two threads that wait for one page request it twice.
 fn fill_all(filler: usize, pages: usize) -> usize {
     let (mut filled, mut calls) = (0, 0);
+    let waiting: Vec<u64> = (0..pages.min(RECEIVERS)).map(|_| asked(filler)).collect();
+    let mut waiting = waiting.into_iter();
     while filled < pages {
-        let at = asked(filler);
+        let at = waiting.next().unwrap_or_else(|| asked(filler));
         assert!(std::fs::read("/etc/hosts").is_ok());
         filled += usize::from(fill(filler, at));
         calls += 1;
@@ -95,7 +100,6 @@ fn opened(threads: usize) -> Option<(Opened, Vec<Seen>, Vec<Reason>)> {
             let opens: Vec<_> = (0..threads)
                 .map(|page| scope.spawn(move || open(page)))
                 .collect();
-            sleep(Duration::from_millis(50));
             let calls = fill_all(filler, threads);
             let opened = opens
                 .into_iter()

@@ -326,10 +326,11 @@ fn a_call_that_a_signal_restarts_is_logged_once() {
         let path = name.clone();
         let other = std::thread::spawn(move || {
             for _ in 0..20 {
-                std::thread::sleep(std::time::Duration::from_millis(2));
+                wait_until_in(me, libc::SYS_open);
                 // SAFETY: takes no pointers.
                 unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), me, libc::SIGUSR2) };
             }
+            wait_until_in(me, libc::SYS_open);
             call(
                 libc::SYS_open,
                 [path.as_ptr() as usize, libc::O_WRONLY as usize, 0, 0, 0],
@@ -339,12 +340,19 @@ fn a_call_that_a_signal_restarts_is_logged_once() {
         (read > 0, other.join().unwrap() > 0)
     });
     assert_eq!(outcome.result, (true, true));
-    let flags: Vec<i32> = outcome
-        .of(op::OPEN, fifo.to_str().unwrap())
-        .iter()
-        .map(|o| o.record.arg)
-        .collect();
+    let opens = outcome.of(op::OPEN, fifo.to_str().unwrap());
+    let mut flags: Vec<i32> = opens.iter().map(|o| o.record.arg).collect();
+    flags.sort_unstable();
     assert_eq!(flags, [libc::O_RDONLY, libc::O_WRONLY]);
+}
+
+/// Waits until a thread of this process is in a call, if the kernel shows that.
+fn wait_until_in(tid: i32, number: i64) {
+    let path = format!("/proc/self/task/{tid}/syscall");
+    let begins = format!("{number} ");
+    while std::fs::read_to_string(&path).is_ok_and(|shown| !shown.starts_with(&begins)) {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
 }
 
 /// Connects a stream socket to a path: 0 or `-errno`.

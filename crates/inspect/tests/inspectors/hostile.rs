@@ -1,7 +1,5 @@
 //! Workers that crash, hang, talk too much or lie, and what the sandbox forbids.
 
-use std::os::unix::fs::PermissionsExt;
-
 use backstory_inspection::{Catalogue, InspectionWorker, Question, Trouble};
 
 use super::worker;
@@ -10,8 +8,8 @@ use super::worker;
 fn trouble(script: &str) -> String {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("backstory-inspect");
-    std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    let text = format!("#!/bin/sh\n{script}\n");
+    backstory_testkit::program::write(&path, text.as_bytes()).unwrap();
     asked(&InspectionWorker::at(path)).unwrap_err().to_string()
 }
 

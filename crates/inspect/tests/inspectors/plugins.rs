@@ -1,6 +1,5 @@
 //! A user's own inspector: a command that speaks JSON lines.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use backstory_inspection::{Answer, Catalogue, Question, Trouble};
@@ -10,8 +9,8 @@ use super::worker;
 /// Asks the plug-in that is this shell script, of version 4.
 fn ask(directory: &Path, script: &str, second: Option<&[u8]>) -> Result<Answer, Trouble> {
     let command = directory.join("mesh-facts");
-    std::fs::write(&command, format!("#!/bin/sh\n{script}\n")).unwrap();
-    std::fs::set_permissions(&command, PermissionsExt::from_mode(0o755)).unwrap();
+    let text = format!("#!/bin/sh\n{script}\n");
+    backstory_testkit::program::write(&command, text.as_bytes()).unwrap();
     let command = command.to_str().unwrap();
     let text = format!(
         "[[inspector]]\nname = 'mesh'\nversion = 4\nglobs = ['*.mesh']\ncommand = ['{command}', 'one']\n"

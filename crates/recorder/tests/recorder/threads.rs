@@ -73,7 +73,7 @@ fn a_thread_that_waits_in_an_open_can_be_cancelled() {
     let binary = program("cancelled");
     let run = record(&mut command(
         dir.path(),
-        &["timeout", "20", binary.to_str().unwrap()],
+        &["timeout", "120", binary.to_str().unwrap()],
     ))
     .fine();
     assert_eq!(run.output.stdout, b"cancelled\n");

@@ -27,6 +27,7 @@ export async function launch(): Promise<Browser> {
 
 export async function reader(browser: Browser, scheme: "light" | "dark" = "light", url = inject("stage").url): Promise<Reader> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, colorScheme: scheme, reducedMotion: "reduce", permissions: ["clipboard-read", "clipboard-write"] });
+  context.setDefaultTimeout(120_000);
   const page = await context.newPage();
   const complaints: string[] = [];
   const hosts = new Set<string>();

@@ -126,7 +126,7 @@ impl Directories {
             .unwrap();
         let said = String::from_utf8_lossy(&recorded.stderr).into_owned();
         assert!(recorded.status.success(), "{said}");
-        let until = Instant::now() + Duration::from_secs(60);
+        let until = Instant::now() + Duration::from_secs(120);
         while !log.join("r.log").exists() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -320,7 +320,7 @@ fn a_disk_of_the_log_that_hangs_delays_a_call_and_is_reported() {
     };
     let (out, disk) = (mounted.directory("data").join("out"), mounted.disk.clone());
     disk.hang();
-    let until = Instant::now() + Duration::from_secs(60);
+    let until = Instant::now() + Duration::from_secs(120);
     let watch = std::thread::spawn(move || {
         let goes_on = || std::fs::read_to_string(&out).is_ok_and(|text| text == "text\nmore\n");
         while !goes_on() && Instant::now() < until {

@@ -153,11 +153,7 @@ fn calls_for_which_no_memory_became_free_are_counted_and_leave_a_gap() {
         .stdin(Stdio::null())
         .spawn()
         .unwrap();
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(100);
-    while !run.path("got").exists() {
-        assert!(std::time::Instant::now() < until, "the program hangs");
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    eventually("the program ends", || run.path("got").exists());
     let deep_log = fs::read(&path).unwrap();
     let ended = launcher.wait_with_output().unwrap();
     assert!(ended.status.success(), "{ended:?}");

@@ -14,7 +14,7 @@ use crate::stage::Stage;
 use crate::strace;
 
 /// Longest time for a command of the corpus before it counts as hanging.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Prepares the directory of every case, before its own set-up.
 const COMMON: &str = "umask 022; printf 'one\\ntwo\\nthree\\n' >a; printf 'beta\\nalpha\\n' >b; mkdir d; printf 'x\\n' >d/x; \
