@@ -57,9 +57,10 @@ impl ByteEngine {
     }
 
     /// The beginning of a command that runs under the supervisor of a deep replay. That knows what
-    /// descriptors are.
-    pub fn asking(&self, output: &Path, implicit: bool) -> Vec<OsString> {
+    /// descriptors are. `aside`: options that leave programs aside.
+    pub fn asking(&self, output: &Path, implicit: bool, aside: Vec<OsString>) -> Vec<OsString> {
         let mut all = self.words(output, implicit);
+        all.extend(aside);
         // A debugger's connection would wait for descriptors of its own.
         all.extend(["--vgdb=no", "--ask=yes"].map(OsString::from));
         all

@@ -15,6 +15,7 @@ pub const REFINE: &str = "Examples:\n  \
     102 times as slow, and 396 times with an image filter. Of a file, only the\n\
     commands behind it are replayed. If they do not make it again, the run is.\n\
     A run of `record --deep` is replayed from its deep log, with its connections.\n\
+    Then all programs run again, and only those behind the file are followed.\n\
     The results are kept if no output differs.\n\
     The engine is optional: install valgrind and gcc, and run bytes/build.\n\
     Exit status: 0 if the run is refined; 1 if it cannot be replayed, or an output\n\

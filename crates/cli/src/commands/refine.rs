@@ -10,6 +10,7 @@
 
 mod from_deep_log;
 mod kept_bytes;
+mod programs_aside;
 mod steps_behind;
 
 use std::ffi::{OsStr, OsString};
@@ -52,7 +53,7 @@ pub fn run(args: &RefineArgs, store: Option<&Path>) -> Outcome {
         run: &run,
     };
     let request = args.request.map(|number| number as usize);
-    if refining.refined_deeply(request)? {
+    if refining.refined_deeply(request, path.as_deref())? {
         return Ok(0);
     }
     let progress = Progress::start("planning the replay");

@@ -105,6 +105,39 @@ fn standard_input_and_output_of_a_deep_run_are_the_files_that_they_were() {
     );
 }
 
+#[test]
+fn only_the_programs_behind_a_file_of_a_deep_run_are_followed() {
+    let place = Place::new();
+    let Some(engine) = engine(&place) else {
+        return;
+    };
+    place.write_aged("in.csv", TABLE);
+    place.write_aged("other", "b\na\n");
+    place.deep_without_contents(
+        "RECORD sh -c 'sort in.csv | cut -d, -f2 > out.csv; sort other > too; wc -l < in.csv > count'",
+    );
+    place.remove("in.csv");
+    let Some(answer) = refined(&place, &engine, "out.csv") else {
+        return;
+    };
+    succeeds(&answer);
+    // The shell, sort and cut. The other sort has an argument of its own.
+    assert!(answer.err.contains("3 of 5 programs"), "{answer:?}");
+    let of_line = [file("in.csv", "copied", 13, 16)];
+    assert_eq!(sources(&place, &engine, "out.csv --bytes 0-2"), of_line);
+    for name in ["too", "count"] {
+        let unknown = place.shell(&format!("$B of {name} --bytes 0"));
+        assert!(unknown.err.contains("backstory refine"), "{unknown:?}");
+    }
+    let answer = refined(&place, &engine, "too").unwrap();
+    succeeds(&answer);
+    assert!(answer.err.contains("2 of 5 programs"), "{answer:?}");
+    let of_letter = [file("other", "copied", 2, 3)];
+    assert_eq!(sources(&place, &engine, "too --bytes 0"), of_letter);
+    // The other part is still known.
+    assert_eq!(sources(&place, &engine, "out.csv --bytes 0-2"), of_line);
+}
+
 const TOTAL: &str = "import csv\n\
     with open('in.csv') as f: rows = [(r[1], int(r[2])) for r in csv.reader(f)]\n\
     with open('total.txt', 'w') as f: f.write(f'{rows[1][0]} {rows[0][1] + rows[2][1]}\\n')\n";
