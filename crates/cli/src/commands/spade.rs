@@ -3,6 +3,7 @@
 //! In: statements, from an option, a file or a terminal. Out: graphs as text, in SPADE's DSL, as
 //! DOT or as JSON. A part of the language that has no meaning here is refused.
 
+mod exported;
 mod graph;
 mod reach;
 mod syntax;
@@ -13,14 +14,13 @@ use std::fs::File;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;
 
-use backstory_export::{Level, OpmElement, Request, View, dot_string};
+use backstory_export::{Level, OpmElement, Request, View};
 
 use super::Outcome;
 use super::export::subject;
 use crate::args::spade::SpadeArgs;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, complain};
-use crate::json::{self, Value};
 use graph::{BaseGraph, Part};
 use syntax::{Statement, statement};
 use words::{Token, tokens};
@@ -167,8 +167,10 @@ impl Shell {
         let has = |end: &str| target.as_deref().is_some_and(|name| name.ends_with(end));
         let base = &self.workspace.base;
         let text = match (as_dot || has(".dot"), has(".json")) {
-            (true, _) => dot(base, part),
-            (_, true) => objects(base, part).map_err(Failure::not_found)?,
+            (true, _) => exported::dot(base, part),
+            (_, true) => {
+                exported::objects(elements(base, part).cloned()).map_err(Failure::not_found)?
+            }
             _ => elements(base, part).flat_map(OpmElement::line).collect(),
         };
         let Some(path) = target else {
@@ -233,58 +235,4 @@ fn written(condition: &syntax::Condition) -> String {
 fn elements<'a>(base: &'a BaseGraph, part: &'a Part) -> impl Iterator<Item = &'a OpmElement> {
     let vertices = part.vertices.iter().map(|&at| &base.vertices[at]);
     vertices.chain(part.edges.iter().map(|&at| &base.edges[at]))
-}
-
-/// The graph in DOT, in the shapes and colours of the Open Provenance Model.
-fn dot(base: &BaseGraph, part: &Part) -> Vec<u8> {
-    let label = |element: &OpmElement| {
-        let lines = element.annotations.iter().map(|(key, value)| {
-            let value = String::from_utf8_lossy(value);
-            format!("{key}:{value}")
-        });
-        dot_string(&lines.collect::<Vec<_>>().join("\n"))
-    };
-    let sort = |element: &OpmElement| graph::value(element, "type").unwrap_or_default().to_vec();
-    let mut text = String::from("digraph spade {\nrankdir=\"RL\"\n");
-    let mut shown = part.vertices.clone();
-    let ends = part.edges.iter().map(|&edge| base.ends[edge]);
-    shown.extend(ends.flat_map(|ends| [ends.effect, ends.cause]));
-    for at in shown {
-        let vertex = &base.vertices[at];
-        let (shape, colour) = match sort(vertex).as_slice() {
-            b"Process" => ("box", "lightsteelblue1"),
-            _ => ("ellipse", "khaki1"),
-        };
-        let label = label(vertex);
-        text += &format!(
-            "v{at} [label={label} shape=\"{shape}\" style=filled fillcolor=\"{colour}\"]\n"
-        );
-    }
-    for &edge in &part.edges {
-        let (ends, label) = (base.ends[edge], label(&base.edges[edge]));
-        let colour = match sort(&base.edges[edge]).as_slice() {
-            b"Used" => "green",
-            b"WasGeneratedBy" => "red",
-            b"WasTriggeredBy" => "blue",
-            _ => "orange",
-        };
-        text += &format!(
-            "v{} -> v{} [label={label} color=\"{colour}\"]\n",
-            ends.effect, ends.cause
-        );
-    }
-    text += "}\n";
-    text.into_bytes()
-}
-
-/// An array of objects: the annotations of each vertex and edge.
-fn objects(base: &BaseGraph, part: &Part) -> io::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    let objects = elements(base, part).map(|element| {
-        let annotations = element.annotations.iter();
-        let values = annotations.map(|(key, value)| (*key, Value::Bytes(value.clone())));
-        Value::Object(values.collect())
-    });
-    json::lines(&mut text, objects)?;
-    Ok(text)
 }

@@ -155,7 +155,7 @@ fn calls_are_exported_as_spades_llvmtrace_writes_them() {
     for expected in [
         "type:Process id:c2 FunctionID:sum_up.2.",
         "type:WasTriggeredBy from:c2 to:c1",
-        "type:Artifact id:a2-0 ID:sum_up.2-0 ArgName:n ArgVal:0",
+        "type:Artifact id:a2-0 ArgID:sum_up.2-0 ArgName:n ArgVal:0",
         "type:Used from:c2 to:a2-0",
         "type:WasGeneratedBy from:a2-0 to:c1",
         "type:Artifact id:r0 ReturnVal:3",

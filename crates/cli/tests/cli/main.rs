@@ -95,6 +95,7 @@ mod sandboxes;
 mod scene;
 mod search;
 mod spade;
+mod spade_itself;
 mod standards;
 mod stopped;
 mod stores;

@@ -161,8 +161,9 @@ impl CallWriter<'_> {
             let vertex = OpmElement::new("Artifact").with("id", &artifact);
             let vertex = match returned {
                 true => vertex.with("ReturnVal", value),
+                // LLVMTrace's key is `ID`. SPADE's language would take that for `id`.
                 false => vertex
-                    .with("ID", argument(&function, id, at))
+                    .with("ArgID", argument(&function, id, at))
                     .with("ArgName", name)
                     .with("ArgVal", value),
             };

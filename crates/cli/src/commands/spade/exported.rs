@@ -1,0 +1,88 @@
+//! Graphs in the forms that SPADE's `export` writes, and that its reporters Graphviz and JSON read.
+
+use std::io;
+
+use backstory_export::{OpmElement, dot_string};
+
+use super::graph::{self, BaseGraph, Part};
+use crate::json::{self, Value};
+
+/// The graph in DOT, in the shapes and colours of the Open Provenance Model. SPADE reads a line for
+/// each vertex and edge, with keys in quotes, and a `shape` or `color` behind the `label`.
+pub(super) fn dot(base: &BaseGraph, part: &Part) -> Vec<u8> {
+    let sort = |element: &OpmElement| graph::value(element, "type").unwrap_or_default().to_vec();
+    let mut text =
+        String::from("digraph spade {\ngraph [rankdir=\"RL\"];\nnode [style=\"filled\"];\n");
+    let mut shown = part.vertices.clone();
+    let ends = part.edges.iter().map(|&edge| base.ends[edge]);
+    shown.extend(ends.flat_map(|ends| [ends.effect, ends.cause]));
+    for at in shown {
+        let vertex = &base.vertices[at];
+        let (shape, colour) = match sort(vertex).as_slice() {
+            b"Process" => ("box", "lightsteelblue1"),
+            _ => ("ellipse", "khaki1"),
+        };
+        text += &format!(
+            "{} [label={} shape=\"{shape}\" fillcolor=\"{colour}\"];\n",
+            key(base, at),
+            label(vertex)
+        );
+    }
+    for &edge in &part.edges {
+        let ends = base.ends[edge];
+        let colour = match sort(&base.edges[edge]).as_slice() {
+            b"Used" => "green",
+            b"WasGeneratedBy" => "red",
+            b"WasTriggeredBy" => "blue",
+            _ => "orange",
+        };
+        text += &format!(
+            "{} -> {} [label={} color=\"{colour}\"];\n",
+            key(base, ends.effect),
+            key(base, ends.cause),
+            label(&base.edges[edge])
+        );
+    }
+    text += "}\n";
+    text.into_bytes()
+}
+
+fn key(base: &BaseGraph, vertex: usize) -> String {
+    let id = graph::value(&base.vertices[vertex], "id").unwrap_or_default();
+    format!("\"{}\"", in_quotes(&String::from_utf8_lossy(id)))
+}
+
+/// The annotations, one a line of the drawing. The ends of an edge are no annotations.
+fn label(element: &OpmElement) -> String {
+    let is_own = |(key, _): &&(&str, Vec<u8>)| !matches!(*key, "from" | "to");
+    let own = element.annotations.iter().filter(is_own);
+    let lines = own.map(|(key, value)| {
+        let line = format!("{key}:{}", String::from_utf8_lossy(value));
+        in_quotes(&line)
+    });
+    format!("\"{}\"", lines.collect::<Vec<_>>().join("\\n"))
+}
+
+/// The text between the quotes of a string in DOT. A line feed would end the line for SPADE.
+fn in_quotes(text: &str) -> String {
+    let quoted = dot_string(&text.replace(['\n', '\r'], "?"));
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+/// An array with an object for each vertex and edge. It has the `type`, the `id` of a vertex or the
+/// ends of an edge, and all else as `annotations`.
+pub(super) fn objects(elements: impl Iterator<Item = OpmElement>) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    let objects = elements.map(|element| {
+        let values = element
+            .annotations
+            .into_iter()
+            .map(|(key, value)| (key, Value::Bytes(value)));
+        let (mut all, rest): (Vec<_>, Vec<_>) =
+            values.partition(|(key, _)| matches!(*key, "type" | "id" | "from" | "to"));
+        all.push(("annotations", Value::Object(rest)));
+        Value::Object(all)
+    });
+    json::lines(&mut text, objects)?;
+    Ok(text)
+}
