@@ -137,6 +137,11 @@ fn a_byte_that_is_stored_just_before_a_call_is_followed() {
 }
 
 #[test]
+fn bytes_are_followed_through_instructions_for_strings() {
+    is_followed("strings", &[]);
+}
+
+#[test]
 fn bytes_are_followed_through_threads_that_share_memory() {
     is_followed("threads", &[]);
 }

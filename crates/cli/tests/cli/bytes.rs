@@ -1,5 +1,6 @@
 //! `record --bytes`, `refine` and `of --bytes`: single bytes are followed through programs.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use backstory_testkit::byte_engine;
@@ -116,6 +117,45 @@ fn of_a_refined_file_names_the_inputs_that_gave_it_no_byte() {
     let (from, none) = (&json["from"][0], &json["none_from"][0]);
     assert!(from.as_str().unwrap().ends_with("/ia"), "{json}");
     assert!(none.as_str().unwrap().ends_with("/ib"), "{json}");
+}
+
+#[test]
+fn bytes_come_only_from_files_that_the_graph_names_as_sources() {
+    let place = Place::new();
+    let Some(engine) = engine(&place) else {
+        return;
+    };
+    place.write_aged("in.csv", TABLE);
+    place.write_aged("other.csv", "x\ny\nz\n");
+    place.write_aged("unused.csv", TABLE);
+    let run = place.keep(
+        "sort in.csv | cut -d, -f2 > mid.csv; paste -d, mid.csv other.csv > out.csv; \
+         sort unused.csv > apart.csv",
+        &[],
+    );
+    let Some(done) = refined(&place, &engine, &run) else {
+        return;
+    };
+    assert_eq!(done.status, 0, "{done:?}");
+    for (name, expected) in [
+        ("mid.csv", &["in.csv"][..]),
+        ("out.csv", &["in.csv", "other.csv"]),
+        ("apart.csv", &["unused.csv"]),
+    ] {
+        let size = std::fs::metadata(place.path(name)).unwrap().len();
+        let of_bytes = sources(&place, &engine, &format!("{name} --bytes 0-{}", size - 1));
+        let names: BTreeSet<&str> = of_bytes.iter().map(|one| one.0.as_str()).collect();
+        assert_eq!(names, expected.iter().copied().collect(), "{name}");
+        let graph = place.json(&["of", name, "--json"]);
+        let nodes = graph["nodes"].as_array().unwrap().iter();
+        let paths: Vec<&str> = nodes.filter_map(|node| node["path"].as_str()).collect();
+        for source in names {
+            assert!(
+                paths.contains(&place.path(source).as_str()),
+                "{name}: {source}"
+            );
+        }
+    }
 }
 
 #[test]
