@@ -136,24 +136,27 @@ struct FilesystemWatch {
 }
 
 impl FilesystemWatch {
-    /// Takes notifications until a signal.
+    /// Takes notifications until a signal, and those that wait then. The queue of a busy file
+    /// system may never be empty.
     fn serve(&mut self) -> Result<(), Error> {
-        let mut swept = Instant::now();
-        loop {
-            let signalled = self.wait()?;
-            let ended = match signalled || swept.elapsed() >= SWEEP_INTERVAL {
-                true => Some(self.callers.ended()),
-                false => None,
-            };
-            self.take_all()?;
-            if let Some(ended) = ended {
+        let (mut swept, mut ended) = (Instant::now(), None);
+        while !self.wait()? {
+            if ended.is_none() && swept.elapsed() >= SWEEP_INTERVAL {
+                ended = Some(self.callers.ended());
+            }
+            if self.take_batch()?
+                && let Some(ended) = ended.take()
+            {
                 swept = Instant::now();
                 self.recorder.forget(ended);
             }
-            if signalled {
-                return Ok(());
-            }
         }
+        sys::unmark_file_systems(self.queue.as_fd())
+            .map_err(Error::system("end the notifications"))?;
+        let ended = self.callers.ended();
+        while !self.take_batch()? {}
+        self.recorder.forget(ended);
+        Ok(())
     }
 
     /// Waits for notifications, for news of processes, for a signal, or for the next sweep. `true`
@@ -174,17 +177,13 @@ impl FilesystemWatch {
         Ok(signalled && sys::read_end_signal(self.signals.as_fd()))
     }
 
-    /// Takes notifications until the queue is empty.
-    fn take_all(&mut self) -> Result<(), Error> {
-        loop {
-            self.callers.look_ahead();
-            let now = sys::clock::files();
-            let taken = EventBatch::take(&self.queue);
-            let (batch, emptied) = taken.map_err(Error::system("read notifications"))?;
-            self.recorder.take(&batch, now, emptied);
-            if emptied {
-                return Ok(());
-            }
-        }
+    /// Takes notifications. `true` if the queue was empty after them.
+    fn take_batch(&mut self) -> Result<bool, Error> {
+        self.callers.look_ahead();
+        let now = sys::clock::files();
+        let taken = EventBatch::take(&self.queue);
+        let (batch, emptied) = taken.map_err(Error::system("read notifications"))?;
+        self.recorder.take(&batch, now, emptied);
+        Ok(emptied)
     }
 }

@@ -42,6 +42,8 @@ const REPORT_PIDFD: u32 = 0x80;
 const REPORT_NAMES: u32 = 0x200 | 0x400 | 0x800 | 0x1000;
 /// `FAN_MARK_ADD | FAN_MARK_FILESYSTEM`
 const MARK_FILE_SYSTEM: u32 = 0x1 | 0x100;
+/// `FAN_MARK_FLUSH | FAN_MARK_FILESYSTEM`
+const UNMARK_FILE_SYSTEMS: u32 = 0x80 | 0x100;
 /// `FAN_NOPIDFD`: the process had ended.
 const NO_PIDFD: i32 = -1;
 
@@ -102,6 +104,21 @@ pub fn mark_file_system(group: BorrowedFd<'_>, mask: u64, path: &CStr) -> io::Re
             mask,
             libc::AT_FDCWD,
             path.as_ptr(),
+        )
+    }))?;
+    Ok(())
+}
+
+/// Removes all file systems from a group. Notifications that wait stay, and no others follow.
+pub fn unmark_file_systems(group: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: this operation reads neither the mask nor the path.
+    check(c_long::from(unsafe {
+        libc::fanotify_mark(
+            group.as_raw_fd(),
+            UNMARK_FILE_SYSTEMS,
+            0,
+            libc::AT_FDCWD,
+            std::ptr::null(),
         )
     }))?;
     Ok(())

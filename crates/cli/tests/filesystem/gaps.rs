@@ -2,12 +2,15 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 
+use backstory_testkit::need::needs;
+use backstory_testkit::procs::eventually;
 use backstory_testkit::stage::Stage;
 use backstory_testkit::user::User;
 use rustix::process::Signal;
 
-use crate::watched::{Kind, watched};
+use crate::watched::{Kind, PATIENCE, watched};
 
 #[test]
 fn a_full_queue_makes_a_gap_with_its_times_and_stops_no_program() {
@@ -31,6 +34,43 @@ fn a_full_queue_makes_a_gap_with_its_times_and_stops_no_program() {
     );
     let who = watched.answer(&["who", &watched.path("f0")]);
     assert!(!who.is_empty());
+}
+
+/// Programs that use files until they are dropped.
+struct BusyPrograms(Vec<Child>);
+
+impl Drop for BusyPrograms {
+    fn drop(&mut self) {
+        for program in &mut self.0 {
+            let _ = program.kill();
+            let _ = program.wait();
+        }
+    }
+}
+
+/// Notifications come faster than the watch takes them.
+#[test]
+fn a_signal_ends_the_watch_of_a_file_system_that_is_never_quiet() {
+    if !needs("a file system that is never quiet", &["perl"]) {
+        return;
+    }
+    let what = "a file system that is never quiet";
+    let Some(mut watched) = watched(what, Kind::Tmpfs, |_| ()) else {
+        return;
+    };
+    let uses = "for ($n = 0;; $n++) { open F, '>', \"$$-\" . $n % 999; print F 1; close F }";
+    let program = || {
+        let mut command = Command::new("perl");
+        command.args(["-e", uses]).current_dir(&watched.at);
+        command.stdin(Stdio::null()).spawn().unwrap()
+    };
+    let busy = BusyPrograms((0..4).map(|_| program()).collect());
+    watched.wait_for("-998");
+    watched.signal(Signal::INT);
+    let ended = eventually(PATIENCE, || watched.watcher.try_wait().unwrap().is_some());
+    assert!(ended, "the watch goes on");
+    drop(busy);
+    assert!(watched.watcher.wait().unwrap().success());
 }
 
 #[test]

@@ -13,7 +13,7 @@ use backstory_testkit::unfinished_run;
 use backstory_testkit::user::User;
 
 /// The longest wait for the watch.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A kind of file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
