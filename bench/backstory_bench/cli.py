@@ -86,7 +86,8 @@ def _matrix_choice(args: argparse.Namespace) -> tuple[list[Instance], list[Colle
         by_name = COLLECTORS | {c.name: c for c in own}
         return select(plan["workloads"]), [by_name[name] for name in plan["collectors"]]
     instances = select(args.workloads.split(",")) if args.workloads else suite(args.suite)
-    named = args.collectors.split(",") if args.collectors else [c.name for c in COLLECTORS.values() if not c.privileged]
+    usual = [c.name for c in COLLECTORS.values() if not c.privileged and not c.by_name_only]
+    named = args.collectors.split(",") if args.collectors else usual
     return instances, [*chosen(["none", *(n for n in named if n != "none")]), *own]
 
 
@@ -161,7 +162,10 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         help="paired rounds (promises, ci, ...), or the matrix (full, minimal, groups)",
     )
     p.add_argument("--workloads", help="comma-separated names or groups instead of a suite")
-    p.add_argument("--collectors", help="comma-separated names; default of the matrix: all that need no privilege")
+    p.add_argument(
+        "--collectors",
+        help="comma-separated names; default of the matrix: all that need no privilege, without -functions and -bytes",
+    )
     p.add_argument("--workdir", default=_workdir(), help="the directory in which workloads are prepared")
     p.add_argument("--out", help="the CSV file of paired rounds, or the directory of the matrix (must not exist)")
     p.add_argument("--rounds", type=int, default=11, help="rounds of the paired suites")

@@ -1,5 +1,6 @@
 """The suite is complete, readers understand each log, and instances detect broken results."""
 
+import argparse
 import base64
 import io
 import json
@@ -13,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from backstory_bench.cli import main
-from backstory_bench.collectors import COLLECTORS, auditd, care, fsatrace, fspy, ltrace, probe_log, reprozip
+from backstory_bench.cli import _matrix_choice, main
+from backstory_bench.collectors import COLLECTORS, auditd, backstory, care, fsatrace, fspy, ltrace, probe_log, reprozip
 from backstory_bench.collectors.base import Collector, and_runs, apt
 from backstory_bench.collectors.strace_log import read, unescape
 from backstory_bench.matrix.profile import Run, Truth, names
@@ -312,3 +313,37 @@ def test_a_report_needs_a_table_of_paired_rounds_and_a_run_never_overwrites_one(
     empty.touch()
     assert main(["report", str(empty)]) == 2
     assert "is not a table of paired rounds" in capsys.readouterr().err
+
+
+def test_collectors_of_functions_and_bytes_measure_only_if_they_are_named() -> None:
+    def names(collectors: str | None) -> set[str]:
+        given = argparse.Namespace(collector=[], resume=False, workloads=None, suite="minimal", collectors=collectors)
+        return {collector.name for collector in _matrix_choice(given)[1]}
+
+    assert "backstory-deep" in names(None)
+    assert not names(None) & {"backstory-functions", "backstory-bytes"}
+    assert names("backstory-functions,backstory-bytes") == {"none", "backstory-functions", "backstory-bytes"}
+
+
+@pytest.mark.parametrize("has_engine", [True, False])
+def test_a_missing_byte_engine_is_named_with_its_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_engine: bool
+) -> None:
+    said = "no run" if has_engine else "the byte engine is not installed: set BACKSTORY_BYTE_ENGINE"
+    program = tmp_path / "backstory"
+    text = "      --contents <MODE>  [possible values: off, lazy]\\n      --functions <GLOB>  Also\\n      --bytes         Run"
+    program.write_text(
+        f'#!/bin/sh\ncase $1 in record) printf "{text}\\n";; *) echo "backstory: {said}" >&2; exit 1;; esac\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("BACKSTORY", str(program))
+    backstory._help.cache_clear()
+    try:
+        found = {name: COLLECTORS[f"backstory-{name}"].missing() for name in ("functions", "bytes", "deep")}
+    finally:
+        backstory._help.cache_clear()
+    assert found == {
+        "functions": None,
+        "bytes": None if has_engine else said,
+        "deep": "this backstory has no --deep",
+    }

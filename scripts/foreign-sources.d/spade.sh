@@ -3,7 +3,7 @@
 repository=${SPADE_REPOSITORY:-https://github.com/ashish-gehani/SPADE}
 commit=3859bbde8db6c0b985dde11dfb32fd43938d3a10
 rm -rf tree classes
-git clone -q --no-checkout "$repository" tree
+git clone -q --filter=blob:none --no-checkout "$repository" tree
 # Two libraries of 60 MB are for Kafka only.
 libraries=$(git -C tree ls-tree --name-only $commit lib/ | grep -v -e avro-tools -e kafkaclients)
 # shellcheck disable=SC2086

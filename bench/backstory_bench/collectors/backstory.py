@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -21,7 +22,13 @@ MODES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("backstory-strict", ("--contents=off", "--guard=strict"), "everything through the kernel"),
     ("backstory-guard-off", ("--contents=off", "--guard=off"), "the recorder alone"),
     ("backstory-deep", ("--contents=off", "--deep"), "also what entered and left each process"),
+    ("backstory-functions", ("--contents=off", "--functions=*"), "also functions of Python and of prepared programs"),
+    ("backstory-bytes", ("--contents=off", "--bytes"), "also which bytes each byte came from"),
 )
+
+ENGINE = "BACKSTORY_BYTE_ENGINE"
+"""The variable with the directory of the byte engine."""
+BY_NAME_ONLY = {"backstory-functions", "backstory-bytes"}
 
 
 def program() -> str:
@@ -34,6 +41,14 @@ def _help() -> str:
     return subprocess.run([program(), "record", "--help"], capture_output=True, text=True).stdout
 
 
+def _no_engine() -> str | None:
+    """Returns why bytes cannot be followed here."""
+    with tempfile.TemporaryDirectory() as store:
+        argv = [program(), "refine", "--store", store, "run"]
+        said = subprocess.run(argv, capture_output=True, text=True).stderr
+    return said.strip().removeprefix("backstory: ") if ENGINE in said else None
+
+
 def _missing(options: tuple[str, ...]) -> Callable[[], str | None]:
     def check() -> str | None:
         if not shutil.which(program()):
@@ -42,11 +57,15 @@ def _missing(options: tuple[str, ...]) -> Callable[[], str | None]:
             name, equals, value = option.lstrip("-").partition("=")
             if not equals and not re.search(rf"^ +--{name}(\s|$)", _help(), re.MULTILINE):
                 return f"this backstory has no {option}"
+            if option == "--bytes" and (reason := _no_engine()):
+                return reason
             if not equals:
                 continue
+            if not re.search(rf"^ +--{name}[\s=\[]", _help(), re.MULTILINE):
+                return f"this backstory has no {option}"
             line = _help().partition(f"--{name} ")[2].partition("\n      --")[0]
             offered = line.partition("possible values:")[2].partition("]")[0]
-            if value not in [word.strip() for word in offered.split(",")]:
+            if offered and value not in [word.strip() for word in offered.split(",")]:
                 return f"this backstory has no {option}"
         return None
 
@@ -98,6 +117,9 @@ COLLECTORS = [
         read=read,
         figures=_figures(options),
         version=(program(), "--version"),
+        by_name_only=name in BY_NAME_ONLY,
+        # The environment of a measurement has nothing of the user's.
+        environment={ENGINE: os.environ[ENGINE]} if "--bytes" in options and ENGINE in os.environ else {},
     )
     for name, options, what in MODES
 ]

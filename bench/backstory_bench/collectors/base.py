@@ -67,6 +67,8 @@ class Collector:
     origin: str = ""
     """The location of the sources, for a collector that no registry has."""
     privileged: bool = False
+    by_name_only: bool = False
+    """It measures only if it is named: it would take too long in a whole matrix."""
     read: Callable[[Path], Log] = _no_log
     """Reads the log in the scratch directory."""
     figures: Callable[[Path], Mapping[str, object]] = lambda _: {}
