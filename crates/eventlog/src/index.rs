@@ -35,6 +35,8 @@ pub struct LogIndex {
     pub births: Births,
     /// Number of children whose ids were not observed.
     pub unnumbered: u32,
+    /// The counter of the newest record.
+    pub newest: u64,
     /// Records that could not be understood.
     pub skipped: SkippedRecords,
 }

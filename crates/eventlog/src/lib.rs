@@ -3,7 +3,8 @@
 //!
 //! - [`Writer`] appends frames. The kernel has a frame when the call returns.
 //! - [`Log`] reads any prefix of a log, with any damage.
-//! - [`Log::events`] yields the operations of all threads in one order of time.
+//! - [`Log::events`] yields the operations of all threads in one order of time, and
+//!   [`Log::events_behind`] those that a growing log has got since.
 //!
 //! `docs/formats/log.md` draws the format. `backstory_abi.h` defines the records inside chunks.
 //!
@@ -29,8 +30,10 @@ pub mod log;
 pub mod map;
 mod merge;
 pub mod percent;
+mod prefix;
 pub mod reason;
 pub mod record;
+mod resumed;
 pub mod run;
 mod statement;
 mod stored_frames;
@@ -44,5 +47,6 @@ pub use error::Error;
 pub use identities::Identities;
 pub use log::{Damage, Log};
 pub use merge::Events;
+pub use prefix::{Mark, Patience, Prefix};
 pub use reason::Reason;
 pub use writer::Writer;

@@ -6,10 +6,12 @@
 
 use crate::chunk::SkippedRecords;
 use crate::error::Error;
+use crate::event::Event;
 use crate::identities::Identities;
 use crate::index::LogIndex;
 use crate::map::MappedFile;
 use crate::merge::Events;
+use crate::prefix::{Patience, Prefix};
 use crate::run::{RunEnd, RunHeader};
 use crate::stored_frames::{self, StoredFrames};
 use crate::walk;
@@ -69,6 +71,27 @@ impl Log {
     /// of threads and processes, not of events.
     pub fn events(&self) -> Events<'_> {
         Events::new(&self.frames, self.index(), self.is_whole())
+    }
+
+    /// The events behind those that an earlier state of the same file had. Also the results of
+    /// waits among the earlier ones that have come since. `None` if the earlier events are others
+    /// now.
+    pub fn events_behind(
+        &self,
+        prefix: &Prefix,
+        patience: Patience,
+    ) -> Option<(Events<'_>, Vec<Event>)> {
+        let mut events = self.events();
+        let returned = events.go_behind(prefix, patience)?;
+        Some((events, returned))
+    }
+
+    /// Every event, for a reader that goes on later with [`Log::events_behind`].
+    pub fn tracked_events(&self, patience: Patience) -> Events<'_> {
+        let mut events = self.events();
+        // Nothing is before the first event.
+        events.go_behind(&Prefix::default(), patience);
+        events
     }
 
     /// True if no part is known to be missing.

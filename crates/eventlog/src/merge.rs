@@ -14,6 +14,7 @@ use crate::decode;
 use crate::event::{Bytes, Event, Op, Outcome, Via};
 use crate::exec::{Pending, Strings};
 use crate::index::LogIndex;
+use crate::prefix::Tracking;
 use crate::record::RawRecord;
 use crate::stored_frames::StoredFrames;
 use crate::stream::{Cursor, RecordPosition, ThreadStream, record_at};
@@ -30,11 +31,11 @@ const GUARD_CHUNKS: usize = 64;
 
 /// The progress of a stream.
 #[derive(Debug, Default)]
-struct Progress<'a> {
+pub(crate) struct Progress<'a> {
     cursor: Cursor<'a>,
     /// Its next record, and its time. A late record (its stream had to wait, or a clock went back)
     /// comes at once.
-    head: Option<(u64, RecordPosition)>,
+    pub(crate) head: Option<(u64, RecordPosition)>,
     /// The bytes from that record on, if its chunk is loaded.
     bytes: Option<&'a [u8]>,
     /// The guard's chunk, sorted, because its records belong to many threads.
@@ -61,11 +62,11 @@ impl Progress<'_> {
 /// The events of a log: see [`Log::events`].
 #[derive(Debug)]
 pub struct Events<'a> {
-    log: &'a StoredFrames,
+    pub(crate) log: &'a StoredFrames,
     /// True if no part of the log is known to be missing.
-    whole: bool,
-    index: &'a LogIndex,
-    progress: Vec<Progress<'a>>,
+    pub(crate) whole: bool,
+    pub(crate) index: &'a LogIndex,
+    pub(crate) progress: Vec<Progress<'a>>,
     /// Thread streams that have not started, the first to start last.
     unstarted: Vec<(u64, u32)>,
     running: BinaryHeap<Reverse<(u64, u32)>>,
@@ -74,7 +75,10 @@ pub struct Events<'a> {
     /// The guard's records about each thread's next `exec`.
     watched: HashMap<(u32, u32), Pending>,
     environments: HashMap<u64, Arc<[Bytes]>>,
-    now: u64,
+    /// The counter of the last record; it never decreases.
+    pub(crate) now: u64,
+    /// The state of a reader that may read a later state of the log on from here.
+    pub(crate) tracking: Option<Box<Tracking>>,
 }
 
 impl<'a> Events<'a> {
@@ -101,6 +105,7 @@ impl<'a> Events<'a> {
             watched: HashMap::new(),
             environments: HashMap::new(),
             now: 0,
+            tracking: None,
         }
     }
 
@@ -164,7 +169,7 @@ impl<'a> Events<'a> {
     }
 
     /// Takes the earliest record of all running streams.
-    fn take(&mut self) -> Option<(u32, RecordPosition, Option<&'a [u8]>)> {
+    pub(crate) fn take(&mut self) -> Option<(u32, RecordPosition, Option<&'a [u8]>)> {
         self.admit();
         while self.running.is_empty() {
             // Only in a damaged log: the record that a stream waits for is missing.
@@ -186,7 +191,7 @@ impl<'a> Events<'a> {
     }
 
     /// Releases the streams that waited for this record.
-    fn open_gates(&mut self, at: RecordPosition) {
+    pub(crate) fn open_gates(&mut self, at: RecordPosition) {
         let index = self.index;
         for stream in index.gates.get(&at).into_iter().flatten() {
             if !std::mem::take(&mut self.progress[*stream as usize].shut) {
@@ -209,11 +214,18 @@ fn replace(mut top: PeekMut<'_, Reverse<(u64, u32)>>, with: (u64, u32)) {
 /// From records to events.
 impl<'a> Events<'a> {
     /// The event that a record completes, if it does.
-    fn event(&mut self, number: u32, at: RecordPosition, bytes: Option<&'a [u8]>) -> Option<Event> {
+    pub(crate) fn event(
+        &mut self,
+        number: u32,
+        at: RecordPosition,
+        bytes: Option<&'a [u8]>,
+    ) -> Option<Event> {
         let raw = match bytes {
-            Some(bytes) => RawRecord::parse(bytes)?,
-            None => record_at(self.log, at)?,
+            Some(bytes) => RawRecord::parse(bytes),
+            None => record_at(self.log, at),
         };
+        self.note(number, at, raw.as_ref());
+        let raw = raw?;
         let stream = &self.index.streams[number as usize];
         self.progress[number as usize].leave(&raw.head);
         let (pid, tid) = self.thread_of(number, &raw);
@@ -223,7 +235,7 @@ impl<'a> Events<'a> {
             op::ENV => return self.pending(number, pid, tid, |p| p.env(&raw)),
             op::EXEC => self.exec(number, pid, tid, &raw),
             op::VFORK => {
-                let result = self.index.spawned.get(&at).and_then(|s| s.result);
+                let result = self.spawned(at);
                 outcome = result.map_or(Outcome::Unknown, Outcome::Done);
                 let child = result.filter(|r| *r > 0).map_or(pid, |r| r as u32);
                 self.progress[number as usize].children.push(child);
@@ -267,6 +279,40 @@ impl<'a> Events<'a> {
             resolved,
             op,
         })
+    }
+
+    /// The result of the `VFORK` at a position.
+    pub(crate) fn spawned(&self, at: RecordPosition) -> Option<i32> {
+        self.index.spawned.get(&at).and_then(|spawn| spawn.result)
+    }
+
+    /// Goes past a record whose event was given before.
+    pub(crate) fn pass(&mut self, number: u32, at: RecordPosition, raw: &RawRecord<'_>) {
+        self.progress[number as usize].leave(&raw.head);
+        let (pid, tid) = self.thread_of(number, raw);
+        match raw.head.op {
+            op::ARGS => self.pending(number, pid, tid, |pending| pending.args(raw)),
+            op::ENV => self.pending(number, pid, tid, |pending| pending.env(raw)),
+            op::EXEC if self.index.streams[number as usize].guard => {
+                self.watched.remove(&(pid, tid));
+                None
+            }
+            op::EXEC => {
+                self.progress[number as usize].pending = None;
+                None
+            }
+            op::VFORK => {
+                let child = self.spawned(at).filter(|result| *result > 0);
+                let child = child.map_or(pid, |result| result as u32);
+                self.progress[number as usize].children.push(child);
+                None
+            }
+            op::VFORKED => {
+                self.progress[number as usize].children.pop();
+                None
+            }
+            _ => None::<()>,
+        };
     }
 
     fn thread_of(&self, number: u32, raw: &RawRecord<'_>) -> (u32, u32) {

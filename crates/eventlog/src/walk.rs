@@ -102,6 +102,7 @@ impl<'a> StreamWalk<'a> {
         {
             let time = self.log.plausible(record.time).unwrap_or(last);
             last = time;
+            self.index.newest = self.index.newest.max(time);
             self.records += 1;
             if first.is_none() || stream.guard {
                 first = Some(first.unwrap_or(u64::MAX).min(time));

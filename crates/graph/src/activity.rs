@@ -26,7 +26,7 @@ pub struct EntityUse {
 }
 
 /// Edges, one per entity and relation, in the order of their first appearance.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct EpochEdges {
     /// Edges whose entity has no lower id than any entity before. Bisection finds them, so they
     /// need no index.
@@ -136,7 +136,7 @@ impl PartialEq for Outlet {
 }
 
 /// An exec epoch: everything that its activity will say when the epoch has ended.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Epoch {
     /// Its node, once it has one.
     pub id: Option<ActivityId>,

@@ -34,7 +34,7 @@ use backstory_eventlog::event::{Bytes, Event, Time};
 use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_files::Ident;
 
-pub use fold::SLACK;
+pub use fold::{Fold, SLACK};
 pub use network_facts::{
     ConnectionEnds, ConnectionTraffic, LookedUpName, REPLY, connection_ends, connection_traffic,
     connections_closed_by_exec, looked_up_name,

@@ -320,3 +320,45 @@ pub trait Sink {
         false
     }
 }
+
+impl<T: Sink + ?Sized> Sink for &mut T {
+    type Error = T::Error;
+
+    fn activity(&mut self, activity: &Activity) -> Result<(), Self::Error> {
+        (**self).activity(activity)
+    }
+
+    fn entity(&mut self, entity: &Entity) -> Result<(), Self::Error> {
+        (**self).entity(entity)
+    }
+
+    fn edge(&mut self, edge: &Edge) -> Result<(), Self::Error> {
+        (**self).edge(edge)
+    }
+
+    fn inform(&mut self, inform: &Inform) -> Result<(), Self::Error> {
+        (**self).inform(inform)
+    }
+
+    fn derived(&mut self, derived: &Derived) -> Result<(), Self::Error> {
+        (**self).derived(derived)
+    }
+
+    fn extended(
+        &mut self,
+        activity: ActivityId,
+        time: Time,
+        kind: &[u8],
+        payload: &[u8],
+    ) -> Result<(), Self::Error> {
+        (**self).extended(activity, time, kind, payload)
+    }
+
+    fn unknown(&mut self, reason: &str) -> Result<(), Self::Error> {
+        (**self).unknown(reason)
+    }
+
+    fn made_before(&self, ident: &Ident) -> bool {
+        (**self).made_before(ident)
+    }
+}

@@ -43,7 +43,7 @@ pub fn has_versions(kind: EntityKind) -> bool {
 
 /// The history of a file whose names this run has changed, and nothing else. The history starts
 /// when the run first uses the file, or when the writer of the file closes it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct MoveHistory {
     /// The number of the version at that time.
     pub number: u32,
@@ -57,7 +57,7 @@ pub struct MoveHistory {
 }
 
 /// Something with versions; or, if it is not `versioned`, with one version for the whole run.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct TrackedObject {
     pub kind: EntityKind,
     /// Its name, if it has no path.

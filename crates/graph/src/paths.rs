@@ -17,7 +17,7 @@ pub const ROOT: PathId = PathId(0);
 const NONE: u32 = u32::MAX;
 
 /// One component.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Component {
     parent: u32,
     first_child: u32,
@@ -27,7 +27,7 @@ struct Component {
 }
 
 /// All paths of a run.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct PathTable {
     nodes: Vec<Component>,
     text: Vec<u8>,
@@ -188,7 +188,7 @@ impl PathTable {
 }
 
 /// A map from most paths to values, indexed by the path's number.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ByPath<T>(Vec<Option<T>>);
 
 impl<T> Default for ByPath<T> {

@@ -47,7 +47,7 @@ pub struct Alias {
 }
 
 /// One content state.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ContentVersion {
     pub number: u32,
     pub began: Time,

@@ -8,6 +8,7 @@
 //! | `yaml` | reads YAML with the place of each value |
 //! | `library`, `rule`, `selection`, `condition`, `correlation`, `pattern` | compile rules |
 //! | `run_graph`, `fact`, `unexplained` | a run's graph as facts with fields |
+//! | `run_in_progress` | the graph of a run in progress, which grows with its log |
 //! | `run_filter` | the runs of a lake in which rules can match, in SQL |
 //! | `matching`, `flow` | match rules against facts; follow information forward in time |
 //! | `finding` | tells what was found |
@@ -28,6 +29,7 @@ mod pattern;
 mod rule;
 mod run_filter;
 mod run_graph;
+mod run_in_progress;
 mod selection;
 mod unexplained;
 mod yaml;
@@ -40,5 +42,6 @@ pub use matching::{Found, Limits, RuleFindings, find};
 pub use rule::{CATEGORIES, Level, Rule};
 pub use run_filter::RunFilter;
 pub use run_graph::RunGraph;
+pub use run_in_progress::RunInProgress;
 pub use selection::MODIFIERS;
 pub use unexplained::RunOutputs;

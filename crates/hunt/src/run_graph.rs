@@ -15,7 +15,7 @@ use backstory_store::{ActivityKey, RunKey, Store};
 use crate::unexplained::RunOutputs;
 
 /// The graph of one run.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub struct RunGraph {
     pub(crate) activities: Vec<Activity>,
     pub(crate) entities: Vec<Entity>,

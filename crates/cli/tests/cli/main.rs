@@ -57,6 +57,7 @@ mod guard_auto;
 mod history;
 mod hostile_formats;
 mod hunt;
+mod hunt_growing;
 mod hunt_live;
 mod inspect;
 mod jobs;

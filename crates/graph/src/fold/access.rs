@@ -15,7 +15,7 @@ pub(super) const AT_SYMLINK_NOFOLLOW: i32 = 0x100;
 const MAP_SHARED: u32 = 1;
 const PROT_WRITE: i32 = 2;
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     pub(super) fn read(&mut self, call: CallContext, fd: i32) -> Result<(), S::Error> {
         if call.outcome.failed() {
             return Ok(());

@@ -25,7 +25,7 @@ use crate::refused;
 const SOCK_CLOEXEC: u32 = 0o2_000_000;
 
 /// All channels of the run.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Channels {
     /// By address: the direction to the server, and the direction from it.
     addresses: FxHashMap<(Transport, Bytes), (ObjectId, ObjectId)>,
@@ -42,7 +42,7 @@ pub struct Channels {
     sockets: u32,
 }
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     pub(super) fn channel(&mut self, kind: EntityKind, label: Vec<u8>, time: Time) -> ObjectId {
         let object = self.add(kind, ROOT, time, 0);
         self.object_mut(object).label = Some(label.into());

@@ -17,7 +17,7 @@ use backstory_eventlog::Reason;
 use backstory_eventlog::event::{Described, WordRole};
 
 /// The nodes of a description, by the importer's numbers.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct DescribedNodes {
     activities: Vec<ActivityId>,
     entities: Vec<EntityId>,
@@ -39,7 +39,7 @@ impl DescribedNodes {
     }
 }
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     /// Adds the node or the edge of a statement.
     pub(super) fn described(
         &mut self,

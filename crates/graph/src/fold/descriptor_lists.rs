@@ -25,7 +25,7 @@ use crate::process::{Descriptor, NAMELESS, OpenFile};
 const DELETED: &[u8] = b" (deleted)";
 
 /// A list of which some entries may still come.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct DescriptorList {
     pid: Pid,
     /// How many entries are still to come.
@@ -52,13 +52,13 @@ pub(super) struct PipeEndsSeen {
 }
 
 /// The facts that come from lists.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct DescriptorLists {
     now: Option<DescriptorList>,
     pub(super) ends: FxHashMap<ObjectId, PipeEndsSeen>,
 }
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     /// Notes that the supervisor saw this descriptor open in a process.
     pub(super) fn hold(
         &mut self,

@@ -15,7 +15,7 @@ use crate::process::{Descriptor, NAMELESS, NAMELESS_MAX, OpenFile, ProcessState}
 pub(super) const O_CLOEXEC: i32 = 0o2_000_000;
 const CLOSE_RANGE_CLOEXEC: i32 = 4;
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     /// Puts a descriptor at the number that the call returned. The descriptor has no number if the
     /// observer did not see the call return: the guard only predicts that an open succeeds.
     pub(super) fn install_result(

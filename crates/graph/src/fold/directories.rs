@@ -4,7 +4,7 @@ use super::{CallContext, Fold};
 use crate::model::Sink;
 use crate::paths::ROOT;
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     pub(super) fn chdir(
         &mut self,
         call: CallContext,

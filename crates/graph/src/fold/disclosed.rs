@@ -28,7 +28,7 @@ pub const MOST: usize = 250_000;
 const FIRST: Pid = 0x6000_0000;
 
 /// The state of the statements so far.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Disclosed {
     statements: usize,
     /// The number of each open activity with a handle, by process and handle.
@@ -36,7 +36,7 @@ pub(super) struct Disclosed {
     begun: Pid,
 }
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     /// Folds a mark that a process made.
     pub(super) fn disclosed(&mut self, call: CallContext, mark: Mark) -> Result<(), S::Error> {
         let Some(process) = self.speaker(call, mark.parent) else {

@@ -25,7 +25,7 @@ impl From<EntityId> for NamedEntity {
     }
 }
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     /// The node of the present version of `object`, used by the name `path`.
     pub(super) fn entity_now(
         &mut self,

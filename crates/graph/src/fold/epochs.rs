@@ -13,7 +13,7 @@ use crate::processor_time;
 use crate::serial::Serial;
 
 /// The nodes of all epochs.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct ActivityIds {
     announced: u32,
     by_epoch: Vec<ActivityId>,
@@ -44,7 +44,7 @@ impl ActivityIds {
     }
 }
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     pub(super) fn informed(
         &mut self,
         from: Serial,

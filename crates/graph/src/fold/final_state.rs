@@ -19,6 +19,7 @@ const NOTHING: u32 = 2;
 const THERE: u32 = 3;
 
 /// Looks up the final state of paths, and remembers the results.
+#[derive(Clone)]
 pub struct FinalStateCache<'a> {
     known: &'a dyn FinalState,
     /// One code for each path without, and one with, a link at its end followed.

@@ -18,7 +18,7 @@ use crate::paths::ROOT;
 const DESCRIPTORS: [&[u8]; 4] = [b"fd", b"fildes", b"sockfd", b"descriptor"];
 const DESCRIPTOR_ENDS: [&[u8]; 2] = [b"_fd", b"_descriptor"];
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     /// Folds the arguments or the result of the function that is active in the calling thread.
     pub(super) fn function_values(
         &mut self,

@@ -39,7 +39,7 @@ struct EnteredCall {
 }
 
 /// The active functions of a process.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct ProcessCalls {
     threads: FxHashMap<Pid, Vec<ActiveCall>>,
     /// Those that are activities now, and the thread that they belong to.
@@ -53,7 +53,7 @@ struct ProcessCalls {
 }
 
 /// The functions of a run.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct FunctionCalls {
     names: FxHashMap<u32, Bytes>,
     processes: FxHashMap<Pid, ProcessCalls>,
@@ -107,7 +107,7 @@ impl FunctionCalls {
     }
 }
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     /// Folds calls and returns of a thread.
     pub(super) fn call_functions(
         &mut self,

@@ -9,7 +9,7 @@ use crate::version::key;
 use backstory_eventlog::event::Time;
 use backstory_files::Ident;
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     /// Whether `path` already led to `ident` at `time`. It certainly did if the file was not
     /// changed since. Otherwise another file may have been moved to the path. Then the answer is no
     /// if the file was born later, or is known by another name.

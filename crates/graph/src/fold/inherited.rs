@@ -34,7 +34,7 @@ impl OpenMode {
     }
 }
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     /// Opens the descriptors that the command inherits.
     pub(super) fn inherit_from_header(&mut self, call: CallContext) -> Result<(), S::Error> {
         let header = self.header;

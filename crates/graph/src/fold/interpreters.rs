@@ -14,7 +14,7 @@ const PATH: &[u8] = b"PATH=";
 /// The most interpreters of interpreters that the kernel runs, and a loader.
 const MOST_INTERPRETERS: usize = 6;
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     /// Notes which file the supervisor saw the kernel run. For a script, that is its interpreter.
     pub(super) fn running(
         &mut self,

@@ -6,7 +6,7 @@ use crate::object::{ObjectId, TrackedObject};
 use backstory_eventlog::event::{Time, Via};
 use backstory_files::Ident;
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     /// Marks every version that the file system still holds as the last.
     pub(super) fn report_last(&mut self, ended: Time) -> Result<(), S::Error> {
         self.report_looked_directories()?;

@@ -20,7 +20,7 @@ const CLONE_FS: u32 = 0x200;
 /// The table of descriptors is shared.
 const CLONE_FILES: u32 = 0x400;
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     /// The epoch that an event belongs to. A process that the fold has not met before begins with
     /// it.
     pub(super) fn process_of(&mut self, call: CallContext) -> Result<Serial, S::Error> {

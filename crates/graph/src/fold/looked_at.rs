@@ -10,7 +10,7 @@ use crate::version::key;
 use backstory_eventlog::event::Time;
 use backstory_files::Ident;
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     /// The node of `place` for a process that only looks at it. No content flows through it, so its
     /// identity is not needed, and it takes no object.
     pub(super) fn looked(

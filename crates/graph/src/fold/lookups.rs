@@ -9,7 +9,7 @@ use std::rc::Rc;
 /// The error of `readlink` for a path that is no link.
 const EINVAL: i32 = -22;
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     /// Notes a `stat` or `access`: the program learned something of the file at the path. For a
     /// call on a descriptor there is nothing to note, because the open looked at the file.
     pub(super) fn look(

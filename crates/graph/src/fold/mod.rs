@@ -27,6 +27,7 @@
 //! | pipes and sockets | `Pipe`, `Socket`, `Connect`, `Bind`, `Accept`, `Pass`, `Memfd` | [`channels`], [`passing`], [`socket_address`], [`ssh_channels`] |
 //! | a source's own activities and entities | `Work`, `Resource` | [`resources`] |
 //! | the statements of an imported description | `Described` | [`described`] |
+//! | a copy of the state, and results that come late (for logs that still grow) | – | [`snapshot`], [`endings`] |
 //! | the network | `Datagram`, `Traffic`, `Ends`, `Resolve` | [`network`] |
 //!
 //! Absent: I/O, and clocks.
@@ -66,6 +67,7 @@ mod release;
 mod removed_links;
 mod renames;
 mod resources;
+mod snapshot;
 mod socket_address;
 mod ssh_channels;
 mod standard;
@@ -140,11 +142,11 @@ impl CallContext {
 }
 
 /// The state of the run's processes, names and files at the time of the last event.
-pub struct Fold<'a, S: Sink + ?Sized> {
+pub struct Fold<'a, S: Sink> {
     header: &'a RunHeader,
     end: Option<&'a RunEnd>,
     final_state: FinalStateCache<'a>,
-    sink: &'a mut S,
+    sink: S,
     paths: PathTable,
     objects: Vec<TrackedObject>,
     by_key: FxHashMap<InodeKey, ObjectId>,
@@ -174,13 +176,13 @@ pub struct Fold<'a, S: Sink + ?Sized> {
     now: Time,
 }
 
-impl<'a, S: Sink + ?Sized> Fold<'a, S> {
+impl<'a, S: Sink> Fold<'a, S> {
     /// The state before the first event.
     pub fn new(
         header: &'a RunHeader,
         end: Option<&'a RunEnd>,
         known: &'a dyn FinalState,
-        sink: &'a mut S,
+        sink: S,
     ) -> Self {
         Fold {
             header,

@@ -29,7 +29,7 @@ const BIND: u32 = 0x1000;
 /// The most binds that the fold follows one after the other.
 const MAX_BINDS: u32 = 16;
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     /// Gives the process a mount namespace of its own, if `flags` say so. A thread that leaves the
     /// directory of the others, as it does with a namespace, gets its own.
     pub(super) fn part_namespace(&mut self, pid: u32, tid: u32, flags: u32) {

@@ -25,7 +25,7 @@ pub(super) struct LiftedPath {
     file: Option<ObjectId>,
 }
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     /// Starts the version that a file has by its new name. It has the content of the old version,
     /// and the epochs that may be writing it. `itself` is the time at which the file itself got
     /// that name. `None` if only a directory above it did.

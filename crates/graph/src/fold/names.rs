@@ -27,7 +27,7 @@ pub enum NameState {
     Gone,
 }
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     /// The object that `path` leads to now, made known if need be.
     pub(super) fn lookup(
         &mut self,

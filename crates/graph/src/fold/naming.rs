@@ -11,7 +11,7 @@ use crate::paths::PathId;
 /// `AT_SYMLINK_FOLLOW`
 const AT_SYMLINK_FOLLOW: u32 = 0x400;
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     /// Notes the look-up by a failed call that was to change names. The call showed that a file
     /// exists at the path, or that none does.
     pub(super) fn looked_in_vain(

@@ -38,7 +38,7 @@ enum Nesting {
     Ends(OuterActivity),
 }
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     /// Begins an activity inside the present one of the calling process. Does nothing deeper than
     /// [`DEEPEST`].
     pub(super) fn begin_nested(

@@ -23,7 +23,7 @@ use crate::object::ObjectId;
 use crate::paths::ROOT;
 use crate::process::{Descriptor, NAMELESS, OpenFile};
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     /// Notes that a socket sent a datagram to an address, or received one from it.
     pub(super) fn datagram(
         &mut self,

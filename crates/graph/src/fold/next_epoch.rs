@@ -20,7 +20,7 @@ pub(super) struct NextProgram {
     pub(super) env: Option<Arc<[Bytes]>>,
 }
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     /// Closes the descriptors that an exec closes. Some of them may live on under another number.
     pub(super) fn drop_cloexec(&mut self, call: CallContext) -> Result<(), S::Error> {
         let Some(process) = self.processes.get_mut(&call.pid) else {

@@ -25,7 +25,7 @@ const O_NOFOLLOW: i32 = 0o400_000;
 pub(super) const O_PATH: i32 = 0o10_000_000;
 const O_TMPFILE: i32 = 0o20_200_000;
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     pub(super) fn open(
         &mut self,
         call: CallContext,

@@ -7,7 +7,7 @@ use crate::process::Descriptor;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     /// Notes that a process sends or receives a descriptor. The receiving call may begin before the
     /// sending call.
     pub(super) fn pass(

@@ -12,7 +12,7 @@ use super::{CallContext, Fold};
 use crate::model::{EntityKind, Sink};
 use crate::paths::{PathId, ROOT};
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     /// The absolute path of `path`, which starts at the directory descriptor `dir` if it is
     /// relative. `None` if that descriptor is not known. `None` also if the call failed because the
     /// path was empty.

@@ -17,7 +17,7 @@ use super::{CallContext, Fold};
 use crate::model::{Certainty, Relation, Sink};
 use crate::paths::ROOT;
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     pub(super) fn exec(
         &mut self,
         call: CallContext,

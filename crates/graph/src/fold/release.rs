@@ -19,7 +19,7 @@ use backstory_files::Ident;
 /// the recorder does not see it.
 const STANDARD: i32 = 2;
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     /// Counts a descriptor that now exists.
     pub(super) fn retain(&mut self, held: &Descriptor) {
         let Some(what) = held.what.clone() else {

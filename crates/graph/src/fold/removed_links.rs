@@ -17,7 +17,7 @@ use crate::paths::{PathId, ROOT};
 use crate::version::key;
 
 /// Older links and where they lead.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct OlderLinks {
     /// Links that the run removed.
     removed: FxHashMap<PathId, PathId>,
@@ -42,7 +42,7 @@ impl OlderLinks {
     }
 }
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     /// Notes that the next call removes the link at `path`, which has this text.
     pub(super) fn link_text(&mut self, call: CallContext, dir: i32, path: &[u8], text: &[u8]) {
         let Some(link) = self.place(call, dir, path) else {

@@ -12,7 +12,7 @@ use crate::paths::PathId;
 /// `RENAME_EXCHANGE`
 const EXCHANGE: u32 = 2;
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     pub(super) fn rename(
         &mut self,
         call: CallContext,

@@ -23,7 +23,7 @@ fn is_connection(name: &[u8]) -> bool {
         .any(|kind| name.starts_with(kind))
 }
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     /// Begins an activity of a source, inside the present activity of a process.
     pub(super) fn work(
         &mut self,

@@ -30,7 +30,7 @@ pub(super) fn is_of_ssh(target: &[u8]) -> bool {
         .any(|kind| target.starts_with(kind))
 }
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     fn ssh_channels(&mut self, call: CallContext, name: &[u8]) -> SshChannels {
         let there = [b"ssh:", name].concat();
         let back = [&there, &b" (reply)"[..]].concat();

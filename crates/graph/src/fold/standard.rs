@@ -9,7 +9,7 @@ use crate::model::{ActivityId, Certainty, EntityId, EntityKind, Sink};
 use crate::serial::Serial;
 use crate::standard::{GIVEN, KIND, StandardEnd, encode, encode_given};
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     /// The versions behind the first three descriptors of the process, now that a program begins.
     pub(super) fn outlets(&self, pid: Pid) -> [Option<Outlet>; 3] {
         let Some(process) = self.processes.get(&pid) else {

@@ -6,7 +6,7 @@ use crate::object::ObjectId;
 use crate::paths::PathId;
 use backstory_eventlog::event::MetadataPart;
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     /// Notes a change of mode, owner, times or attributes. It is a change of the link itself if
     /// `link`.
     pub(super) fn meta(

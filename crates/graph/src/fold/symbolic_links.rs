@@ -13,7 +13,7 @@ use crate::paths::{PathId, PathTable, ROOT};
 pub(super) const MAX_LINKS: u32 = 40;
 
 /// The links by their paths.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct SymbolicLinks {
     objects: FxHashMap<PathId, ObjectId>,
     targets: FxHashMap<PathId, PathId>,

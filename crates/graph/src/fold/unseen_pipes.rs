@@ -10,7 +10,7 @@ use crate::process::UnseenPipe;
 use crate::serial::Serial;
 use backstory_eventlog::event::{Outcome, Pid, Time, Via};
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     /// Notes the process that made a pipe. False if the process is not known, or if a recorder saw
     /// its operations.
     pub(super) fn made_by(&mut self, maker: Pid, object: ObjectId, since: Time) -> bool {

@@ -10,7 +10,7 @@ use backstory_eventlog::event::Time;
 use backstory_files::Ident;
 use backstory_vocabulary::ContentsMode;
 
-impl<S: Sink + ?Sized> Fold<'_, S> {
+impl<S: Sink> Fold<'_, S> {
     /// Prepares a write. The write starts the next version, unless the present version was not read
     /// and only the caller wrote it. If every version is stored, the caller's own version ends as
     /// well. If `fresh`, none of the old content stays. While several processes may write, all of

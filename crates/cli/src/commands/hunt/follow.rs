@@ -1,9 +1,10 @@
 //! `watch-log`: matches rules against a run in progress.
 //!
 //! In: the log of a run, which the supervisor extends a moment after each operation. After
-//! each change the whole log becomes a graph again, and the matcher of stored runs looks at it. So
-//! both find the same. Over a while, following takes at most a third of a processor: looks at a
-//! long log get rarer. After a quiet time, some looks may follow each other at once.
+//! each change the log becomes a graph, to which only the new operations are added, and the matcher
+//! of stored runs looks at it. So both find the same. Over a while, following takes at most a third
+//! of a processor: looks at a long log get rarer. After a quiet time, some looks may follow each
+//! other at once.
 //!
 //! Bounded: a log that is larger than [`LARGEST`] is not followed further.
 
@@ -12,9 +13,10 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use backstory_eventlog::Log;
-use backstory_graph::fold;
-use backstory_hunt::{self as hunt, Found, FoundStep, Rule, RuleFindings, RuleMatch, RunGraph};
+use backstory_eventlog::{Log, Patience};
+use backstory_hunt::{
+    self as hunt, Found, FoundStep, Rule, RuleFindings, RuleMatch, RunGraph, RunInProgress,
+};
 use backstory_session as session;
 use backstory_store::Home;
 
@@ -72,12 +74,15 @@ pub fn follow(args: &WatchLogArgs, rules: &[Rule], store: Option<&Path>) -> Outc
         }
         std::thread::sleep(Duration::from_millis(2));
     }
+    let header = Log::header_of(if part.exists() { &part } else { &whole });
+    let header = header.unwrap_or_default();
+    let mut in_progress = RunInProgress::new(&header, Patience::default());
     loop {
         // Asked before the look, so that the last look is at the whole log.
         let goes_on = session::is_recording(&part);
         let path = if part.exists() { &part } else { &whole };
         let mut took = Duration::ZERO;
-        match follower.look(path, &mut took) {
+        match follower.look(path, &mut in_progress, &mut took) {
             Ok(true) => {}
             Ok(false) => return Ok(0),
             Err(error) if goes_on => complain(&format!("cannot watch run {run}: {error}")),
@@ -148,7 +153,12 @@ impl Follower<'_> {
     }
 
     /// Reports what is new in the log. False if it is too large to be followed further.
-    fn look(&mut self, path: &Path, took: &mut Duration) -> io::Result<bool> {
+    fn look(
+        &mut self,
+        path: &Path,
+        run: &mut RunInProgress<'_>,
+        took: &mut Duration,
+    ) -> io::Result<bool> {
         if !self.settle(path)? {
             return Ok(true);
         }
@@ -161,21 +171,23 @@ impl Follower<'_> {
         }
         let begun = Instant::now();
         let log = Log::open(path).map_err(io::Error::other)?;
-        let mut graph = RunGraph::default();
-        let Ok(()) = fold(log.header(), log.end(), log.events(), &(), &mut graph);
-        graph.complete();
+        run.look(&log, |graph| self.report_matches(graph));
+        *took = begun.elapsed();
+        Ok(true)
+    }
+
+    /// Reports the matches that were not reported before.
+    fn report_matches(&mut self, graph: &RunGraph) {
         for rule in self.rules {
-            let findings = hunt::find(&graph, rule, limits(LONGEST));
+            let findings = hunt::find(graph, rule, limits(LONGEST));
             self.tell_limit(rule, &findings);
             for found in findings.found {
                 // The description of a match takes as long as a look at the whole run.
-                if self.is_new(rule, &graph, &found) {
-                    self.report(rule, &RuleMatch::of(&graph, &found));
+                if self.is_new(rule, graph, &found) {
+                    self.report(rule, &RuleMatch::of(graph, &found));
                 }
             }
         }
-        *took = begun.elapsed();
-        Ok(true)
     }
 
     /// Says once that a rule has matches that are not reported.

@@ -1,0 +1,83 @@
+//! `record --watch` folds only what is new in a growing log. The graph is that of the whole log, at
+//! each moment.
+
+use std::time::Duration;
+
+use backstory_eventlog::frame::{self, LogPiece};
+use backstory_eventlog::{Log, Patience};
+use backstory_hunt::{RunGraph, RunInProgress};
+use backstory_testkit::need::find;
+
+use super::Place;
+
+/// Processes that wait for each other, share directories, and rename files that others use.
+const TREE: &str = "
+mkdir -p d/x; echo a > d/a; ln -s d l
+(sleep 0.05; echo x > d/b; mv d/b d/c) &
+for i in 1 2 3; do echo $i | cat | sort > out$i; cp out$i l/copy$i; done
+mv d e; cat e/a; wait
+x=$(sh -c 'sleep 0.02; cat e/c; (cd e; mv a renamed; cat renamed)'); echo \"$x\" > result
+";
+
+/// Children by other calls, threads, and a status that is not zero.
+const PYTHON: &str = "
+import os, subprocess, threading
+subprocess.run(['sh', '-c', 'cat result; sleep 0.05; echo y >> result'], capture_output=True)
+os.system('cat result > again; sleep 0.03; rm again')
+child = os.fork()
+if child == 0:
+    os.rename('result', 'other')
+    os._exit(3)
+os.waitpid(child, 0)
+os.spawnvp(os.P_WAIT, 'cat', ['cat', 'other'])
+write = lambda number: open(f'thread{number}', 'w').write('x')
+threads = [threading.Thread(target=write, args=(number,)) for number in range(5)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+";
+
+#[test]
+fn the_graph_of_a_growing_log_is_that_of_a_whole_fold_at_each_moment() {
+    let place = Place::new();
+    place.write("tree.sh", TREE);
+    let mut line = "sh tree.sh".to_owned();
+    if find("python3").is_some() {
+        place.write("children.py", PYTHON);
+        line.push_str("; python3 children.py");
+    }
+    let answer = place.run(&["record", "--watch", "all", "--", "sh", "-c", &line]);
+    assert_eq!((answer.status, answer.err.as_str()), (0, ""));
+    place.finalized();
+    let run = place.runs()[0].clone();
+    let log = place.stage.store().join("runs").join(format!("{run}.log"));
+    let bytes = std::fs::read(&log).unwrap();
+    let header = Log::header_of(&log).unwrap();
+    let ends = frame::walk(&bytes).filter_map(|piece| match piece {
+        LogPiece::Frame(frame) => Some(frame.payload.end),
+        LogPiece::Garbage(_) => None,
+    });
+    let ends: Vec<usize> = ends.collect();
+    // The shorter the patience, the more often an event changes that was taken as final.
+    for late in [0, 1, 20, 1_000] {
+        let late = Duration::from_millis(late);
+        let patience = Patience {
+            late,
+            lasting: late * 3,
+        };
+        let mut run = RunInProgress::new(&header, patience);
+        for end in &ends {
+            // A log is only appended to, so each of its beginnings was a state of it.
+            let part = place.work().join("part");
+            std::fs::write(&part, &bytes[..*end]).unwrap();
+            let log = Log::open(&part).unwrap();
+            let mut whole = RunGraph::default();
+            let Ok(()) =
+                backstory_graph::fold(log.header(), log.end(), log.events(), &(), &mut whole);
+            whole.complete();
+            let is_same = run.look(&log, |graph| *graph == whole);
+            assert!(is_same, "{late:?}, {end} bytes");
+            drop(log);
+            std::fs::remove_file(&part).unwrap();
+        }
+    }
+}

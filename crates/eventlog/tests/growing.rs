@@ -1,0 +1,194 @@
+//! A reader of a growing log goes on behind what it has read, and has the events that a reader of
+//! the whole log has.
+
+mod common;
+
+use backstory_abi::op;
+use backstory_eventlog::event::{Event, Op, Outcome};
+use backstory_eventlog::{Log, Patience, Prefix};
+use common::{Scratch, ThreadStream};
+use proptest::prelude::*;
+use std::time::Duration;
+
+/// A reader that takes each event as final at once.
+const NONE: Patience = Patience {
+    late: Duration::ZERO,
+    lasting: Duration::ZERO,
+};
+
+/// A reader of a growing log.
+#[derive(Default)]
+struct Reader {
+    prefix: Prefix,
+    /// The events of the prefix, with results of waits that came later.
+    events: Vec<Event>,
+    /// How often it had to begin anew.
+    beginnings: usize,
+}
+
+impl Reader {
+    /// Reads on. Returns all events, those of earlier times included.
+    fn read(&mut self, log: &Log, patience: Patience) -> Vec<Event> {
+        let mut events = match log.events_behind(&self.prefix, patience) {
+            Some((events, returned)) => {
+                returned.into_iter().for_each(|wait| self.put(wait));
+                events
+            }
+            None => {
+                self.events.clear();
+                self.beginnings += 1;
+                log.tracked_events(patience)
+            }
+        };
+        let mut mark = events.mark();
+        let mut rest = Vec::new();
+        while let Some(event) = events.next() {
+            if !events.is_settled() {
+                rest.push(event);
+                break;
+            }
+            self.events.push(event);
+            mark = events.mark();
+        }
+        self.prefix = events.prefix(mark);
+        rest.extend(events);
+        [self.events.as_slice(), &rest].concat()
+    }
+
+    fn put(&mut self, wait: Event) {
+        let is_it = |event: &&mut Event| {
+            let is_wait = matches!(event.op, Op::Wait { .. }) && event.outcome == Outcome::Unknown;
+            is_wait && (event.time, event.pid, event.tid) == (wait.time, wait.pid, wait.tid)
+        };
+        if let Some(event) = self.events.iter_mut().find(is_it) {
+            *event = wait;
+        }
+    }
+}
+
+/// A record of a thread: operation, time, result.
+type Made = (u16, u64, Option<i32>);
+
+fn chunk(tid: u32, records: &[Made]) -> ThreadStream {
+    let mut stream = ThreadStream::new(1, 1, tid);
+    for (op, time, result) in records {
+        stream.record(*op, *time, |record| {
+            if let Some(result) = result {
+                record.result(*result);
+            }
+        });
+    }
+    stream
+}
+
+#[test]
+fn a_wait_that_returns_leaves_the_events_after_it_as_they_are() {
+    let mut log = Scratch::new();
+    let mut reader = Reader::default();
+    log.add(&chunk(1, &[(op::WRITE, 1, Some(1)), (op::WAIT, 2, None)]));
+    log.add(&chunk(2, &[(op::READ, 3, Some(1)), (op::READ, 4, Some(1))]));
+    reader.read(&log.open(), NONE);
+    assert_eq!(reader.events.len(), 4);
+    log.add(&chunk(
+        1,
+        &[
+            (op::WRITE, 1, Some(1)),
+            (op::WAIT, 2, Some(7)),
+            (op::READ, 5, Some(1)),
+        ],
+    ));
+    let log = log.open();
+    assert_eq!(reader.read(&log, NONE), log.events().collect::<Vec<_>>());
+    assert_eq!(reader.beginnings, 0);
+}
+
+#[test]
+fn a_late_record_and_a_late_result_are_found() {
+    let late_record = chunk(3, &[(op::READ, 3, Some(1))]);
+    let late_result = chunk(2, &[(op::READ, 8, Some(1)), (op::READ, 9, Some(4))]);
+    for late in [late_record, late_result] {
+        let mut log = Scratch::new();
+        let mut reader = Reader::default();
+        log.add(&chunk(
+            1,
+            &[(op::WRITE, 1, Some(1)), (op::WRITE, 20, Some(1))],
+        ));
+        log.add(&chunk(2, &[(op::READ, 8, Some(1)), (op::READ, 9, None)]));
+        reader.read(&log.open(), NONE);
+        assert_eq!(reader.events.len(), 4);
+        log.add(&late);
+        let log = log.open();
+        assert_eq!(reader.read(&log, NONE), log.events().collect::<Vec<_>>());
+        assert_eq!(reader.beginnings, 1);
+    }
+}
+
+#[test]
+fn a_call_in_progress_is_read_again_until_it_lasts_long() {
+    let mut log = Scratch::new();
+    log.clock(0).clock(100);
+    log.add(&chunk(1, &[(op::READ, 10, None)]));
+    log.add(&chunk(2, &[(op::WRITE, 50, Some(1))]));
+    let patience = |lasting| Patience {
+        late: Duration::ZERO,
+        lasting: Duration::from_nanos(lasting),
+    };
+    for (lasting, settled) in [(100, 0), (30, 2)] {
+        let mut reader = Reader::default();
+        reader.read(&log.open(), patience(lasting));
+        assert_eq!(reader.events.len(), settled, "{lasting}");
+    }
+}
+
+/// The operations of a thread at rising times, each with its result or still going on.
+fn records() -> impl Strategy<Value = Vec<Made>> {
+    let ops = prop::sample::select(vec![
+        op::WAIT,
+        op::WAIT,
+        op::READ,
+        op::FORK,
+        op::VFORK,
+        op::VFORKED,
+        op::EXEC,
+        op::ENV,
+        op::START,
+        op::EXIT,
+    ]);
+    let result = prop::option::of(0..5i32);
+    let one = (ops, 1..9u64, result);
+    prop::collection::vec(one, 1..12).prop_map(|made| {
+        let mut time = 0;
+        let later = |(op, after, result)| {
+            time += after;
+            (op, time, result)
+        };
+        made.into_iter().map(later).collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn behind_what_was_read_come_the_events_of_the_whole_log(
+        threads in prop::collection::vec(records(), 1..4),
+        steps in prop::collection::vec((any::<prop::sample::Index>(), 0..4usize, any::<bool>()), 1..14),
+        late in 0..20u64,
+    ) {
+        let mut log = Scratch::new();
+        log.clock(0).clock(60);
+        let mut reader = Reader::default();
+        let patience = Patience { late: Duration::from_nanos(late), lasting: Duration::from_nanos(late) };
+        let mut ends = vec![0; threads.len()];
+        for (thread, more, is_open) in steps {
+            let thread = thread.index(threads.len());
+            ends[thread] = (ends[thread] + more).min(threads[thread].len());
+            let mut records = threads[thread][..ends[thread]].to_vec();
+            if let Some(last) = records.last_mut().filter(|_| is_open) {
+                // Its call goes on.
+                last.2 = None;
+            }
+            log.add(&chunk(thread as u32 + 1, &records));
+            let log = log.open();
+            prop_assert_eq!(reader.read(&log, patience), log.events().collect::<Vec<_>>());
+        }
+    }
+}
