@@ -44,6 +44,8 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Machine, Path]:
 
 def test_the_views_have_the_columns_of_the_program_in_its_order() -> None:
     schema = Program(None).schema()
+    # Inspectors are asked where the contents are.
+    schema = {name: columns for name, columns in schema.items() if name not in ("facts", "changes")}
     assert set(schema) == set(views.VIEWS) == {table.name for table in TABLES}
     for name, columns in schema.items():
         shown = [one if isinstance(one, str) else one[0] for one in views.VIEWS[name]]

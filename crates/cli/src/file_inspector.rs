@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use backstory_comparison::is_text;
-use backstory_files::regular;
+use backstory_files::{Digest, regular};
 use backstory_inspection::worker::printable;
 use backstory_inspection::{
     Answer, AnswerCache, Catalogue, ComparedContents, FormatReader, InspectionWorker,
@@ -41,7 +41,7 @@ impl FileInspector {
         FileInspector {
             begun: Instant::now(),
             catalogue: catalogue(),
-            cache: store.map(|store| AnswerCache::at(store.join(KEPT))),
+            cache: store.map(|store| AnswerCache::at(kept_answers(store))),
             formats: FormatReader::new(),
         }
     }
@@ -89,6 +89,15 @@ impl FileInspector {
         self.ask_worker(&worker, entry, &question)
     }
 
+    /// A kept answer about contents of these digests: of one content, or of an older and a newer
+    /// one. Which inspector takes the file is not known without the content, so all are tried.
+    pub fn kept(&self, name: &[u8], digests: &[Digest]) -> Option<Answer> {
+        let cache = self.cache.as_ref()?;
+        let digests: Vec<[u8; 32]> = digests.iter().map(|digest| digest.0).collect();
+        let mut entries = self.catalogue.entries().iter();
+        entries.find_map(|entry| cache.kept(entry, name, &digests))
+    }
+
     /// Asks a worker, unless the answer is kept.
     ///
     /// # Errors
@@ -124,6 +133,11 @@ impl FileInspector {
         let has_time = self.begun.elapsed() < PATIENCE;
         (!is_seen && takes_both && has_time).then(|| self.ask(entry, name, old, Some(new)))
     }
+}
+
+/// The directory of kept answers of a store.
+pub fn kept_answers(store: &Path) -> PathBuf {
+    store.join(KEPT)
 }
 
 /// The built-in inspectors, with the user's own before them.

@@ -22,6 +22,7 @@ mod file_rows;
 mod filtered_indexing;
 mod handover;
 mod index;
+mod inspection_queue;
 mod json;
 mod lake_graphs;
 mod log_follower;
@@ -42,6 +43,7 @@ mod text;
 mod tool_file;
 mod version_change;
 mod version_contents;
+mod version_inspections;
 mod when;
 
 use std::ffi::OsString;

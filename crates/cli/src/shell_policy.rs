@@ -1,8 +1,8 @@
 //! The user's policy for recorded shells and for stores: `config.toml` beside `tools.toml`.
 //!
-//! In: the table `[shell]` with the lists `private` and `noise` and the switch `remote`, and the
-//! table `[limits]` with sizes. Out: the policy, and one warning for each mistake. A missing file
-//! is no error. The rest of a file with a mistake counts.
+//! In: tables of the file. `[shell]` has the lists `private` and `noise` and the switch `remote`,
+//! `[limits]` has sizes, and `[inspection]` has the switch `each_run`. Out: the policy, and one
+//! warning for each mistake. A missing file is no error. The rest of a file with a mistake counts.
 
 use backstory_ordering::SmallSort;
 use std::io::{self, Read};
@@ -36,6 +36,8 @@ pub struct ShellPolicy {
     pub limits: StoreLimits,
     /// The other entries of `[limits]`.
     pub contents: ContentLimits,
+    /// Inspectors are asked about the files of each run after it was indexed.
+    pub inspects_each_run: bool,
     /// The mistakes, each one line that begins with `PATH:LINE:`.
     pub warnings: Vec<String>,
     /// A mistake hides entries of `private`. So no line may be recorded.
@@ -139,7 +141,10 @@ impl ShellPolicy {
                     match (&**name.get_ref(), table.get_ref()) {
                         ("shell", DeValue::Table(table)) => policy.add(table, &mut warnings),
                         ("limits", DeValue::Table(table)) => policy.limit(table, &mut warnings),
-                        (known @ ("shell" | "limits"), _) => {
+                        ("inspection", DeValue::Table(table)) => {
+                            policy.inspect(table, &mut warnings);
+                        }
+                        (known @ ("shell" | "limits" | "inspection"), _) => {
                             let what = format!("{known} is not a table: it is ignored");
                             warnings.push((name.span().start, what));
                             policy.hides_private |= known == "shell";
@@ -197,6 +202,22 @@ impl ShellPolicy {
                         warnings.push((entry.span().start, what.to_owned()));
                         self.hides_private |= is_private;
                     }
+                }
+            }
+        }
+    }
+
+    fn inspect(&mut self, table: &DeTable<'_>, warnings: &mut Vec<(usize, String)>) {
+        for (key, value) in table {
+            match (&**key.get_ref(), value.get_ref()) {
+                ("each_run", DeValue::Boolean(each)) => self.inspects_each_run = *each,
+                ("each_run", _) => {
+                    let what = "each_run is not true or false".to_owned();
+                    warnings.push((value.span().start, what));
+                }
+                (other, _) => {
+                    let what = unknown(&format!("inspection.{other}"));
+                    warnings.push((key.span().start, what));
                 }
             }
         }
@@ -310,6 +331,20 @@ mod tests {
         assert_eq!(lines.noise, ["ls"]);
         assert!(!policy.remote && parsed("[shell]\nremote = true\n").remote);
         assert_eq!(parsed("[shell]\nremote = \"yes\"\n").warnings.len(), 1);
+    }
+
+    #[test]
+    fn inspectors_are_asked_about_each_run_if_the_file_says_so() {
+        assert!(!parsed("").inspects_each_run);
+        assert!(parsed("[inspection]\neach_run = true\n").inspects_each_run);
+        for wrong in [
+            "[inspection]\neach_run = 1\n",
+            "[inspection]\nall = true\n",
+            "inspection = 1\n",
+        ] {
+            let wrong = parsed(wrong);
+            assert_eq!((wrong.inspects_each_run, wrong.warnings.len()), (false, 1));
+        }
     }
 
     #[test]

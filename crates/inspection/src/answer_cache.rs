@@ -5,15 +5,15 @@
 //! names. The cache may be removed at any time.
 
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::question::Question;
 use crate::{Answer, InspectionWorker, InspectorEntry, Trouble, component};
 
-/// The most answers that are kept. Beyond it the cache starts anew.
-const MOST: usize = 10_000;
+/// The most answers in each of the 256 directories. So about 100,000 answers are kept.
+const MOST: usize = 400;
 
 /// The kept answers.
 #[derive(Debug)]
@@ -39,28 +39,44 @@ impl AnswerCache {
         question: &Question<'_>,
     ) -> Result<Answer, Trouble> {
         let component = component::read(entry)?;
-        let path = self.path(entry, component.as_deref(), question);
-        if let Ok(bytes) = fs::read(&path)
-            && let Ok(answer) = Answer::read(&bytes, &entry.name, entry.version)
-        {
+        let digests = question
+            .contents()
+            .map(|content| *blake3::hash(content).as_bytes());
+        let path = self.path(entry, component.as_deref(), question.name, digests);
+        if let Some(answer) = read(&path, entry) {
             return Ok(answer);
         }
         let answer = worker.ask_with(entry, component.as_deref(), question)?;
         if let Ok(bytes) = serde_json::to_vec(&answer) {
             // A full disk or a read-only store costs a later question its time.
-            let _ = self.keep(&path, &bytes);
+            let _ = keep(&path, &bytes);
         }
         Ok(answer)
     }
 
+    /// The kept answer about contents of which only the BLAKE3 digests are known: of one content,
+    /// or of an older and a newer one. `None` if no answer was kept.
+    pub fn kept(
+        &self,
+        entry: &InspectorEntry,
+        name: &[u8],
+        digests: &[[u8; 32]],
+    ) -> Option<Answer> {
+        let component = component::read(entry).ok()?;
+        let path = self.path(entry, component.as_deref(), name, digests.iter().copied());
+        read(&path, entry)
+    }
+
+    /// The file of an answer: in one of 256 directories, so that none of them becomes long.
     fn path(
         &self,
         entry: &InspectorEntry,
         component: Option<&[u8]>,
-        question: &Question<'_>,
+        name: &[u8],
+        digests: impl Iterator<Item = [u8; 32]>,
     ) -> PathBuf {
         let mut all = Vec::new();
-        for part in [entry.name.as_bytes(), question.name] {
+        for part in [entry.name.as_bytes(), name] {
             all.extend((part.len() as u64).to_le_bytes());
             all.extend(part);
         }
@@ -69,31 +85,47 @@ impl AnswerCache {
             all.push(0);
         }
         all.extend(entry.version.to_le_bytes());
-        for content in component.into_iter().chain(question.contents()) {
-            all.extend(blake3::hash(content).as_bytes());
+        let component = component.map(|component| *blake3::hash(component).as_bytes());
+        for digest in component.into_iter().chain(digests) {
+            all.extend(digest);
         }
-        self.directory.join(blake3::hash(&all).to_hex().as_str())
+        let key = blake3::hash(&all).to_hex();
+        let (directory, rest) = key.split_at(2);
+        self.directory.join(directory).join(rest)
     }
+}
 
-    /// Writes beside and renames: a reader never sees a part of an answer.
-    fn keep(&self, path: &PathBuf, bytes: &[u8]) -> std::io::Result<()> {
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.directory)?;
-        if fs::read_dir(&self.directory)?.count() >= MOST {
-            for entry in fs::read_dir(&self.directory)? {
-                let _ = fs::remove_file(entry?.path());
-            }
+fn read(path: &Path, entry: &InspectorEntry) -> Option<Answer> {
+    let bytes = fs::read(path).ok()?;
+    Answer::read(&bytes, &entry.name, entry.version).ok()
+}
+
+/// Writes beside and renames: a reader never sees a part of an answer. In a full directory, the
+/// older half makes room.
+fn keep(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let directory = path.parent().unwrap_or(path);
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)?;
+    let kept = fs::read_dir(directory)?.collect::<io::Result<Vec<_>>>()?;
+    if kept.len() >= MOST {
+        let mut dated: Vec<_> = kept
+            .iter()
+            .filter_map(|one| Some((one.metadata().ok()?.modified().ok()?, one.path())))
+            .collect();
+        dated.sort_unstable();
+        for (_, old) in &dated[..dated.len() / 2] {
+            let _ = fs::remove_file(old);
         }
-        let beside = path.with_extension(std::process::id().to_string());
-        let mut file = fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&beside)?;
-        file.write_all(bytes)?;
-        fs::rename(&beside, path)
     }
+    let beside = path.with_extension(std::process::id().to_string());
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&beside)?;
+    file.write_all(bytes)?;
+    fs::rename(&beside, path)
 }

@@ -87,13 +87,38 @@ pub fn former_content(
     if !held.is_stored() {
         return Ok(None);
     }
+    let former = state_before(store, path, version, digest)?;
+    Ok(former.filter(|former| former.kept))
+}
+
+/// As [`former_content`], whether or not the two contents are stored. Their digests are known.
+///
+/// # Errors
+///
+/// As [`history`].
+pub fn former_state(
+    store: &dyn Store,
+    path: &Path,
+    version: EntityKey,
+) -> Result<Option<ContentState>> {
+    let ident = store.entity(version)?.ident;
+    match known(store, ident.as_ref())? {
+        Some((Some(digest), _)) => state_before(store, path, version, digest),
+        _ => Ok(None),
+    }
+}
+
+fn state_before(
+    store: &dyn Store,
+    path: &Path,
+    version: EntityKey,
+    digest: Digest,
+) -> Result<Option<ContentState>> {
     let mut states = content_states(store, path)?.known;
     let own = states
         .iter()
         .position(|state| state.version == version)
         .or_else(|| states.iter().rposition(|state| state.digest == digest));
     let former = own.and_then(|own| own.checked_sub(1));
-    Ok(former
-        .map(|former| states.swap_remove(former))
-        .filter(|former| former.kept))
+    Ok(former.map(|former| states.swap_remove(former)))
 }

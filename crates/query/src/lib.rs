@@ -54,7 +54,9 @@ mod why_unknown;
 
 pub use checkouts::{Checkout, checkouts, runs_at_commit};
 pub use connections::{AddressScope, ConnectionEnd, connection_ends};
-pub use content_states::{ContentState, ContentStates, content_states, former_content};
+pub use content_states::{
+    ContentState, ContentStates, content_states, former_content, former_state,
+};
 pub use contents::{
     Content, ContentRole, RunContents, born, contents, is_source, kind, known, stayed,
 };

@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 pub(crate) enum Cell {
     Null,
     Integer(i64),
+    Real(f64),
     Word(&'static str),
     Text(Rc<str>),
     /// A path or name that need not be UTF-8.
@@ -42,6 +43,7 @@ impl Cell {
         Ok(match self {
             Cell::Null => ToSqlOutput::Owned(Value::Null),
             Cell::Integer(number) => (*number).into(),
+            Cell::Real(number) => (*number).into(),
             Cell::Word(word) => (*word).into(),
             Cell::Text(text) => ToSqlOutput::from(&**text),
             Cell::Bytes(bytes) => match std::str::from_utf8(bytes) {

@@ -9,12 +9,14 @@
 //! | `schema` | names the views and columns, with their meaning |
 //! | `table` | joins a view with SQLite's planner |
 //! | `rows`, `cell` | read rows from the store, a part at a time |
+//! | `inspections` | how the caller's inspectors are asked |
 //!
 //! Invariant: a question only reads. It is bounded by time and by SQLite's memory. Absent on
 //! purpose: the form of the answer, which belongs to `cli`.
 
 mod cell;
 mod error;
+mod inspections;
 mod rows;
 pub mod schema;
 mod table;
@@ -29,6 +31,7 @@ use rusqlite::vtab::eponymous_only_module;
 use rusqlite::{Connection, ErrorCode, Statement};
 
 pub use error::{Error, Result};
+pub use inspections::{INSPECTED_VIEWS, Inspection, Inspections};
 pub use rusqlite::types::Value as SqlValue;
 pub use schema::{Column, ColumnType, VIEWS, View};
 
@@ -67,8 +70,8 @@ pub trait AnswerSink {
     fn row(&mut self, values: Vec<Value>) -> std::result::Result<(), Self::Error>;
 }
 
-/// Answers a question. The store must live as long as the process, because SQLite keeps its tables
-/// so long.
+/// Answers a question. The store and the inspections must live as long as the process, because
+/// SQLite keeps its tables so long. Without inspections, the views `facts` and `changes` are empty.
 ///
 /// # Errors
 ///
@@ -76,12 +79,13 @@ pub trait AnswerSink {
 /// the answer.
 pub fn ask<S: AnswerSink>(
     store: &'static dyn Store,
+    inspections: Option<&'static dyn Inspections>,
     question: &str,
     limits: Limits,
     sink: &mut S,
 ) -> std::result::Result<(), S::Error> {
     let explain = |error| explained(error, limits);
-    let connection = connection(store, limits).map_err(explain)?;
+    let connection = connection(store, inspections, limits).map_err(explain)?;
     let mut statement = one_statement(&connection, question, limits)?;
     let names: Vec<String> = statement
         .column_names()
@@ -98,14 +102,18 @@ pub fn ask<S: AnswerSink>(
     Ok(())
 }
 
-fn connection(store: &'static dyn Store, limits: Limits) -> rusqlite::Result<Connection> {
+fn connection(
+    store: &'static dyn Store,
+    inspections: Option<&'static dyn Inspections>,
+    limits: Limits,
+) -> rusqlite::Result<Connection> {
     let connection = Connection::open_in_memory()?;
     let bytes = limits.megabytes.saturating_mul(1_000_000);
     // Sorting uses temporary files before it uses more memory.
     connection.execute_batch(&format!(
         "PRAGMA temp_store = FILE; PRAGMA hard_heap_limit = {bytes}"
     ))?;
-    let source = Rc::new(Source::new(store));
+    let source = Rc::new(Source::new(store, inspections, limits.time));
     for view in &VIEWS {
         let source = source.clone();
         let of = ViewSource { source, view };

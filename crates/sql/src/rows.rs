@@ -4,10 +4,12 @@
 //! more than one of them is in memory.
 
 mod columns;
+mod inspected;
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use backstory_eventlog::event::Bytes;
 use backstory_graph::model::{EntityId, EntityKind};
@@ -18,6 +20,7 @@ use backstory_workflow::steps::{RunCommands, workflow_of};
 
 use crate::cell::Cell;
 use crate::error::{Error, Result};
+use crate::inspections::Inspections;
 
 /// The rows that a question wants of a view.
 #[derive(Debug, Clone)]
@@ -51,6 +54,11 @@ enum Part {
     InformsOfRun(RunKey),
     InformsOfProcess(ActivityKey),
     Connections(RunKey),
+    /// The answers of inspectors about a run: one part for each version.
+    FactsOfRun(RunKey),
+    Facts(EntityKey),
+    ChangesOfRun(RunKey),
+    Changes(EntityKey),
 }
 
 pub(crate) type Row = Vec<Cell>;
@@ -58,14 +66,24 @@ pub(crate) type Row = Vec<Cell>;
 /// A store, and what is known of it.
 pub(crate) struct Source {
     pub(crate) store: &'static dyn Store,
+    inspections: Option<&'static dyn Inspections>,
+    /// The end of the answer's time, and how long it was.
+    deadline: Option<(Instant, Duration)>,
     /// How many activities and entities the runs have that were asked for by key.
     counts: RefCell<HashMap<RunKey, (usize, usize)>>,
 }
 
 impl Source {
-    pub(crate) fn new(store: &'static dyn Store) -> Source {
+    pub(crate) fn new(
+        store: &'static dyn Store,
+        inspections: Option<&'static dyn Inspections>,
+        time: Option<Duration>,
+    ) -> Source {
+        let end = |time| Some((Instant::now().checked_add(time)?, time));
         Source {
             store,
+            inspections,
+            deadline: time.and_then(end),
             counts: RefCell::default(),
         }
     }
@@ -89,6 +107,8 @@ impl Source {
 /// The rows of a selection that are not read yet.
 pub(crate) struct Rows {
     store: &'static dyn Store,
+    inspections: Option<&'static dyn Inspections>,
+    deadline: Option<(Instant, Duration)>,
     parts: VecDeque<Part>,
     run: Option<(RunKey, Rc<str>)>,
 }
@@ -109,6 +129,8 @@ impl Rows {
             "derivations" => Part::DerivationsOfRun,
             "informs" => Part::InformsOfRun,
             "connections" => Part::Connections,
+            "facts" => Part::FactsOfRun,
+            "changes" => Part::ChangesOfRun,
             _ => Part::Steps,
         };
         let parts = match (view, wanted) {
@@ -118,14 +140,21 @@ impl Rows {
                 .map(|run| per_run(run.key))
                 .into_iter()
                 .collect(),
-            ("files", Selection::Path(path)) => {
-                store.at_path(&path)?.into_iter().map(Part::File).collect()
+            ("files" | "facts" | "changes", Selection::Path(path)) => {
+                let part = match view {
+                    "facts" => Part::Facts,
+                    "changes" => Part::Changes,
+                    _ => Part::File,
+                };
+                store.at_path(&path)?.into_iter().map(part).collect()
             }
             (_, Selection::Path(_)) => VecDeque::new(),
             (view, Selection::Key(column, key)) => key_part(source, view, column, key)?,
         };
         Ok(Rows {
             store,
+            inspections: source.inspections,
+            deadline: source.deadline,
             parts,
             run: None,
         })
@@ -138,6 +167,7 @@ impl Rows {
     /// The store cannot be read.
     pub(crate) fn next_part(&mut self) -> Result<VecDeque<Row>> {
         while let Some(part) = self.parts.pop_front() {
+            self.check_time(&part)?;
             let rows = self.read(part)?;
             if !rows.is_empty() {
                 return Ok(rows);
@@ -200,7 +230,32 @@ impl Rows {
             Part::EdgesOfFile(key) => self.edges_of_file(key)?,
             Part::Steps(run) => self.step_rows(run)?,
             Part::Connections(run) => self.connection_rows(run)?,
+            Part::FactsOfRun(run) => self.for_each_file(run, Part::Facts)?,
+            Part::ChangesOfRun(run) => self.for_each_file(run, Part::Changes)?,
+            Part::Facts(key) => self.fact_rows(key)?,
+            Part::Changes(key) => self.change_rows(key)?,
         })
+    }
+
+    /// An inspector answers in milliseconds or seconds, and SQLite looks at the clock only between
+    /// rows.
+    fn check_time(&self, part: &Part) -> Result<()> {
+        match (part, self.deadline) {
+            (Part::Facts(_) | Part::Changes(_), Some((end, time))) if Instant::now() > end => {
+                Err(Error::TooLong(time))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Replaces a part by one for each regular file of the run.
+    fn for_each_file(&mut self, run: RunKey, part: fn(EntityKey) -> Part) -> Result<VecDeque<Row>> {
+        let files = self.store.entities(run)?.into_iter();
+        let files = files.filter(|one| one.kind == EntityKind::File && one.ident.is_some());
+        for one in files.rev() {
+            self.parts.push_front(part(EntityKey::new(run, one.id)));
+        }
+        Ok(VecDeque::new())
     }
 
     /// Replaces a part by one for each process of the run.
@@ -300,6 +355,8 @@ fn key_part(source: &Source, view: &str, column: &str, key: i64) -> Result<VecDe
         ("processes", _) if is_process => Some(Part::Process(process)),
         ("files", _) if is_file => Some(Part::File(file)),
         ("edges", "process") if is_process => Some(Part::EdgesOfProcess(process)),
+        ("facts", _) if is_file => Some(Part::Facts(file)),
+        ("changes", _) if is_file => Some(Part::Changes(file)),
         ("edges", "file") if is_file => Some(Part::EdgesOfFile(file)),
         _ => None,
     };

@@ -107,7 +107,7 @@ const fn key(name: &'static str, kind: ColumnType, key: Key, about: &'static str
 use ColumnType::{Integer, Text, Time, Truth};
 
 /// All views.
-pub static VIEWS: [View; 8] = [
+pub static VIEWS: [View; 10] = [
     RUNS,
     PROCESSES,
     FILES,
@@ -116,6 +116,8 @@ pub static VIEWS: [View; 8] = [
     DERIVATIONS,
     INFORMS,
     CONNECTIONS,
+    FACTS,
+    CHANGES,
 ];
 
 const RUNS: View = View {
@@ -301,6 +303,34 @@ const CONNECTIONS: View = View {
             Integer,
             "network namespace of the boot; 0: unknown",
         ),
+    ],
+};
+
+const FACTS: View = View {
+    name: "facts",
+    about: "what inspectors say of the contents of files: see `backstory inspect`",
+    columns: &[
+        key("file", Integer, Key::Some, "version, in files"),
+        key("run", Text, Key::Run, "run that used or made the version"),
+        key("path", Text, Key::Some, "absolute path"),
+        column("inspector", Text, "inspector that read the file"),
+        column("fact", Text, "name of the fact, such as rows or authors"),
+        column("value", Text, "a number, a text, or JSON for json_each()"),
+        column("error", Text, "why the file could not be read"),
+    ],
+};
+
+const CHANGES: View = View {
+    name: "changes",
+    about: "what changed inside of files, from the content before: one row for each sentence",
+    columns: &[
+        key("file", Integer, Key::Some, "changed version, in files"),
+        key("run", Text, Key::Run, "run that used or made the version"),
+        key("path", Text, Key::Some, "absolute path"),
+        column("inspector", Text, "inspector that compared the contents"),
+        column("change", Text, "a sentence, such as `dt` 0.1 → 0.01"),
+        column("former_run", Text, "run that left the content before"),
+        column("error", Text, "why the contents could not be compared"),
     ],
 };
 

@@ -17,6 +17,7 @@ use crate::delivery;
 use crate::error::{Failure, chain, complain};
 use crate::handover;
 use crate::index::{self, Busy};
+use crate::inspection_queue;
 use crate::remote;
 use crate::running_runs;
 use crate::shell_policy::ShellPolicy;
@@ -101,8 +102,9 @@ pub fn index(args: IndexArgs, store: Option<&Path>) -> Outcome {
     for failure in delivery::deliver(&home, &*store, busy)? {
         complain(&failure);
     }
-    drop(store);
+    let policy = ShellPolicy::load();
+    inspection_queue::look_at_new_runs(&home, store, &policy, busy)?;
     remote::returning::fetch(&home, busy)?;
-    limits::keep_in_background(&home, &ShellPolicy::load())?;
+    limits::keep_in_background(&home, &policy)?;
     Ok(u8::from(!failed.is_empty()))
 }

@@ -5,14 +5,16 @@ mod forms;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use backstory_sql::{VIEWS, ask};
+use backstory_sql::{INSPECTED_VIEWS, Inspections, VIEWS, ask};
 
+use super::contents::store_contents;
 use super::{Outcome, answer};
 use crate::args::query::QueryArgs;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, one_line};
 use crate::json::{self, Value};
 use crate::text::style::{Role, Style};
+use crate::version_inspections::VersionInspections;
 use forms::{CsvRows, Ended, JsonRows, TableRows};
 
 /// Characters of a question that a message shows before and behind a mistake.
@@ -31,16 +33,23 @@ pub fn run(mut args: QueryArgs, store: Option<&Path>) -> Outcome {
     }
     let question = question(&args)?;
     // SQLite keeps its tables, and they keep the store, until the process ends.
-    let current: &'static CurrentStore = Box::leak(Box::new(CurrentStore::open(store)?));
+    let mut current = CurrentStore::open(store)?;
+    if asks_inspectors(&question) {
+        store_contents(&mut current);
+    }
+    let current: &'static CurrentStore = Box::leak(Box::new(current));
+    let inspections = Box::leak(Box::new(VersionInspections::new(current)));
     let mut failed = None;
-    let outcome = answer(|out| match answered(&args, &question, current, out) {
-        Ok(()) => Ok(()),
-        Err(Ended::Unwritable(error)) => Err(error),
-        Err(Ended::Failed(error)) => {
-            failed = Some(failure(&error, &question));
-            Ok(())
-        }
-    });
+    let outcome = answer(
+        |out| match answered(&args, &question, (current, inspections), out) {
+            Ok(()) => Ok(()),
+            Err(Ended::Unwritable(error)) => Err(error),
+            Err(Ended::Failed(error)) => {
+                failed = Some(failure(&error, &question));
+                Ok(())
+            }
+        },
+    );
     current.leave_the_rest();
     failed.map_or(outcome, Err)
 }
@@ -59,23 +68,33 @@ fn question(args: &QueryArgs) -> Result<String, Failure> {
     }
 }
 
+/// True if a question may read a view of inspectors. It then waits for contents, which are
+/// otherwise stored in the background.
+fn asks_inspectors(question: &str) -> bool {
+    let question = question.to_ascii_lowercase();
+    let mut words = question.split(|char: char| !char.is_ascii_alphanumeric() && char != '_');
+    words.any(|word| INSPECTED_VIEWS.contains(&word))
+}
+
 fn answered(
     args: &QueryArgs,
     question: &str,
-    current: &'static CurrentStore,
+    (current, inspections): (&'static CurrentStore, &'static VersionInspections<'static>),
     out: &mut impl Write,
 ) -> Result<(), Ended> {
     let limits = args.limits();
+    let store = &*current.store;
+    let inspections: Option<&dyn Inspections> = Some(inspections);
     match (args.json, args.csv) {
         (true, _) => {
             let mut rows = JsonRows::new(out);
-            ask(&*current.store, question, limits, &mut rows)?;
+            ask(store, inspections, question, limits, &mut rows)?;
             rows.end()?;
         }
-        (_, true) => ask(&*current.store, question, limits, &mut CsvRows::new(out))?,
+        (_, true) => ask(store, inspections, question, limits, &mut CsvRows::new(out))?,
         _ => {
             let mut rows = TableRows::new(Style::of_stdout(), out);
-            ask(&*current.store, question, limits, &mut rows)?;
+            ask(store, inspections, question, limits, &mut rows)?;
             rows.end()?;
         }
     }

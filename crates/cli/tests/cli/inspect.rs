@@ -6,6 +6,7 @@ use std::process::Command;
 use backstory_testkit::need::needs;
 
 use super::Place;
+use super::filters::configure;
 
 /// Makes a zip archive in the place, with Python's own library.
 fn zip(place: &Place, name: &str, member: &str, content: &str) {
@@ -67,7 +68,9 @@ fn diff_tells_what_changed_inside_of_a_file() {
     assert_eq!(json["content"]["inside"]["inspector"], "zip");
     // Both answers are kept: about `in.zip`, which is the cause, and about `out.zip`.
     let kept = fs::read_dir(place.stage.store().join("inspected")).unwrap();
-    assert_eq!(kept.count(), 2);
+    let files =
+        |one: std::io::Result<fs::DirEntry>| fs::read_dir(one.unwrap().path()).unwrap().count();
+    assert_eq!(kept.map(files).sum::<usize>(), 2);
 }
 
 #[test]
@@ -209,4 +212,143 @@ fn a_users_inspector_is_asked_first_whether_mime_type_or_glob_chose_it() {
         let line = change_line(&place, name).unwrap_or_default();
         assert!(line.contains(said), "{choice}: {line}");
     }
+}
+
+/// The rows of a question.
+fn rows(place: &Place, sql: &str) -> Vec<serde_json::Value> {
+    match place.json(&["query", "--json", sql]) {
+        serde_json::Value::Array(rows) => rows,
+        other => panic!("{other}"),
+    }
+}
+
+/// Two runs that make `out.toml` and `out.csv`, with other contents each.
+fn two_versions(place: &Place) -> Vec<String> {
+    let mut runs = Vec::new();
+    for (dt, cell) in [("0.1", "4"), ("0.01", "5")] {
+        place.write("in.toml", &format!("steps = 10\ndt = {dt}\n"));
+        place.write("in.csv", &format!("a,b\n1,2\n3,{cell}\n"));
+        let script = "cat in.toml > out.toml; cat in.csv > out.csv; echo { > bad.ipynb";
+        runs.push(place.keep(script, &["--contents=all"]));
+    }
+    runs
+}
+
+#[test]
+fn a_question_in_sql_finds_all_runs_that_changed_a_setting() {
+    let place = Place::new();
+    if !place.has_inspector() {
+        return;
+    }
+    let runs = two_versions(&place);
+    let path = place.path("out.toml");
+    let changed = rows(
+        &place,
+        &format!(
+            "SELECT run, path, inspector, former_run FROM changes \
+             WHERE change LIKE '%`dt`%' AND path = '{path}'"
+        ),
+    );
+    let wanted = serde_json::json!({
+        "run": runs[1], "path": path, "inspector": "toml", "former_run": runs[0]
+    });
+    assert_eq!(changed, [wanted]);
+    // A fact is a number, a text, or JSON.
+    let members = rows(
+        &place,
+        &format!(
+            "SELECT files.run, member.value ->> 'value' AS dt \
+             FROM facts JOIN files USING (file), json_each(facts.value) member \
+             WHERE version > 0 AND facts.path = '{path}' AND fact = 'members' AND member.value ->> 'name' = 'dt'"
+        ),
+    );
+    assert_eq!(members.len(), 2, "{members:?}");
+    for (run, dt) in [(&runs[0], 0.1), (&runs[1], 0.01)] {
+        assert!(members.contains(&serde_json::json!({"run": run, "dt": dt})));
+    }
+    // All ways to the rows have the same rows.
+    for (view, key) in [
+        ("facts", "run"),
+        ("facts", "file"),
+        ("facts", "path"),
+        ("changes", "file"),
+    ] {
+        let all = rows(
+            &place,
+            &format!("SELECT * FROM {view} WHERE {key} || '' <> ''"),
+        );
+        let mut found = Vec::new();
+        for value in rows(&place, &format!("SELECT DISTINCT {key} AS k FROM {view}")) {
+            let value = match &value["k"] {
+                serde_json::Value::String(text) => format!("'{text}'"),
+                other => other.to_string(),
+            };
+            found.extend(rows(
+                &place,
+                &format!("SELECT * FROM {view} WHERE {key} = {value}"),
+            ));
+        }
+        let sorted = |rows: Vec<serde_json::Value>| {
+            let mut rows: Vec<String> = rows.iter().map(|row| row.to_string()).collect();
+            rows.sort();
+            rows
+        };
+        assert!(!all.is_empty());
+        assert_eq!(sorted(found), sorted(all), "{view} by {key}");
+    }
+}
+
+#[test]
+fn a_file_that_no_inspector_can_read_is_a_row_with_the_reason() {
+    let place = Place::new();
+    if !place.has_inspector() {
+        return;
+    }
+    two_versions(&place);
+    let sql = "SELECT DISTINCT inspector, fact, value, error FROM facts WHERE path LIKE '%ipynb'";
+    let found = rows(&place, sql);
+    assert_eq!(found.len(), 1, "{found:?}");
+    let error = found[0]["error"].as_str().unwrap();
+    assert!(error.contains("inspector ipynb cannot read"), "{error}");
+    assert!(found[0]["fact"].is_null() && found[0]["value"].is_null());
+}
+
+#[test]
+fn facts_without_the_worker_are_an_error_and_other_questions_go_on() {
+    let place = Place::new();
+    place.write("in.txt", "one\n");
+    place.keep("cat in.txt > out.txt", &["--contents=all"]);
+    let answer = place.run(&["query", "SELECT * FROM facts"]);
+    assert_eq!(answer.status, 1, "{answer:?}");
+    assert!(
+        answer.err.contains("backstory-inspect is not installed"),
+        "{answer:?}"
+    );
+    assert_eq!(rows(&place, "SELECT run FROM runs").len(), 1);
+}
+
+#[test]
+fn inspectors_look_at_each_run_if_the_user_wants_it_and_their_facts_outlive_the_contents() {
+    let place = Place::new();
+    if !place.has_inspector() {
+        return;
+    }
+    configure(&place, "[inspection]\neach_run = true\n");
+    let runs = two_versions(&place);
+    assert_eq!(place.run(&["index", "--wait"]).status, 0);
+    let mark = place.stage.store().join("inspected/through");
+    assert_eq!(fs::read_to_string(&mark).unwrap(), runs[1]);
+    fs::remove_dir_all(place.stage.store().join("contents")).unwrap();
+    for file in ["in.toml", "in.csv", "out.toml", "out.csv"] {
+        fs::remove_file(place.path(file)).unwrap();
+    }
+    let sql = "SELECT run, change FROM changes WHERE inspector = 'toml'";
+    let change = "1 member changed: `dt` 0.1 → 0.01";
+    let wanted = serde_json::json!({"run": runs[1], "change": change});
+    assert_eq!(rows(&place, sql), [wanted]);
+    let rows = rows(
+        &place,
+        "SELECT value FROM facts WHERE path LIKE '%/out.csv' AND fact = 'rows'",
+    );
+    assert_eq!(rows.last().unwrap(), &serde_json::json!({"value": 2}));
 }
