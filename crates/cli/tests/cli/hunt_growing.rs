@@ -15,7 +15,7 @@ const TREE: &str = "
 mkdir -p d/x; echo a > d/a; ln -s d l
 (sleep 0.05; echo x > d/b; mv d/b d/c) &
 for i in 1 2 3; do echo $i | cat | sort > out$i; cp out$i l/copy$i; done
-mv d e; cat e/a; wait
+wait; mv d e; cat e/a
 x=$(sh -c 'sleep 0.02; cat e/c; (cd e; mv a renamed; cat renamed)'); echo \"$x\" > result
 ";
 
