@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import argparse
 import csv
+import os
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from .byte_truth.command import measured_bytes, read_bytes
+from .byte_truth.command import built_engine, measured_bytes, read_bytes
 from .byte_truth.tables import byte_tables
+from .collectors.backstory import ENGINE
 from .functions import IMPORT, TESTS, measured_rows, median_rates
 from .paper_data import paper_table
 from .real_programs import BEYOND
@@ -139,7 +141,10 @@ def main_granularity(args: argparse.Namespace) -> int:
         with open(path, newline="") as file:
             functions += csv.DictReader(file)
     if not args.functions:
-        functions = measured_rows(args, args.out and f"{args.out}-functions.csv")
+        # A mode of the functions records bytes, too.
+        with built_engine(args.engine) as engine:
+            os.environ[ENGINE] = str(engine)
+            functions = measured_rows(args, args.out and f"{args.out}-functions.csv")
     found = [row for path in args.bytes or [] for row in read_bytes(Path(path))]
     if not args.bytes:
         found = measured_bytes(args, args.out and Path(f"{args.out}-bytes.csv"))

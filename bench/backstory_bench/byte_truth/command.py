@@ -13,7 +13,8 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
@@ -103,11 +104,20 @@ def _cost(args: argparse.Namespace, engine: Path) -> list[list[str]]:
     return rows
 
 
-def _measured(args: argparse.Namespace) -> tuple[list[list[str]], bool]:
-    with nullcontext(args.engine) if args.engine else tempfile.TemporaryDirectory() as name:
+@contextmanager
+def built_engine(given: str | None) -> Iterator[Path]:
+    """Returns the directory of the engine, which is built if none is given."""
+    if given:
+        yield Path(given).resolve()
+        return
+    with tempfile.TemporaryDirectory() as name:
         engine = Path(name).resolve()
-        if not args.engine:
-            subprocess.run([str(BUILD), str(engine)], check=True)
+        subprocess.run([str(BUILD), str(engine)], check=True)
+        yield engine
+
+
+def _measured(args: argparse.Namespace) -> tuple[list[list[str]], bool]:
+    with built_engine(args.engine) as engine:
         rows, good = _agree(args, engine) if args.rows else ([], True)
         if args.rows:
             rows += _decide(args, engine)
