@@ -7,7 +7,7 @@ git clone -q --filter=blob:none --no-checkout "$repository" tree
 # Two libraries of 60 MB are for Kafka only.
 libraries=$(git -C tree ls-tree --name-only $commit lib/ | grep -v -e avro-tools -e kafkaclients)
 # shellcheck disable=SC2086
-git -C tree checkout -q $commit -- src cfg $libraries
+git -C tree checkout -q $commit -- src cfg test $libraries
 for library in commons-collections:commons-collections:3.2.2 org.apache.commons:commons-math3:3.6.1 jline:jline:0.9.94 \
     org.codehaus.jackson:jackson-core-asl:1.9.13; do
     mvn -q -B -Dmaven.repo.local="$PWD/repository" org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy \
