@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from datetime import datetime
 
-from . import erasure, graph_commands, printing, run_graphs, shipping, upkeep
+from . import erasure, graph_commands, place_commands, printing, run_graphs, shipping, upkeep
 from .errors import LakeError, first_line
 from .lake import Lake
 from .privacy import Config
@@ -90,6 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     expire.set_defaults(run=_expire)
 
     graph_commands.add(commands)
+    place_commands.add(commands)
     return parser
 
 

@@ -209,6 +209,10 @@ pub struct NetworkArgs {
     /// Search this run only
     #[arg(long, value_name = "RUN")]
     pub run: Option<String>,
+
+    /// Ask a lake, at the level of processes (package backstory-lake)
+    #[arg(long, value_name = "LAKE", value_hint = clap::ValueHint::DirPath, conflicts_with = "run")]
+    pub lake: Option<OsString>,
 }
 
 /// `of`

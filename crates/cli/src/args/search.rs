@@ -1,6 +1,7 @@
 //! Arguments of the commands that search: `log`, `files`, `processes`, `who`, `tag`,
 //! `compare`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use backstory_eventlog::event::Time;
@@ -160,6 +161,10 @@ pub struct WhoArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+
+    /// Ask a lake, at the level of processes (package backstory-lake)
+    #[arg(long, value_name = "LAKE", value_hint = clap::ValueHint::DirPath, conflicts_with_all = ["run", "level"])]
+    pub lake: Option<OsString>,
 }
 
 /// `tag`

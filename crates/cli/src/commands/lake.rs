@@ -1,18 +1,23 @@
 //! Commands about a lake: the program `backstory-lake`, a package of its own, answers them.
 //! [`crate::lake_graphs`] asks it for graphs of runs.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
+use std::net::IpAddr;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
+use backstory_query as query;
 use backstory_store::Home;
 
 use super::Outcome;
+use crate::args::lineage::NetworkArgs;
 use crate::args::query::QueryArgs;
+use crate::args::search::WhoArgs;
 use crate::args::store::StoreShipArgs;
 use crate::error::Failure;
+use crate::text::words::Direction;
 
 /// The program of the package.
 const PROGRAM: &str = "backstory-lake";
@@ -33,7 +38,7 @@ pub fn ship(args: StoreShipArgs, store: Option<&Path>) -> Outcome {
 }
 
 /// `query --lake`: becomes `backstory-lake query`.
-pub fn query(args: QueryArgs, lake: OsString) -> Outcome {
+pub fn ask(args: QueryArgs, lake: OsString) -> Outcome {
     let mut words: Vec<OsString> = vec!["query".into(), "--lake".into(), lake];
     let flags = [
         ("--schema", args.schema),
@@ -46,6 +51,43 @@ pub fn query(args: QueryArgs, lake: OsString) -> Outcome {
     words.push("--".into());
     words.extend(args.sql.map(OsString::from));
     Err(become_lake(words))
+}
+
+/// `origin --lake` and `exfil --lake`: becomes `backstory-lake origin` or `exfil`.
+pub fn network(args: &NetworkArgs, direction: Direction, lake: &OsStr) -> Outcome {
+    let name = match direction {
+        Direction::Of => "origin",
+        Direction::Uses => "exfil",
+    };
+    let mut words: Vec<OsString> = vec![name.into(), "--lake".into(), lake.into()];
+    let flags = [("--json", args.json), ("--possible", args.possible)];
+    words.extend(flags.iter().filter(|flag| flag.1).map(|flag| flag.0.into()));
+    words.extend(["--".into(), absolute(&args.path)?]);
+    Err(become_lake(words))
+}
+
+/// `who --lake`: becomes `backstory-lake touched`.
+pub fn touched(args: &WhoArgs, lake: &OsStr) -> Outcome {
+    let mut words: Vec<OsString> = vec!["touched".into(), "--lake".into(), lake.into()];
+    let flags = [("--json", args.json), ("--lookups", args.lookups)];
+    words.extend(flags.iter().filter(|flag| flag.1).map(|flag| flag.0.into()));
+    if let Some(most) = args.most {
+        words.extend(["--most".into(), most.to_string().into()]);
+    }
+    let subject = args.path.to_string_lossy();
+    let is_address = query::address_of(subject.as_bytes()).is_some();
+    words.push("--".into());
+    words.push(match is_address || subject.parse::<IpAddr>().is_ok() {
+        true => args.path.clone().into(),
+        false => absolute(&args.path)?,
+    });
+    Err(become_lake(words))
+}
+
+/// A path as a lake has it.
+fn absolute(path: &Path) -> Result<OsString, Failure> {
+    let path = std::path::absolute(path).map_err(Failure::not_found)?;
+    Ok(path.into_os_string())
 }
 
 /// The program beside this one, else that on the path.

@@ -16,7 +16,7 @@ use backstory_store::Store;
 
 use super::account::account_of;
 use super::lineage::{reach, search};
-use super::{Outcome, answer, here};
+use super::{Outcome, answer, here, lake};
 use crate::args::lineage::NetworkArgs;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, complain, one_line};
@@ -41,6 +41,9 @@ struct NetworkEnd {
 
 /// Prints the addresses.
 pub fn run(args: &NetworkArgs, direction: Direction, store: Option<&Path>) -> Outcome {
+    if let Some(lake) = &args.lake {
+        return lake::network(args, direction, lake);
+    }
     let current = CurrentStore::open(store)?;
     current.tell_left_running();
     let run = match &args.run {

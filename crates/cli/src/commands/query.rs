@@ -23,7 +23,7 @@ const CONTEXT: usize = 24;
 /// Answers the question, or lists the tables.
 pub fn run(mut args: QueryArgs, store: Option<&Path>) -> Outcome {
     if let Some(lake) = args.lake.take() {
-        return super::lake::query(args, lake);
+        return super::lake::ask(args, lake);
     }
     if args.schema {
         return answer(|out| match args.json {

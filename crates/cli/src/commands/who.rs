@@ -12,7 +12,7 @@ use backstory_query::{TouchSearch, Touches};
 use backstory_store::Store;
 use backstory_vocabulary::Word;
 
-use super::{Outcome, answer, here};
+use super::{Outcome, answer, here, lake};
 use crate::args::lineage::Level;
 use crate::args::search::WhoArgs;
 use crate::current_store::CurrentStore;
@@ -33,6 +33,9 @@ const MOST: usize = 100;
 
 /// Prints the commands or processes that touched the file.
 pub fn run(args: WhoArgs, store: Option<&Path>) -> Outcome {
+    if let Some(lake) = &args.lake {
+        return lake::touched(&args, lake);
+    }
     let current = CurrentStore::open(store)?;
     let run = args.run.as_deref().map(|run| current.run(Some(run)));
     let wanted = Touches {

@@ -1,0 +1,101 @@
+"""`origin`, `exfil` and `touched` have the answers of the stores that were shipped to the lake."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Machine, command
+from test_hunt import Hunter, server
+
+
+@pytest.fixture
+def hunter(tmp_path: Path) -> Hunter:
+    return Hunter(tmp_path / "hunter")
+
+
+def of_lake(lake: Path, *words: str) -> list[dict[str, Any]]:
+    """The answer of the package, in this process."""
+    ended = command(words[0], "--lake", str(lake), "--json", *words[1:])
+    found: list[dict[str, Any]] = json.loads(ended.stdout)
+    assert ended.returncode == int(not found), ended.stderr
+    return found
+
+
+def keys(found: list[dict[str, Any]], *names: str) -> list[tuple[Any, ...]]:
+    """Each answer once, without what differs."""
+    return sorted({tuple(one[name] for name in names) for one in found})
+
+
+def test_origin_and_exfil_have_the_addresses_and_runs_of_a_store(
+    machine: Machine, lake: Path, hunter: Hunter
+) -> None:
+    with server() as port, server() as other:
+        connect = f"exec 3<>/dev/tcp/127.0.0.1/{port}"
+        machine.record("cp in copy; gzip < copy > packed; ln packed second; mv packed third")
+        machine.record(f"bash -c '{connect}; cat >&3' < third")
+        machine.record(f"bash -c 'exec 3<>/dev/tcp/127.0.0.1/{other}; cat >&3' < in")
+        machine.record(f"bash -c '{connect}; cat <&3' > got; sort got > report; mv report last")
+    machine.ship(lake)
+    for question, name, ends in (
+        ("exfil", "in", 2),
+        ("exfil", "second", 1),
+        ("exfil", "last", 0),
+        ("origin", "last", 1),
+        ("origin", "second", 0),
+    ):
+        asked = (question, str(machine.directory / name))
+        stored = hunter.found(*asked, store=machine.store)
+        found = of_lake(lake, *asked)
+        assert keys(found, "address", "run") == keys(stored, "address", "run")
+        assert len(found) == ends, asked
+
+
+def test_touched_has_the_processes_of_a_store(machine: Machine, lake: Path, hunter: Hunter) -> None:
+    with server() as port:
+        machine.record("cp in copy; cat copy > 'a b'; ln copy second; mv copy third")
+        machine.record("rm third second")
+        machine.record("test -e in; cat < in | sort > out; touch in; sh -c 'cat in out >> all'")
+        machine.record(f"bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}; cat >&3' < in")
+    machine.ship(lake)
+    files = [str(machine.directory / name) for name in ("in", "copy", "second", "third", "a b")]
+    questions = [(name,) for name in [*files, f"tcp:127.0.0.1:{port}", "127.0.0.1"]]
+    for words in [*questions, ("--lookups", files[0]), ("--lookups", files[2])]:
+        stored = hunter.found("touched", *words, store=machine.store)
+        found = of_lake(lake, "touched", *words)
+        assert found and keys(found, "run", "pid") == keys(stored, "run", "pid"), words
+
+
+def test_the_text_names_host_run_and_command(machine: Machine, lake: Path, hunter: Hunter) -> None:
+    run = machine.record("cp in copy")
+    machine.record("cat in > other")
+    machine.ship(lake)
+    ended = hunter.run("touched", str(machine.directory / "in"), "--lake", str(lake), "-n", "1")
+    first, rest = ended.stdout.splitlines()
+    assert "  read  cat in" in first and rest == "… and 1 before these (-n N shows more)"
+    everything = hunter.run("touched", str(machine.directory / "in"), "--lake", str(lake)).stdout
+    assert f"  run {run}  read  cp in copy" in everything
+    ended = hunter.run("exfil", str(machine.directory / "in"), "--lake", str(lake))
+    assert ended.returncode == 1 and ended.stdout.endswith("no recorded address\n")
+
+
+def test_what_the_lake_does_not_have_is_an_error(
+    machine: Machine, lake: Path, hunter: Hunter
+) -> None:
+    machine.record("cp in copy")
+    machine.ship(lake)
+    for words, missing in (
+        (("touched", "/none"), "no file /none"),
+        (("origin", "/none"), "no file /none"),
+        (("touched", "192.0.2.7"), "no connection with 192.0.2.7"),
+        (("touched", "unix:{0}'"), "no connection with unix:{0}'"),
+    ):
+        ended = command(words[0], "--lake", str(lake), words[1])
+        assert (ended.returncode, ended.stdout) == (1, "")
+        assert missing in ended.stderr
+    ended = hunter.run("exfil", "/none", "--lake", str(lake))
+    assert ended.returncode == 1 and "no file /none" in ended.stderr
+    for name in ("exfil", "touched"):
+        assert hunter.run(name, "in", "--run", "x", "--lake", str(lake)).returncode == 2
