@@ -482,7 +482,11 @@ struct bs_value {
     uint8_t size;   /* bytes, of a number or a structure */
     uint8_t count;  /* members of a structure; 1 if a pointer has a target */
     uint8_t places; /* of a parameter. Of a result: 1 if it is in a vector register */
-    int32_t offset; /* of a member, from the structure's beginning */
+    /*
+     * Of a member: from the structure's beginning. Of a parameter or a result that points to data:
+     * the bytes of its target's type, at least 1; negative if the type is constant. Otherwise 0.
+     */
+    int32_t offset;
     uint32_t name;  /* offset among the names */
     uint32_t first; /* index of the target or of the first member */
     uint32_t place; /* index of the parameter's first place */

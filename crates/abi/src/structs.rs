@@ -430,7 +430,8 @@ pub struct Value {
     pub count: u8,
     /// Number of places of a parameter. Of a result: 1 if it is in a vector register.
     pub places: u8,
-    /// Of a member, from the structure's beginning.
+    /// Of a member: from the structure's beginning. Of a parameter or a result that points to data:
+    /// the bytes of its target's type, negative if the type is constant.
     pub offset: i32,
     /// Offset among the names.
     pub name: u32,

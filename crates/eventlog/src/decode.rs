@@ -5,6 +5,7 @@ use crate::event::{
     FunctionStep, MetadataPart, Op, Outcome, PreserveMethod, ResourceAccess, Spawn, ThreadStep,
 };
 use crate::record::RawRecord;
+use crate::value_pointers::parted;
 use backstory_abi::{self as abi, DONE, F_PREDICTED, Record, op};
 
 const AT_REMOVEDIR: i32 = 0x200;
@@ -374,11 +375,15 @@ fn stated(raw: &RawRecord<'_>) -> Option<Op> {
                 location,
             }
         }
-        op::VALUES => Op::Values {
-            number: h.fd as u32,
-            returned: h.arg != 0,
-            values: raw.list().map(printed).collect(),
-        },
+        op::VALUES => {
+            let (values, pointers) = parted(raw.list());
+            Op::Values {
+                number: h.fd as u32,
+                returned: h.arg != 0,
+                values: values.into_iter().map(printed).collect(),
+                pointers,
+            }
+        }
         op::CALLS => Op::Calls(function_steps(
             raw.body.get(..h.aux as usize).unwrap_or(raw.body),
         )),

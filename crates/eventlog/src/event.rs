@@ -480,7 +480,22 @@ pub enum Op {
         returned: bool,
         /// Each as `NAME=VALUE`. A text is in quotes.
         values: Vec<Bytes>,
+        /// Where those that point to data lead.
+        pointers: Vec<ValuePointer>,
     },
+}
+
+/// The data that a parameter or a result points to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ValuePointer {
+    /// The parameter.
+    pub name: Bytes,
+    /// Where the data begins.
+    pub address: u64,
+    /// Its bytes, as far as they are known. At least 1.
+    pub bytes: u64,
+    /// The type of the parameter says that the function does not change the data.
+    pub is_constant: bool,
 }
 
 /// A call of a function in a thread, or a return.

@@ -39,6 +39,7 @@ mod statement;
 mod stored_frames;
 mod stream;
 pub mod tally;
+mod value_pointers;
 mod walk;
 pub mod writer;
 

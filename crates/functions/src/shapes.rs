@@ -26,6 +26,15 @@ pub(crate) enum Shape {
     Structure(u8, Vec<Member>),
 }
 
+/// The data behind a pointer: a buffer, if the function fills it or takes something from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PointerTarget {
+    /// The bytes of its type, at least 1.
+    pub bytes: u32,
+    /// The type says that the function does not change it.
+    pub is_constant: bool,
+}
+
 /// A member of a structure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Member {
@@ -54,6 +63,44 @@ impl<'a> TypeReader<'a, '_> {
     pub(crate) fn shape(&self, entry: &Entry<'a>) -> Option<Shape> {
         let found = self.type_of(entry)?;
         Some(self.shape_of(found, POINTERS).unwrap_or(Shape::Unknown))
+    }
+
+    /// The target of an entry's type, if that is a pointer to data.
+    pub(crate) fn target(&self, entry: &Entry<'a>) -> Option<PointerTarget> {
+        let pointer = self.plain(self.type_of(entry)?)?;
+        let is_pointer = matches!(
+            pointer.tag(),
+            gimli::DW_TAG_pointer_type
+                | gimli::DW_TAG_reference_type
+                | gimli::DW_TAG_rvalue_reference_type
+        );
+        let mut target = is_pointer.then_some(PointerTarget {
+            bytes: 1,
+            is_constant: false,
+        })?;
+        let mut at = self.type_of(&pointer);
+        for _ in 0..TYPES {
+            // `void` has no entry.
+            let Some(entry) = at.and_then(|at| self.unit.entry(at).ok()) else {
+                break;
+            };
+            match entry.tag() {
+                gimli::DW_TAG_const_type => target.is_constant = true,
+                gimli::DW_TAG_typedef
+                | gimli::DW_TAG_volatile_type
+                | gimli::DW_TAG_restrict_type
+                | gimli::DW_TAG_atomic_type => {}
+                gimli::DW_TAG_subroutine_type => return None,
+                _ => {
+                    let size = entry.attr_value(gimli::DW_AT_byte_size);
+                    let size = size.and_then(|size| u32::try_from(size.udata_value()?).ok());
+                    target.bytes = size.unwrap_or(1).clamp(1, i32::MAX as u32);
+                    break;
+                }
+            }
+            at = self.type_of(&entry);
+        }
+        Some(target)
     }
 
     /// The name of an entry, or of the one that it stands for.
@@ -185,6 +232,14 @@ impl<'a> TypeReader<'a, '_> {
             });
         }
         (!members.is_empty()).then_some(Shape::Structure(size, members))
+    }
+}
+
+impl PointerTarget {
+    /// The bytes as the recorder has them: negative if the function does not change the target.
+    pub(crate) fn signed_bytes(self) -> i32 {
+        let bytes = i32::try_from(self.bytes).unwrap_or(i32::MAX);
+        if self.is_constant { -bytes } else { bytes }
     }
 }
 

@@ -14,13 +14,15 @@ use gimli::{AttributeValue, CfaRule, Operation, UnwindSection};
 use object::{Object, ObjectSection};
 
 use crate::dwarf::{Entry, Slice, endian, for_each_unit};
-use crate::shapes::{Shape, TypeReader};
+use crate::shapes::{PointerTarget, Shape, TypeReader};
 
 /// A parameter of a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Parameter {
     pub name: String,
     pub shape: Shape,
+    /// The data that it points to.
+    pub target: Option<PointerTarget>,
     /// Where the value is. Offsets are in the file's code.
     pub places: Vec<Place>,
 }
@@ -30,6 +32,8 @@ pub(crate) struct Parameter {
 pub(crate) struct FunctionSignature {
     pub parameters: Vec<Parameter>,
     pub result: Option<Shape>,
+    /// The data that the result points to.
+    pub result_target: Option<PointerTarget>,
 }
 
 /// The most parameters of a function, and places of a parameter.
@@ -112,6 +116,7 @@ impl<'a> SignatureReader<'a, '_> {
                         signature: FunctionSignature {
                             parameters: Vec::new(),
                             result: self.types.shape(entry),
+                            result_target: self.types.target(entry),
                         },
                     });
                 }
@@ -155,6 +160,7 @@ impl<'a> SignatureReader<'a, '_> {
         Parameter {
             name: self.types.name(entry).unwrap_or_default(),
             shape,
+            target: self.types.target(entry),
             places,
         }
     }
@@ -337,8 +343,12 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// The parameters of `write_it`, with the registers that hold them where it begins.
-    fn parameters(options: &[&str]) -> Option<Vec<(String, Shape, Vec<u8>)>> {
+    /// A parameter: its name, its shape, the bytes of its target, and the registers that hold it
+    /// where the function begins.
+    type Found = (String, Shape, i32, Vec<u8>);
+
+    /// The parameters of `write_it`.
+    fn parameters(options: &[&str]) -> Option<Vec<Found>> {
         let source = "struct P { int x; }; extern \"C\" int puts(const char *);\n\
             extern \"C\" __attribute__((noinline)) int write_it(const char *s, double d, P *p) {\n\
             try { puts(s); } catch (...) { puts(\"failed\"); return 1; } return d > p->x; }\n\
@@ -364,7 +374,8 @@ mod tests {
         let all = signature.parameters.into_iter().map(|one| {
             let at_entry = one.places.iter().filter(|place| place.to == 0);
             let registers = at_entry.map(|place| place.base).collect();
-            (one.name, one.shape, registers)
+            let target = one.target.map_or(0, PointerTarget::signed_bytes);
+            (one.name, one.shape, target, registers)
         });
         Some(all.collect())
     }
@@ -383,11 +394,12 @@ mod tests {
             };
             let structure = Box::new(Shape::Structure(4, vec![member]));
             let expected = [
-                ("s".to_owned(), Shape::Text, vec![INTEGERS[0]]),
-                ("d".to_owned(), Shape::Float(8), vec![FIRST_VECTOR]),
+                ("s".to_owned(), Shape::Text, -1, vec![INTEGERS[0]]),
+                ("d".to_owned(), Shape::Float(8), 0, vec![FIRST_VECTOR]),
                 (
                     "p".to_owned(),
                     Shape::Pointer(Some(structure)),
+                    4,
                     vec![INTEGERS[1]],
                 ),
             ];

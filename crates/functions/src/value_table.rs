@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use backstory_abi as abi;
 use backstory_abi::{Place, Signature, Value};
 
-use crate::shapes::{Member, Shape};
+use crate::shapes::{Member, PointerTarget, Shape};
 use crate::signatures::FunctionSignature;
 
 /// The name of a result, which no parameter has.
@@ -71,13 +71,17 @@ impl ValueTable {
         for (at, parameter) in parameters.iter().enumerate() {
             self.fill(first + at, &parameter.name, &parameter.shape);
             let value = &mut self.values[first + at];
+            value.offset = parameter.target.map_or(0, PointerTarget::signed_bytes);
             value.place = self.places.len() as u32;
             value.places = parameter.places.len() as u8;
             self.places.extend(&parameter.places);
         }
         if let Some(shape) = result {
             self.fill(first + all - 1, RESULT, shape);
-            self.values[first + all - 1].places = matches!(shape, Shape::Float(_)).into();
+            let value = &mut self.values[first + all - 1];
+            value.places = matches!(shape, Shape::Float(_)).into();
+            let target = signature.result_target;
+            value.offset = target.map_or(0, PointerTarget::signed_bytes);
         }
     }
 

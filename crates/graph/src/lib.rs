@@ -9,6 +9,7 @@
 //! [`fold`] replays the processes, descriptors and names of the run. It asks [`FinalState`] once
 //! for the identity of each path that content flows through. `docs/graph.md` defines what the graph
 //! means.
+pub mod address_table;
 pub mod described_rank;
 pub mod lineage;
 pub mod marks;

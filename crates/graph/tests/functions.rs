@@ -209,6 +209,7 @@ fn values(s: &mut Scene, number: u32, returned: bool, values: &[&str]) {
         number,
         returned,
         values: values.iter().map(|value| bytes(value)).collect(),
+        pointers: Vec::new(),
     };
     s.push(PLOT, Outcome::Done(0), op);
 }

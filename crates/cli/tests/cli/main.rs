@@ -48,6 +48,7 @@ mod file_rows;
 mod filter_programs;
 mod filters;
 mod forget;
+mod function_buffers;
 mod function_builds;
 mod function_values;
 mod functions;

@@ -5,6 +5,9 @@
 //! is an artifact that the caller generated and the call used. A result is one that the call
 //! generated.
 //!
+//! A pointer to memory that an earlier call could change was derived from that call's argument or
+//! result. Such an edge is possible: the log does not show that memory is freed, and used again.
+//!
 //! Invariant: memory grows with the calls that are active, not with those of the run.
 
 use std::collections::HashMap;
@@ -12,7 +15,8 @@ use std::io::Write;
 use std::path::Path;
 
 use backstory_eventlog::Log;
-use backstory_eventlog::event::{Bytes, Event, FunctionStep, Op};
+use backstory_eventlog::event::{Bytes, Event, FunctionStep, Op, ValuePointer};
+use backstory_graph::address_table::AddressTable;
 
 use super::opm_element::OpmElement;
 use crate::{Error, Result};
@@ -37,6 +41,8 @@ struct CallWriter<'o> {
     names: HashMap<u32, FunctionName>,
     /// By process and thread.
     active: HashMap<(u32, u32), Vec<OpenCall>>,
+    /// By process: the artifacts of pointers with which calls could change memory.
+    buffers: HashMap<u32, AddressTable<String>>,
     calls: u64,
 }
 
@@ -47,6 +53,7 @@ pub(super) fn write_calls(path: &Path, out: &mut dyn Write) -> Result<()> {
         out,
         names: HashMap::new(),
         active: HashMap::new(),
+        buffers: HashMap::new(),
         calls: 0,
     };
     for event in log.events() {
@@ -86,8 +93,9 @@ impl CallWriter<'_> {
                 number,
                 returned,
                 values,
+                pointers,
             } => {
-                self.values(thread, *number, *returned, values)?;
+                self.values(thread, *number, *returned, (values, pointers))?;
             }
             // Another program begins, unless the call failed.
             Op::Exec { .. } if event.outcome.value().is_none_or(|value| value >= 0) => {
@@ -102,6 +110,7 @@ impl CallWriter<'_> {
     /// Forgets the calls of a process.
     fn forget(&mut self, process: u32) {
         self.active.retain(|(pid, _), _| *pid != process);
+        self.buffers.remove(&process);
     }
 
     fn begin(&mut self, thread: (u32, u32), function: u32) -> Result<()> {
@@ -137,7 +146,7 @@ impl CallWriter<'_> {
         thread: (u32, u32),
         function: u32,
         returned: bool,
-        values: &[Bytes],
+        (values, pointers): (&[Bytes], &[ValuePointer]),
     ) -> Result<()> {
         let active = self
             .active
@@ -168,6 +177,9 @@ impl CallWriter<'_> {
                     .with("ArgVal", value),
             };
             self.out.write_all(&vertex.line())?;
+            if let Some(pointer) = pointers.iter().find(|one| &*one.name == name) {
+                self.derive(thread.0, &artifact, pointer, returned)?;
+            }
             match returned {
                 true => self.edge("WasGeneratedBy", artifact, call_id(id))?,
                 false => {
@@ -177,6 +189,28 @@ impl CallWriter<'_> {
                     }
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Joins a pointer with those of earlier calls that could change the same memory.
+    fn derive(
+        &mut self,
+        process: u32,
+        artifact: &str,
+        pointer: &ValuePointer,
+        returned: bool,
+    ) -> Result<()> {
+        let buffers = self.buffers.entry(process).or_default();
+        for earlier in buffers.overlapping(pointer.address, pointer.bytes) {
+            let edge = OpmElement::new("WasDerivedFrom")
+                .with("from", artifact)
+                .with("to", earlier)
+                .with("certainty", "possible");
+            self.out.write_all(&edge.line())?;
+        }
+        if returned || !pointer.is_constant {
+            buffers.set(pointer.address, pointer.bytes, artifact.to_owned());
         }
         Ok(())
     }

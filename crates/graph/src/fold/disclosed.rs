@@ -56,7 +56,7 @@ impl<S: Sink> Fold<'_, S> {
             None => match mark.statement {
                 Statement::Begin(words) => self.begin_nested(call, words),
                 Statement::Next(words) => self.next_nested(call, words),
-                Statement::End => self.end_nested(call),
+                Statement::End => self.end_nested(call).map(|_| ()),
                 other => self.stated(call, other),
             },
         }

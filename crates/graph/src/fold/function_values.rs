@@ -2,11 +2,11 @@
 //!
 //! The arguments are words of the call's activity. Its result is an attribute, `return`. If an
 //! argument is the path of a file that the run knows, or a descriptor, an attribute has the file's
-//! absolute path: `file of NAME`.
+//! absolute path: `file of NAME`. [`super::function_buffers`] joins calls that share a buffer.
 //!
 //! Invariant: a parameter is a descriptor by its name. An integer of another name is a number.
 
-use backstory_eventlog::event::{Bytes, CWD};
+use backstory_eventlog::event::{Bytes, CWD, ValuePointer};
 
 use super::names::NameState;
 use super::{CallContext, Fold};
@@ -25,9 +25,11 @@ impl<S: Sink> Fold<'_, S> {
         call: CallContext,
         number: u32,
         returned: bool,
-        values: Vec<Bytes>,
+        values: &[Bytes],
+        pointers: &[ValuePointer],
     ) -> Result<(), S::Error> {
-        let is_activity = self.functions.take_values(call, number, returned, &values);
+        let functions = &mut self.functions;
+        let is_activity = functions.take_values(call, number, returned, values, pointers);
         if !is_activity || !returned {
             return Ok(());
         }
@@ -89,7 +91,7 @@ impl<S: Sink> Fold<'_, S> {
         Ok(())
     }
 
-    fn value_attribute(
+    pub(super) fn value_attribute(
         &mut self,
         call: CallContext,
         name: &[u8],

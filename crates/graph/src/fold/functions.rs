@@ -10,9 +10,10 @@
 //!
 //! Invariant: an operation belongs to the innermost active function of its own thread.
 
-use backstory_eventlog::event::{Bytes, FunctionStep, Op, Pid};
+use backstory_eventlog::event::{Bytes, FunctionStep, Op, Pid, ValuePointer};
 use rustc_hash::FxHashMap;
 
+use super::function_buffers::ProcessBuffers;
 use super::{CallContext, Fold};
 use crate::marks::ATTRIBUTE;
 use crate::model::{ActivityId, Sink};
@@ -50,6 +51,8 @@ struct ProcessCalls {
     counts: FxHashMap<u32, u64>,
     /// The arguments of calls that are active.
     arguments: FxHashMap<u64, Vec<Bytes>>,
+    /// The memory that their pointers lead to.
+    buffers: ProcessBuffers,
 }
 
 /// The functions of a run.
@@ -83,7 +86,9 @@ impl FunctionCalls {
         number: u32,
         returned: bool,
         values: &[Bytes],
+        pointers: &[ValuePointer],
     ) -> bool {
+        let name = self.text(number);
         let Some(process) = self.processes.get_mut(&call.pid) else {
             return false;
         };
@@ -94,8 +99,11 @@ impl FunctionCalls {
         if last.number != number {
             return false;
         }
-        if !returned {
+        if returned {
+            process.buffers.result(last.call, &name, pointers);
+        } else {
             process.arguments.insert(last.call, values.to_vec());
+            process.buffers.begin(last.call, &name, values, pointers);
         }
         let entered = process.entered.get(around.len());
         process.owner == call.tid && entered.is_some_and(|one| one.call == *last)
@@ -138,14 +146,18 @@ impl<S: Sink> Fold<'_, S> {
                 FunctionStep::Return { .. } => {
                     if let Some(ended) = active.pop() {
                         process.arguments.remove(&ended.call);
+                        process.buffers.returned(ended.call);
                     }
                 }
             }
         }
-        match process.owner == call.tid {
-            true => self.leave_functions(call),
-            false => Ok(()),
+        if process.owner == call.tid {
+            self.leave_functions(call)?;
         }
+        if let Some(process) = self.functions.processes.get_mut(&call.pid) {
+            process.buffers.settle();
+        }
+        Ok(())
     }
 
     /// Makes the active functions of the calling thread the present activities of its process.
@@ -166,6 +178,7 @@ impl<S: Sink> Fold<'_, S> {
                 return Ok(());
             };
             let arguments = process.arguments.get(&next.call).cloned();
+            let buffers = process.buffers.attributes(next.call);
             let around = self.processes[&call.pid].outer.len();
             if around >= DEEPEST || !self.has_room()? {
                 return Ok(());
@@ -176,7 +189,11 @@ impl<S: Sink> Fold<'_, S> {
             let epoch = self.process_of(call)?;
             self.begin_inside(CallContext { epoch, ..call }, words, true)?;
             let epoch = self.process_of(call)?;
-            self.join_descriptors(CallContext { epoch, ..call }, &arguments)?;
+            let inside = CallContext { epoch, ..call };
+            self.join_descriptors(inside, &arguments)?;
+            for (name, value) in &buffers {
+                self.value_attribute(inside, name, value)?;
+            }
             if let Some(process) = self.functions.processes.get_mut(&call.pid) {
                 process.entered.push(EnteredCall {
                     call: next,
@@ -221,6 +238,7 @@ impl<S: Sink> Fold<'_, S> {
             if is_active || depth > last.around + 1 {
                 return Ok(());
             }
+            let ended = last.call.call;
             let arguments = process.entered.pop().map(|last| last.arguments);
             let epoch = self.process_of(call)?;
             self.join_paths(
@@ -228,7 +246,12 @@ impl<S: Sink> Fold<'_, S> {
                 &arguments.unwrap_or_default(),
             )?;
             let epoch = self.process_of(call)?;
-            self.end_nested(CallContext { epoch, ..call })?;
+            let read = self.end_nested(CallContext { epoch, ..call })?;
+            if let Some(process) = self.functions.processes.get_mut(&call.pid)
+                && read
+            {
+                process.buffers.read(ended);
+            }
         }
     }
 

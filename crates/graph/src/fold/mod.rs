@@ -43,6 +43,7 @@ mod endings;
 mod entities;
 mod epochs;
 mod final_state;
+mod function_buffers;
 mod function_values;
 mod functions;
 mod identity;
@@ -402,7 +403,8 @@ impl<'a, S: Sink> Fold<'a, S> {
                 number,
                 returned,
                 values,
-            } => self.function_values(call, number, returned, values),
+                pointers,
+            } => self.function_values(call, number, returned, &values, &pointers),
             Op::HeldDescriptor { fd, flags, target } => self.hold(call, fd, flags, &target),
             Op::Thread { .. } | Op::Listen { .. } | Op::Lost { .. } => Ok(()),
             Op::Start { .. }

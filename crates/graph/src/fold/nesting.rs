@@ -67,7 +67,8 @@ impl<S: Sink> Fold<'_, S> {
             is_nested: true,
             is_function,
         };
-        self.go_on(call, next, Nesting::Begins(around))
+        self.go_on(call, next, Nesting::Begins(around))?;
+        Ok(())
     }
 
     /// Ends the activity that the last mark of the process began, and begins another. Without one,
@@ -87,14 +88,16 @@ impl<S: Sink> Fold<'_, S> {
             is_nested: true,
             is_function: false,
         };
-        self.go_on(call, next, Nesting::Follows)
+        self.go_on(call, next, Nesting::Follows)?;
+        Ok(())
     }
 
-    /// Ends the activity that the last mark of the process began, if there is one.
-    pub(super) fn end_nested(&mut self, call: CallContext) -> Result<(), S::Error> {
+    /// Ends the activity that the last mark of the process began, if there is one. True if
+    /// something came in with it.
+    pub(super) fn end_nested(&mut self, call: CallContext) -> Result<bool, S::Error> {
         let process = self.processes.get_mut(&call.pid);
         let Some(outer) = process.and_then(|process| process.outer.pop()) else {
-            return Ok(());
+            return Ok(false);
         };
         let next = NextActivity {
             outer: Some(outer.id),
@@ -119,13 +122,14 @@ impl<S: Sink> Fold<'_, S> {
         })
     }
 
-    /// Begins the next activity of a process, which keeps everything that it has.
+    /// Begins the next activity of a process, which keeps everything that it has. True if something
+    /// came in with the present one.
     fn go_on(
         &mut self,
         call: CallContext,
         next: NextActivity,
         nesting: Nesting,
-    ) -> Result<(), S::Error> {
+    ) -> Result<bool, S::Error> {
         self.announce(call.epoch)?;
         let serial = self.epochs.len() as Serial;
         let mut epoch = Epoch::new(call.pid, call.time, call.via);
@@ -145,7 +149,7 @@ impl<S: Sink> Fold<'_, S> {
         }
         self.epochs.push(Some(Box::new(epoch)));
         self.pass_descriptors(call)?;
-        self.leave_memory(call, serial, began, nesting)?;
+        let brought_in = self.leave_memory(call, serial, began, nesting)?;
         self.flush(call.epoch, call.time)?;
         let id = self.announce(serial)?;
         let payload = match (next.is_function, next.is_nested) {
@@ -153,17 +157,19 @@ impl<S: Sink> Fold<'_, S> {
             (false, true) => NESTED,
             (false, false) => RESUMED,
         };
-        self.sink.extended(id, call.time, KIND, payload)
+        self.sink.extended(id, call.time, KIND, payload)?;
+        Ok(brought_in)
     }
 
-    /// Decides which version of the memory the next activity reads.
+    /// Decides which version of the memory the next activity reads. True if something came in with
+    /// the present one.
     fn leave_memory(
         &mut self,
         call: CallContext,
         next: Serial,
         began: i64,
         nesting: Nesting,
-    ) -> Result<(), S::Error> {
+    ) -> Result<bool, S::Error> {
         let epoch = self.epochs[call.epoch as usize].as_ref();
         let is_function = epoch.is_some_and(|epoch| epoch.is_function);
         let brought_in = !is_function || epoch.is_some_and(|epoch| epoch.brought_in());
@@ -177,7 +183,8 @@ impl<S: Sink> Fold<'_, S> {
             }
             if let Some(base) = base.filter(|_| !brought_in) {
                 process.memory = Some(base);
-                return self.recall(call, next, base);
+                self.recall(call, next, base)?;
+                return Ok(brought_in);
             }
         }
         self.pass_memory(call, next, began)?;
@@ -187,7 +194,7 @@ impl<S: Sink> Fold<'_, S> {
             outer.memory = process.memory;
             process.outer.push(outer);
         }
-        Ok(())
+        Ok(brought_in)
     }
 
     /// The next activity reads a version of the memory.

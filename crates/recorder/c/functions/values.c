@@ -2,7 +2,9 @@
  * Logs the arguments and the results of functions (`record --functions GLOB --arguments`).
  *
  * In: the registers of the thread, and the table that says where a parameter is and of which type.
- * Out: a VALUES record with a string for each value, as NAME=VALUE.
+ * Out: a VALUES record with a string for each value, as NAME=VALUE. Strings for the pointers to
+ * data among them follow, as &NAME=ADDRESS+BYTES, with `const ` before a target that the function
+ * does not change.
  *
  * Invariant: the kernel reads the program's memory (process_vm_readv). So a pointer to nowhere has
  * no target, and does not end the program. In a sandbox no target is read.
@@ -10,10 +12,13 @@
 #include "functions.h"
 
 enum {
-    TEXT = 200,  /* the most bytes of a text */
-    ROOM = 1500, /* the most bytes of a record */
-    ONE = 400,   /* the room that a value finds; there is none for the next otherwise */
-    DEEPEST = 4, /* values inside each other */
+    TEXT = 200,     /* the most bytes of a text */
+    ROOM = 1500,    /* the most bytes of the values of a record */
+    ONE = 400,      /* the room that a value finds; there is none for the next otherwise */
+    DEEPEST = 4,    /* values inside each other */
+    MOST = 16,      /* parameters */
+    POINTER = 128,  /* the room that a pointer finds */
+    POINTERS = 640, /* the most bytes of the pointers of a record */
     DWARF_RAX = 0,
     FIRST_VECTOR = 17
 };
@@ -230,6 +235,21 @@ static void begin_value(struct text *text, const struct bs_function_table *table
     put(text, '=');
 }
 
+/* Where a pointer leads: at most POINTER bytes, since a name has at most 64. */
+static void put_pointer(struct text *text, const struct bs_function_table *table,
+                        const struct bs_value *value, u64 address)
+{
+    s64 bytes = value->offset;
+    put(text, '&');
+    begin_value(text, table, value);
+    if (bytes < 0)
+        put_text(text, "const ");
+    put_address(text, address);
+    put(text, '+');
+    put_decimal(text, (u64)(bytes < 0 ? -bytes : bytes));
+    put(text, 0);
+}
+
 static void log_values(u32 number, s32 what, const char *strings, const struct text *text)
 {
     u32 size = (u32)(text->at - strings);
@@ -248,11 +268,13 @@ void bs_log_arguments(u32 number, const struct bs_registers *registers, u64 pc)
     const struct bs_signature *signature = signature_of(number, pc - 2, &table, &offset);
     if (!signature || !signature->count)
         return;
-    char strings[ROOM];
+    char strings[ROOM + POINTERS];
+    u64 pointers[MOST];
+    u32 done = 0;
     struct text all = {strings, strings + ROOM};
     const struct bs_value *values =
         (const struct bs_value *)((const u8 *)table + table->values) + signature->first;
-    for (u32 i = 0; i < signature->count && all.end - all.at > ONE; i++) {
+    for (u32 i = 0; i < signature->count && i < MOST && all.end - all.at > ONE; i++) {
         const struct bs_place *place = place_at(table, &values[i], offset, !pc);
         u8 bytes[8] = {0};
         struct text one = {all.at, all.at + ONE - 1};
@@ -263,7 +285,15 @@ void bs_log_arguments(u32 number, const struct bs_registers *registers, u64 pc)
             put(&one, '?');
         *one.at = 0;
         all.at = one.at + 1;
+        pointers[done] = 0;
+        if (values[i].offset)
+            bs_copy(&pointers[done], bytes, sizeof bytes);
+        done++;
     }
+    all.end = strings + sizeof strings;
+    for (u32 i = 0; i < done && all.end - all.at > POINTER; i++)
+        if (pointers[i])
+            put_pointer(&all, table, &values[i], pointers[i]);
     log_values(number, 0, strings, &all);
 }
 
@@ -281,10 +311,13 @@ void bs_log_result(u32 number, const struct bs_registers *registers, u64 pc)
         bs_copy(&result, registers->vectors[0], sizeof result);
     if (pc && !bs_result_after(pc, registers, value->places, &result))
         return;
-    char strings[ONE];
+    char strings[ONE + POINTER];
     struct text text = {strings, strings + ONE - 1};
     begin_value(&text, table, value);
     put_value(&text, table, value, (const u8 *)&result, 0);
     *text.at++ = 0;
+    text.end = strings + sizeof strings;
+    if (value->offset && result)
+        put_pointer(&text, table, value, result);
     log_values(number, 1, strings, &text);
 }
