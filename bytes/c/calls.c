@@ -82,6 +82,7 @@ static void bytes_out(Int fd, const Vector *v, ULong count, ULong explicit_offse
     if (!e || (e->kind == KIND_DEVICE && e->ignored))
         return;
     ULong offset = write_offset(e, &place, explicit_offset, n) + (place.is_native ? 0 : before);
+    record_callers(True);
     for (ULong i = 0; i < count && n; i++) {
         ULong part = v[i].length < n ? v[i].length : n;
         if (part)
@@ -102,6 +103,7 @@ static void moved(Int in, Int out, ULong in_offset, ULong out_offset, ULong n, B
     if (!from || !to)
         return;
     ULong at = keeps ? from->stream->read : read_offset(from, &source, in_offset, n);
+    record_callers(True);
     record_move(from, at, to, write_offset(to, &target, out_offset, n), n, write_tick);
 }
 
@@ -188,6 +190,7 @@ static void pass_arguments(Addr *list)
     s->written = 1;
     Entity *e = arguments_entity(VG_(getpid)(), s->generation);
     ULong offset = 0, tick = next_tick();
+    record_callers(False);
     for (UInt i = 0; list[i]; i++) {
         SizeT n = VG_(strlen)((const HChar *)list[i]) + 1;
         record_write(e, offset, list[i], n, tick);

@@ -1,6 +1,7 @@
 /* See record.h, and docs/formats/bytes.md for the format. */
 #include "record.h"
 
+#include "callers.h"
 #include "implicit.h"
 #include "implicit_labels.h"
 #include "labels.h"
@@ -17,7 +18,9 @@ enum {
     TAG_POSSIBLE,
     TAG_COARSE,
     TAG_END,
-    TAG_IMPLICIT
+    TAG_IMPLICIT,
+    TAG_FUNCTION,
+    TAG_CALLERS
 };
 enum { RUN_NONE, RUN_COPY, RUN_SET };
 
@@ -28,6 +31,9 @@ static UInt number, parent;
 static UInt *written_as; /* the number of each node in the output, 0: not written */
 static UInt written_count;
 static UInt reported_shift;
+static UInt functions;               /* in the output */
+static UInt active_ids[CALLERS_MAX]; /* the last ones in the output */
+static UInt active_count;
 
 UInt image_number(void)
 {
@@ -77,6 +83,8 @@ void record_start(Bool forked)
         buffered = 0;
         reported_shift = 0;
         forget_recorded();
+        forget_callers();
+        functions = active_count = 0;
         written_count = 0;
         VG_(do_syscall)
         (__NR_madvise, (UWord)written_as, NODES_MAX * sizeof(UInt), 4 /* DONTNEED */, 0, 0, 0, 0,
@@ -282,6 +290,33 @@ static void put_implicit_runs(Addr a, ULong n)
     }
 }
 
+void record_callers(Bool known)
+{
+    Caller *active[CALLERS_MAX];
+    UInt count = known ? callers(active) : 0;
+    Bool same = count == active_count;
+    for (UInt i = 0; i < count; i++) {
+        Caller *caller = active[i];
+        if (!caller->id) {
+            caller->id = ++functions;
+            put_byte(TAG_FUNCTION);
+            put(caller->id);
+            put(caller->line);
+            put_string(caller->name);
+            put_string(caller->file ? caller->file : "");
+        }
+        same &= active_ids[i] == caller->id;
+        active_ids[i] = caller->id;
+    }
+    if (same)
+        return;
+    active_count = count;
+    put_byte(TAG_CALLERS);
+    put(count);
+    for (UInt i = 0; i < count; i++)
+        put(active_ids[i]);
+}
+
 void record_write(Entity *e, ULong offset, Addr a, ULong n, ULong tick)
 {
     ULong runs = 0;
@@ -316,6 +351,7 @@ void record_write(Entity *e, ULong offset, Addr a, ULong n, ULong tick)
 void record_mapped(Entity *e, ULong offset, Addr a, ULong n)
 {
     ULong start = 0, tick = next_tick();
+    record_callers(False);
     for (ULong i = 0; i <= n; i++) {
         Label label = i < n ? label_at(a + i) : 0;
         Bool own = i == n;

@@ -9,6 +9,9 @@ void record_start(Bool forked);
 void record_flush(void);
 void record_end(void);
 
+/* The writes that follow belong to the functions that are active now, if `known`, else to none. */
+void record_callers(Bool known);
+
 /* The bytes [a, a + n) went to the entity at `offset`. */
 void record_write(Entity *entity, ULong offset, Addr a, ULong n, ULong tick);
 

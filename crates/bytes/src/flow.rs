@@ -10,7 +10,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
-use crate::image::{self, EntityFacts, EntityId, EntityKind, Image, Node, RunLabel, WriteOrigin};
+use crate::image::{
+    self, ActiveFunction, EntityFacts, EntityId, EntityKind, Image, Node, RunLabel, WriteOrigin,
+};
 use crate::ranges::RangeSet;
 
 /// The byte engine's record of a run.
@@ -55,6 +57,9 @@ pub struct Origins {
     pub sources: Vec<SourceBytes>,
     /// The bytes of the range that the run wrote.
     pub written: RangeSet,
+    /// The bytes of the range by the functions that were active at their writes, the innermost
+    /// first. Bytes of unknown functions are left out.
+    pub writers: BTreeMap<Vec<ActiveFunction>, RangeSet>,
     /// The bytes of the range that depend on no input that is followed: constants of programs.
     pub constant: RangeSet,
     /// Why more bytes are possible: reasons of the images that the answer leads through.
@@ -261,7 +266,13 @@ impl ByteFlow {
                 continue;
             };
             answer.written.insert(part.clone());
-            let write = &self.images[image].writes[write];
+            let image = &self.images[image];
+            let write = &image.writes[write];
+            let functions = image.active_functions(write);
+            if !functions.is_empty() {
+                let bytes = answer.writers.entry(functions).or_default();
+                bytes.insert(part.clone());
+            }
             if let WriteOrigin::Runs(runs) = &write.origin {
                 let mut at = write.offset;
                 for run in runs {

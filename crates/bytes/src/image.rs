@@ -9,6 +9,8 @@ use crate::error::Error;
 use crate::numbers::Numbers;
 
 const MAGIC: &[u8] = b"BSBYTES1";
+/// The most active functions of a write that are known.
+const DEEPEST: usize = 64;
 
 /// The kinds of entities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -85,6 +87,17 @@ pub struct Run {
     pub computed: bool,
 }
 
+/// A function that was active at a write, and the place in it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ActiveFunction {
+    /// Its name, with the types of its parameters in C++.
+    pub name: Vec<u8>,
+    /// The name of its source file. Empty without debugging information.
+    pub file: Vec<u8>,
+    /// The line of the call, or of the write. 0 if it is unknown.
+    pub line: u64,
+}
+
 /// Where written bytes come from.
 #[derive(Debug, Clone)]
 pub enum WriteOrigin {
@@ -103,6 +116,8 @@ pub struct Write {
     pub origin: WriteOrigin,
     /// Sets that decided about consecutive bytes, by branches (0: none). Empty if nothing did.
     pub decided: Vec<(u64, u64)>,
+    /// The index of the active functions in the image's lists. `None`: none is known.
+    pub callers: Option<usize>,
 }
 
 /// A program image.
@@ -116,12 +131,32 @@ pub struct Image {
     pub blocks: Vec<Block>,
     pub nodes: HashMap<u64, Node>,
     pub writes: Vec<Write>,
+    /// The functions by their numbers, and lists of them, the innermost first.
+    pub functions: HashMap<u64, ActiveFunction>,
+    pub callers: Vec<Vec<u64>>,
     /// From these ticks on, and why, bytes can depend on everything that was read.
     pub possible: Vec<(u64, Vec<u8>)>,
     /// True if sets became coarser than bytes.
     pub coarse: bool,
     /// True if the file ends as the engine ends files.
     pub ended: bool,
+}
+
+impl Image {
+    /// The functions of the next write.
+    fn present_callers(&self) -> Option<usize> {
+        let last = self.callers.last().filter(|list| !list.is_empty());
+        last.map(|_| self.callers.len() - 1)
+    }
+
+    /// The functions that were active at a write, the innermost first.
+    pub fn active_functions(&self, write: &Write) -> Vec<ActiveFunction> {
+        let ids = write.callers.map(|list| &self.callers[list]);
+        let known = ids.into_iter().flatten();
+        known
+            .filter_map(|id| self.functions.get(id).cloned())
+            .collect()
+    }
 }
 
 /// Reads a file, up to a record that is cut off.
@@ -213,6 +248,7 @@ fn record(
                 tick,
                 origin: WriteOrigin::Moved(source, from),
                 decided: Vec::new(),
+                callers: image.present_callers(),
             });
         }
         8 => {
@@ -227,6 +263,19 @@ fn record(
             numbers.next()?;
         }
         11 => return decided(numbers, image),
+        12 => {
+            let [id, line] = numbers.take()?;
+            let (name, file) = (numbers.string()?.to_vec(), numbers.string()?.to_vec());
+            let function = ActiveFunction { name, file, line };
+            image.functions.insert(id, function);
+        }
+        13 => {
+            let count = numbers.next()?;
+            let ids = (0..count).map(|_| numbers.next());
+            let mut ids = ids.collect::<Option<Vec<u64>>>()?;
+            ids.truncate(DEEPEST);
+            image.callers.push(ids);
+        }
         _ => return Some(Err("a record of an unknown kind")),
     }
     Some(Ok(()))
@@ -296,6 +345,7 @@ fn write(numbers: &mut Numbers, image: &mut Image, ids: &Ids) -> Option<Result<(
         tick,
         origin: WriteOrigin::Runs(runs),
         decided: Vec::new(),
+        callers: image.present_callers(),
     });
     Some(Ok(()))
 }

@@ -19,5 +19,5 @@ mod ranges;
 
 pub use error::Error;
 pub use flow::{ByteFlow, FlowKind, Origins, SourceBytes};
-pub use image::{EntityFacts, EntityKind};
+pub use image::{ActiveFunction, EntityFacts, EntityKind};
 pub use ranges::RangeSet;

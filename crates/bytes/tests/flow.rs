@@ -105,6 +105,42 @@ fn a_constant_has_no_source_and_is_reported_as_one() {
 }
 
 #[test]
+fn written_bytes_have_the_functions_that_were_active_at_their_last_write() {
+    let home = TempDir::new().unwrap();
+    let mut written = Written::new().entity(1, 0, 7, "/out");
+    for (id, name) in [(1, "main"), (2, "put"), (3, "mend")] {
+        written = written.record(&[12, id, 10 * id, name.len() as u64]);
+        written.0.extend(name.bytes());
+        written = written.record(&[3]);
+        written.0.extend(b"a.c");
+    }
+    written
+        .record(&[13, 2, 2, 1, 6, 1, 0, 10, 1, 1, run(10, false, 0)])
+        .record(&[13, 2, 3, 1, 6, 1, 4, 2, 2, 1, run(2, false, 0)])
+        .record(&[13, 0, 6, 1, 8, 2, 3, 1, run(2, false, 0)])
+        .end(home.path(), "1.bytes");
+    let flow = ByteFlow::read(home.path()).unwrap();
+    let writers = |range| {
+        let found = flow.origins(b"/out", range).unwrap().writers.into_iter();
+        let found = found.map(|(functions, bytes)| {
+            let names = functions
+                .iter()
+                .map(|one| format!("{}:{}", one.name.escape_ascii(), one.line));
+            (
+                names.collect::<Vec<_>>().join(" "),
+                bytes.iter().collect::<Vec<_>>(),
+            )
+        });
+        found.collect::<Vec<_>>()
+    };
+    let put = |ranges: &[std::ops::Range<u64>]| ("put:20 main:10".to_owned(), ranges.to_vec());
+    assert_eq!(writers(0..2), [put(&[0..2])]);
+    let mend = ("mend:30 main:10".to_owned(), vec![4..6]);
+    assert_eq!(writers(0..10), [mend, put(&[0..4, 6..8])]);
+    assert!(writers(8..9).is_empty());
+}
+
+#[test]
 fn bytes_that_only_decided_are_a_kind_of_their_own_on_the_whole_path() {
     let home = TempDir::new().unwrap();
     Written::new()

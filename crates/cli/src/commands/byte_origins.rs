@@ -7,6 +7,7 @@ mod file_bytes;
 mod part;
 mod refined_runs;
 mod streams;
+mod writers;
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -31,6 +32,7 @@ use crate::text::words::counted;
 use crate::version_contents::VersionContents;
 use refined_runs::{FoundBytes, FoundSource};
 use streams::RecordedStreams;
+use writers::WrittenBytes;
 
 pub use file_bytes::FileBytes;
 pub use refined_runs::RefinedRuns;
@@ -47,6 +49,8 @@ struct Asked {
     run: String,
     range: Range<u64>,
     content: Option<Vec<u8>>,
+    /// The functions that wrote it.
+    writers: Vec<WrittenBytes>,
 }
 
 /// Prints where a part of a file came from.
@@ -103,6 +107,7 @@ pub fn run(args: &LineageArgs, wanted: &Selection, store: Option<&Path>) -> Outc
         }));
     };
     let asked = Asked {
+        writers: writers::written_bytes(&current, &run, &path, &found.first),
         path,
         run,
         range,
@@ -198,6 +203,12 @@ fn text(
     let own = place(content, &asked.range);
     let excerpt = quoted(content, &asked.range);
     writeln!(out, "{}, {own}{excerpt}", near(&asked.path))?;
+    let whole = asked.writers.len() == 1;
+    for writer in asked.writers.iter().take(SHOWN) {
+        if let Some(line) = writer.line(content, whole) {
+            writeln!(out, "  {line}")?;
+        }
+    }
     let mut streams = RecordedStreams::of(current);
     for source in &found.sources {
         source_text(current, source, &mut streams, out)?;
@@ -316,6 +327,10 @@ fn object(asked: &Asked, found: &FoundBytes, out: &mut impl Write) -> io::Result
             ("start", asked.range.start.into()),
             ("end", asked.range.end.into()),
             ("sources", sources),
+            (
+                "written_by",
+                Value::Array(asked.writers.iter().map(WrittenBytes::json).collect()),
+            ),
             ("constant", ranges(&found.first.constant)),
             ("written", ranges(&found.first.written)),
             ("possible", Value::array(possible)),

@@ -50,6 +50,7 @@ mod filters;
 mod forget;
 mod function_buffers;
 mod function_builds;
+mod function_bytes;
 mod function_values;
 mod functions;
 mod generated;
