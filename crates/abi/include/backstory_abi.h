@@ -457,8 +457,8 @@ struct bs_function_table {
 /* A function of a library that was compiled without hooks. Calls by symbol are redirected. */
 struct bs_target {
     uint64_t address;
-    uint32_t number; /* of the function */
-    uint32_t pad;
+    uint32_t number;    /* of the function */
+    uint32_t is_chosen; /* 1: the address is that of a resolver, which returns the function's */
 };
 
 /* A place at which the compiler left room for a call (`clang -fxray-instrument`). */

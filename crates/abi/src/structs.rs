@@ -357,8 +357,8 @@ pub struct Target {
     pub address: u64,
     /// The number of the function.
     pub number: u32,
-    /// Padding.
-    pub pad: u32,
+    /// 1: the address is that of a resolver, which returns that of the function (IFUNC).
+    pub is_chosen: u32,
 }
 
 impl Target {
@@ -367,7 +367,7 @@ impl Target {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.address.to_le_bytes());
         bytes[8..12].copy_from_slice(&self.number.to_le_bytes());
-        bytes[12..].copy_from_slice(&self.pad.to_le_bytes());
+        bytes[12..].copy_from_slice(&self.is_chosen.to_le_bytes());
         bytes
     }
 }

@@ -144,7 +144,8 @@ static void structures(void)
         FIELD(bs_place, memory), FIELD(bs_place, offset);
     FIELD(bs_function_table, targets), FIELD(bs_function_table, libraries),
         FIELD(bs_function_table, target_count), FIELD(bs_function_table, pad);
-    SIZE(bs_target), FIELD(bs_target, address), FIELD(bs_target, number), FIELD(bs_target, pad);
+    SIZE(bs_target), FIELD(bs_target, address), FIELD(bs_target, number),
+        FIELD(bs_target, is_chosen);
     SIZE(bs_sled), FIELD(bs_sled, address), FIELD(bs_sled, number), FIELD(bs_sled, kind);
     FIELD(bs_ident, ctime), FIELD(bs_ident, birth), FIELD(bs_ident, mode), FIELD(bs_ident, nlink);
 }

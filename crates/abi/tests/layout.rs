@@ -116,7 +116,7 @@ fn mirror() -> Facts {
     structure!(facts: "bs_guard_request" GuardRequest kind result recorded pad);
     structure!(facts: "bs_broker_message" BrokerMessage kind value word);
     structure!(facts: "bs_function_table" FunctionTable magic bytes low size bits sleds count sled_count first signature_count signatures values places names targets libraries target_count pad);
-    structure!(facts: "bs_target" Target address number pad);
+    structure!(facts: "bs_target" Target address number is_chosen);
     structure!(facts: "bs_signature" Signature number count result first);
     structure!(facts: "bs_value" Value kind size count places offset name first place);
     structure!(facts: "bs_place" Place from to base memory offset);

@@ -44,6 +44,8 @@ pub struct CodeFile {
     pub findings: Vec<PatternFinding>,
     /// The addresses of the functions whose calls are redirected, although the file has no hooks.
     pub targets: BTreeSet<u64>,
+    /// Those of them at which the library chooses the function when it is loaded (IFUNC).
+    pub chosen: BTreeSet<u64>,
     /// Indices of the patterns that match a function here, and whether calls of one are recorded.
     pub matched: BTreeMap<usize, bool>,
     pub(crate) sleds: Vec<SledPlace>,
@@ -77,7 +79,9 @@ impl CodeFile {
         let mut names: BTreeMap<u64, Vec<&str>> = BTreeMap::new();
         for symbol in elf.symbols().chain(elf.dynamic_symbols()) {
             let lies = (low..low + size).contains(&symbol.address());
-            if symbol.kind() != SymbolKind::Text || !symbol.is_definition() || !lies {
+            // A function that is chosen at load is no definition. Hooks see the chosen one.
+            let is_own = symbol.is_definition() || !symbol.is_undefined() && !exports.has_hooks;
+            if symbol.kind() != SymbolKind::Text || !is_own || !lies {
                 continue;
             }
             if let Ok(name) = symbol.name() {
@@ -99,11 +103,13 @@ impl CodeFile {
         code.findings = redirections.findings;
         code.targets = &redirections.targets & &matched;
         code.say_what_is_unseen(file, &called_directly(&elf, &code.targets));
+        code.add_chosen(file, &redirections.chosen);
         code.sleds = sleds(&elf);
         code.sleds.retain(|sled| matched.contains(&sled.function));
         code.matched = code.recorded_patterns(&found, exports.has_hooks);
         if patterns.has_arguments() {
-            code.signatures = signatures(&elf, low, &matched);
+            // The parameters of the code that chooses are not those of the function.
+            code.signatures = signatures(&elf, low, &(&matched - &code.chosen));
         }
         Some(code)
     }
@@ -126,6 +132,19 @@ impl CodeFile {
             }
         }
         patterns
+    }
+
+    /// Adds the functions that are chosen at load. The code that chooses has another name in the
+    /// debugging information.
+    fn add_chosen(&mut self, file: &str, chosen: &BTreeMap<u64, &str>) {
+        for function in &mut self.functions {
+            if let Some(&name) = chosen.get(&function.address) {
+                function.name = name.to_owned();
+                function.location = file.to_owned();
+                self.targets.insert(function.address);
+                self.chosen.insert(function.address);
+            }
+        }
     }
 
     /// Completes the locations of redirected functions. One without a line has the library.

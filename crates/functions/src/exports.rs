@@ -86,14 +86,17 @@ pub(crate) struct Exports<'a> {
     /// The code calls gcc's hooks.
     pub has_hooks: bool,
     functions: Vec<(&'a str, u64)>,
-    chosen_at_load: Vec<&'a str>,
+    /// Functions of which one is chosen at load, each with the address of the code that chooses.
+    chosen_at_load: Vec<(&'a str, u64)>,
 }
 
 /// The meaning of the patterns for a library.
 #[derive(Debug, Default)]
-pub(crate) struct Redirections {
+pub(crate) struct Redirections<'a> {
     /// Addresses of the functions whose calls are redirected.
     pub targets: BTreeSet<u64>,
+    /// The same for functions that are chosen at load, by the code that chooses, with their names.
+    pub chosen: BTreeMap<u64, &'a str>,
     pub findings: Vec<PatternFinding>,
 }
 
@@ -111,7 +114,7 @@ impl<'a> Exports<'a> {
             match (symbol.is_undefined(), st_info.0 & 15) {
                 (true, _) => exports.has_hooks |= name == HOOK,
                 (false, STT_FUNC) => exports.functions.push((name, symbol.address())),
-                (false, STT_GNU_IFUNC) => exports.chosen_at_load.push(name),
+                (false, STT_GNU_IFUNC) => exports.chosen_at_load.push((name, symbol.address())),
                 _ => {}
             }
         }
@@ -125,7 +128,7 @@ impl<'a> Exports<'a> {
         files: &[String],
         patterns: &[FilePattern<'_>],
         functions: &BTreeMap<u64, Vec<&str>>,
-    ) -> Redirections {
+    ) -> Redirections<'a> {
         let is_one_of = |list: &[&str], name: &str| list.iter().any(|one| matches(one, name));
         let of_runtime = files.iter().any(|file| is_one_of(RUNTIMES, file));
         let mut all = Redirections::default();
@@ -134,12 +137,13 @@ impl<'a> Exports<'a> {
             let exported = self.functions.iter().filter(|(name, _)| fits(name));
             let (elsewhere, usual): (Vec<_>, Vec<_>) =
                 exported.partition(|(name, _)| is_one_of(ELSEWHERE, name));
+            let chosen = self.chosen_at_load.iter().filter(|(name, _)| fits(name));
             let mut inside = functions.values().flatten();
             let reason = if of_runtime {
                 UnredirectedReason::OfTheRuntime
             } else if !elsewhere.is_empty() {
                 UnredirectedReason::ReturnsElsewhere
-            } else if self.chosen_at_load.iter().any(|name| fits(name)) {
+            } else if chosen.clone().next().is_some() {
                 UnredirectedReason::ChosenAtLoad
             } else if inside.any(|name| fits(name)) {
                 UnredirectedReason::NotExported
@@ -155,6 +159,15 @@ impl<'a> Exports<'a> {
                     let elsewhere: BTreeSet<u64> = elsewhere.collect();
                     found.retain(|address| !elsewhere.contains(address));
                     all.targets.extend(&found);
+                    let chosen = chosen.filter(|(_, address)| functions.contains_key(address));
+                    for &(name, address) in chosen {
+                        found.insert(address);
+                        let known = all.chosen.entry(address).or_insert(name);
+                        // `sin` has also the name `sinf64`.
+                        if (name.len(), name) < (known.len(), *known) {
+                            *known = name;
+                        }
+                    }
                 }
             }
             all.findings.push(PatternFinding {

@@ -75,7 +75,7 @@ pub(crate) fn bytes<'a>(
         let target = Target {
             address,
             number: number(address),
-            pad: 0,
+            is_chosen: code.chosen.contains(&address).into(),
         };
         bytes.extend_from_slice(&target.to_bytes());
     }

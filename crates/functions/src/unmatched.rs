@@ -54,7 +54,7 @@ impl fmt::Display for UnmatchedPattern {
             ),
             UnredirectedReason::ChosenAtLoad => write!(
                 f,
-                "{path} chooses the code of the function when it is loaded (IFUNC); name a function that calls it"
+                "{path} chooses the code of the function when it is loaded (IFUNC), by code that is not in its tables; name a function that calls it"
             ),
             UnredirectedReason::ReturnsElsewhere => write!(
                 f,

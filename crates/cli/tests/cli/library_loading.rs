@@ -58,18 +58,33 @@ int put_asked(const char *path);
 int main(void) { return put_asked("asked.txt") != 7; }
 "#;
 
-/// A function that is chosen when it is loaded, and a usual one.
+/// Functions that are chosen when they are loaded, and a usual one, which calls one of them.
 const CHOSEN: &str = r#"
-static int one(void) { return 1; }
-static int (*choose(void))(void) { return one; }
-int put_chosen(void) __attribute__((ifunc("choose")));
-int put_usual(void) { return 2; }
+#include <fcntl.h>
+#include <unistd.h>
+static int put(const char *path) {
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    return (int)write(fd, "x", 1) + close(fd);
+}
+static int one(const char *path) { return put(path); }
+static int two(const char *path) { return put(path) + 1; }
+static int three(const char *path) { return put(path) + 2; }
+static int (*choose_one(void))(const char *) { return one; }
+static int (*choose_two(void))(const char *) { return two; }
+static int (*choose_three(void))(const char *) { return three; }
+int put_chosen(const char *path) __attribute__((ifunc("choose_one")));
+int put_second(const char *path) __attribute__((ifunc("choose_two")));
+int put_hidden(const char *path) __attribute__((ifunc("choose_three"), visibility("hidden")));
+int put_usual(const char *path) { return put_second(path) - 1 + put_hidden(path) - 2; }
 "#;
 
 const CHOOSER: &str = r#"
-int put_chosen(void);
-int put_usual(void);
-int main(void) { return put_chosen() + put_usual() != 3; }
+int put_chosen(const char *path);
+int put_usual(const char *path);
+int main(void) {
+    int (*volatile pointer)(const char *) = put_chosen;
+    return put_chosen("direct.txt") + pointer("pointer.txt") + put_usual("inside.txt") != 4;
+}
 "#;
 
 /// Compiles both libraries.
@@ -144,7 +159,7 @@ fn calls_by_constructors_are_named_if_the_program_begins_with_their_library() {
 }
 
 #[test]
-fn a_function_that_is_chosen_when_it_is_loaded_works_and_is_reported() {
+fn a_function_that_is_chosen_when_it_is_loaded_is_named() {
     let place = Place::new();
     if !is_built(&place) {
         return;
@@ -152,12 +167,41 @@ fn a_function_that_is_chosen_when_it_is_loaded_works_and_is_reported() {
     place.write("chosen.c", CHOSEN);
     let built = place.shell("gcc -O1 -g -shared -fPIC -o libchosen.so chosen.c");
     assert_eq!(built.status, 0, "{built:?}");
-    program(&place, CHOOSER, "-L. -lchosen");
-    let pattern = "libchosen.so:put_chosen";
-    let recorded = place.run(&["record", "--functions", pattern, "--", "./program"]);
-    assert_eq!(recorded.status, 0, "{recorded:?}");
-    assert!(recorded.err.contains("(IFUNC)"), "{recorded:?}");
+    for linking in ["-Wl,-z,lazy", "-Wl,-z,now"] {
+        program(&place, CHOOSER, &format!("-L. -lchosen {linking}"));
+        let pattern = ["--functions", "libchosen.so:put_*", "--arguments"];
+        place.keep("./program", &pattern);
+        assert_eq!(calls(&place, "put_chosen"), Some(2), "{linking}");
+        assert_eq!(calls(&place, "put_second"), Some(1), "{linking}");
+        assert_eq!(calls(&place, "put_usual"), Some(1), "{linking}");
+        assert_eq!(maker(&place, "direct.txt"), ["put_chosen"], "{linking}");
+        assert_eq!(maker(&place, "pointer.txt"), ["put_chosen"], "{linking}");
+    }
+}
+
+const CHOOSER_BY_NAME: &str = r#"
+#include <dlfcn.h>
+int main(void) {
+    void *library = dlopen("./libchosen.so", RTLD_NOW);
+    int (*put)(const char *) = library ? (int (*)(const char *))dlsym(library, "put_chosen") : 0;
+    return put ? put("found.txt") != 1 : 2;
+}
+"#;
+
+#[test]
+fn a_chosen_function_of_a_library_that_is_loaded_later_works_and_is_not_named() {
+    let place = Place::new();
+    if !is_built(&place) {
+        return;
+    }
+    place.write("chosen.c", CHOSEN);
+    let built = place.shell("gcc -O1 -g -shared -fPIC -o libchosen.so chosen.c");
+    assert_eq!(built.status, 0, "{built:?}");
+    program(&place, CHOOSER_BY_NAME, "");
     place.keep("./program", &["--functions", "libchosen.so:put_*"]);
-    assert_eq!(calls(&place, "put_usual"), Some(1));
     assert_eq!(calls(&place, "put_chosen"), None);
+    // The program begins with the library: `dlsym` has the address that is recorded.
+    program(&place, CHOOSER_BY_NAME, "-L. -Wl,--no-as-needed -lchosen");
+    place.keep("./program", &["--functions", "libchosen.so:put_*"]);
+    assert_eq!(calls(&place, "put_chosen"), Some(1));
 }

@@ -94,18 +94,29 @@ struct bs_redirected {
     u32 pad;
 };
 
+/* The code of a file, in memory. */
+struct bs_code {
+    u64 start, size;
+};
+
 enum {
     BS_REDIRECTED = 4096, /* functions of a process. STUBS in redirection.S */
     BS_RETURNS = 4096,    /* calls that have not returned */
     BS_STUB = 16,         /* bytes of a stub */
+    BS_CHOSEN = 512,      /* functions of a process that libraries chose when they were loaded */
 };
 extern const u8 bs_call_stubs[], bs_return_stubs[];
 
 /* targets.c */
 extern struct bs_redirected *bs_redirected; /* null before the first redirection */
 extern u32 bs_redirected_count;
-/* Takes in the functions of a library. Returns false if some of them have no stub left. */
-bool bs_add_targets(u64 bias, const struct bs_target *targets, u32 count);
+/*
+ * Takes in the functions of a library with this code. Returns false if some of them have no stub
+ * left.
+ */
+bool bs_add_targets(u64 bias, struct bs_code code, const struct bs_target *targets, u32 count);
+/* The function that the code at an address has chosen (IFUNC). Any other address as it is. */
+u64 bs_chosen_by(u64 address);
 /* The library with code in this range was unloaded. */
 void bs_forget_targets(u64 start, u64 size);
 /* The stub of a function; 0 if it has none. */
@@ -119,6 +130,8 @@ bool bs_map_returns(void);
 /* slots.c: lets the calls of an object go to stubs. */
 struct bs_object;
 void bs_redirect_slots(const struct bs_object *object);
+/* Whether the program began with the object at a base. */
+bool bs_is_initial(u64 base);
 
 /* libraries.c */
 /* The patterns of the libraries whose functions are wanted, each with its NUL; null without one. */

@@ -100,7 +100,8 @@ static void ask(u64 address, u64 bias, bool begins)
         bs_library_patterns = (const char *)bytes + table->libraries;
     add(&module);
     const struct bs_target *targets = (const struct bs_target *)(bytes + table->targets);
-    if (!begins && !bs_add_targets(bias, targets, table->target_count))
+    struct bs_code code = {module.start, module.size};
+    if (!begins && !bs_add_targets(bias, code, targets, table->target_count))
         bs_lose(BS_OP_CALLS);
 }
 

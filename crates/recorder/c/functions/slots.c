@@ -15,7 +15,12 @@
 #include "objects.h"
 #include <linux/mman.h>
 
-enum { R_X86_64_64 = 1, R_X86_64_GLOB_DAT = 6, R_X86_64_JUMP_SLOT = 7 };
+enum {
+    R_X86_64_64 = 1,
+    R_X86_64_GLOB_DAT = 6,
+    R_X86_64_JUMP_SLOT = 7,
+    R_X86_64_IRELATIVE = 37 /* a function that the object chooses, without a symbol */
+};
 
 /* An object with its relocations. */
 struct work {
@@ -33,7 +38,7 @@ static bool make_writable(struct work *work, u64 slot)
     return work->is_writable;
 }
 
-static bool is_initial(u64 base)
+bool bs_is_initial(u64 base)
 {
     for (const struct bs_link_map *l = bs_first_library; l; l = l->next) {
         if (l->base == base)
@@ -53,7 +58,7 @@ static u64 binding(const struct bs_object *object, u32 symbol)
 {
     const char *name = object->symbols.names + object->symbols.table[symbol].name;
     u32 hash = bs_symbol_hash(name), version = bs_wanted_version(object, symbol);
-    bool in_order = is_initial(object->base);
+    bool in_order = bs_is_initial(object->base);
     u64 found = 0;
     for (const struct bs_link_map *l = bs_first_library; l; l = l->next) {
         struct bs_object other;
@@ -64,10 +69,10 @@ static u64 binding(const struct bs_object *object, u32 symbol)
             continue;
         if (found)
             return 0;
-        found = address;
+        found = bs_chosen_by(address);
         if (!bs_stub_of(found))
             return 0;
-        if (in_order && is_initial(l->base))
+        if (in_order && bs_is_initial(l->base))
             return found;
     }
     return found;
@@ -94,12 +99,13 @@ void bs_redirect_slots(const struct bs_object *object)
     const struct bs_relocation *all = object->relocations;
     u64 count = all ? object->relocations_size / sizeof *all : 0;
     for (u64 i = object->relative_count; i < count; i++)
-        if (all[i].type == R_X86_64_64 || all[i].type == R_X86_64_GLOB_DAT)
+        if (all[i].type == R_X86_64_64 || all[i].type == R_X86_64_GLOB_DAT ||
+            all[i].type == R_X86_64_IRELATIVE)
             redirect(&work, &all[i]);
     const struct bs_relocation *jumps = object->symbols.jumps;
     u64 jump_count = jumps ? object->symbols.jumps_size / sizeof *jumps : 0;
     for (u64 i = 0; i < jump_count; i++)
-        if (jumps[i].type == R_X86_64_JUMP_SLOT)
+        if (jumps[i].type == R_X86_64_JUMP_SLOT || jumps[i].type == R_X86_64_IRELATIVE)
             redirect(&work, &jumps[i]);
     if (work.is_writable)
         bs_raw(__NR_mprotect, object->read_only.start,

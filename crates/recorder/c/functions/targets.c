@@ -1,8 +1,16 @@
 /*
  * The functions whose calls are redirected, by their addresses.
  *
- * Invariant: a function keeps its stub as long as the process runs. If the library is loaded at the
- * same address again, the function has the same stub again.
+ * A library may choose a function when it is loaded: its symbol has the address of a resolver,
+ * which returns the function's (IFUNC). The loader has called it. Here it is called again, since
+ * the slots of a program that binds lazily do not have the result yet.
+ *
+ * Invariants:
+ *
+ * - A function keeps its stub as long as the process runs. If the library is loaded at the same
+ *   address again, the function has the same stub again.
+ * - A resolver is called only if the program began with its library. Then the loader has relocated
+ *   all that the resolver uses. Of a library that is loaded later, another thread may be at that.
  */
 #include "functions.h"
 #include <linux/mman.h>
@@ -12,6 +20,10 @@ enum { BUCKETS = 2 * BS_REDIRECTED };
 struct bs_redirected *bs_redirected;
 u32 bs_redirected_count;
 static uint16_t *buckets; /* index of a function plus 1 */
+static struct {
+    u64 resolver, function;
+} chosen[BS_CHOSEN];
+static u32 chosen_count;
 
 static bool map_tables(void)
 {
@@ -41,7 +53,33 @@ static uint16_t *bucket_of(u64 address)
     }
 }
 
-bool bs_add_targets(u64 bias, const struct bs_target *targets, u32 count)
+/* The function that a resolver of the code chooses, or 0. */
+static u64 choose(u64 bias, struct bs_code code, u64 resolver)
+{
+    for (u32 i = 0; i < chosen_count; i++)
+        if (chosen[i].resolver == resolver)
+            return chosen[i].function;
+    if (chosen_count == BS_CHOSEN || !bs_is_initial(bias))
+        return 0;
+    u64 function = ((u64(*)(void))resolver)();
+    if (function - code.start >= code.size)
+        return 0;
+    chosen[chosen_count].resolver = resolver;
+    chosen[chosen_count].function = function;
+    __atomic_store_n(&chosen_count, chosen_count + 1, __ATOMIC_RELEASE);
+    return function;
+}
+
+u64 bs_chosen_by(u64 address)
+{
+    u32 count = __atomic_load_n(&chosen_count, __ATOMIC_ACQUIRE);
+    for (u32 i = 0; i < count; i++)
+        if (chosen[i].resolver == address)
+            return chosen[i].function;
+    return address;
+}
+
+bool bs_add_targets(u64 bias, struct bs_code code, const struct bs_target *targets, u32 count)
 {
     if (!count)
         return true;
@@ -49,6 +87,8 @@ bool bs_add_targets(u64 bias, const struct bs_target *targets, u32 count)
         return false;
     for (u32 i = 0; i < count; i++) {
         u64 address = bias + targets[i].address;
+        if (targets[i].is_chosen && !(address = choose(bias, code, address)))
+            continue;
         uint16_t *bucket = bucket_of(address);
         if (*bucket) {
             bs_redirected[*bucket - 1].number = targets[i].number;
