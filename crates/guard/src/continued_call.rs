@@ -53,12 +53,13 @@ impl ContinuedCall {
     }
 
     /// Waits until the call is over. False if its thread ended in it, so that it is unknown whether
-    /// there will be a reply.
-    pub(crate) fn wait_until_over(&self) -> bool {
+    /// there will be a reply. `went_on`: whether the thread made another call. On a busy machine it
+    /// may have done so, and ended, since it was last seen to wait.
+    pub(crate) fn wait_until_over(&self, went_on: &dyn Fn() -> bool) -> bool {
         let (since, mut pause) = (Instant::now(), PAUSES.0);
         let mut inside = false;
         loop {
-            if let Some(over) = self.look(since.elapsed(), &mut inside) {
+            if let Some(over) = self.look(since.elapsed(), &mut inside, went_on) {
                 return over;
             }
             std::thread::sleep(pause);
@@ -68,10 +69,15 @@ impl ContinuedCall {
 
     /// One look of [`ContinuedCall::wait_until_over`]. `None` while the call is not over. `inside`:
     /// whether the thread was last seen to wait in the call.
-    fn look(&self, waited: Duration, inside: &mut bool) -> Option<bool> {
+    fn look(
+        &self,
+        waited: Duration,
+        inside: &mut bool,
+        went_on: &dyn Fn() -> bool,
+    ) -> Option<bool> {
         match self.stands() {
             CallState::Past => return Some(true),
-            CallState::Gone => return Some(!(*inside && waited > LONG)),
+            CallState::Gone => return Some(!(*inside && waited > LONG) || went_on()),
             CallState::Untold if waited > UNTOLD => return Some(true),
             stands => *inside = was_inside(*inside, &stands),
         }
@@ -175,11 +181,11 @@ mod tests {
             .spawn()
             .unwrap();
         let going = ContinuedCall::new(&call(child.id()));
-        assert!(going.wait_until_over());
+        assert!(going.wait_until_over(&|| false));
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(going.stands(), CallState::Gone);
-        assert!(going.wait_until_over(), "it was not seen to wait");
+        assert!(going.wait_until_over(&|| false), "it was not seen to wait");
     }
 
     #[test]
@@ -212,9 +218,11 @@ mod tests {
             ..call(child.id())
         });
         let mut inside = false;
-        assert_eq!(going.look(Duration::ZERO, &mut inside), None);
+        assert_eq!(going.look(Duration::ZERO, &mut inside, &|| false), None);
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(going.look(LONG * 3, &mut inside), Some(false));
+        let mut look = |went_on| going.look(LONG * 3, &mut inside, &|| went_on);
+        assert_eq!(look(false), Some(false));
+        assert_eq!(look(true), Some(true), "it made another call");
     }
 }

@@ -43,7 +43,8 @@ pub(crate) fn run_deferred<S: RecordSink>(
 ) {
     let mut resolver = state.resolver(true);
     for call in queue {
-        if !call.continued.wait_until_over() {
+        let goes_on = || state.later_calls.follow(&call.notification);
+        if !call.continued.wait_until_over(&goes_on) {
             control.unanswered.store(true, Ordering::Release);
             log_unknown(state, &mut out, &call);
             continue;
@@ -88,5 +89,5 @@ fn write<S: RecordSink>(
 /// The call is logged and no longer counted as deferred.
 fn finish(state: &GuardState, call: &DeferredCall) {
     state.note_read(may_read(&call.decoded));
-    state.deferred.fetch_sub(1, Ordering::AcqRel);
+    state.finish_deferred();
 }

@@ -9,6 +9,7 @@ use crate::descriptor_tracker::{DescriptorTracker, TrackedCall};
 use crate::environment::SeenEnvironments;
 use crate::exit_watcher::ExitWatcher;
 use crate::hooks::{GuardSettings, Hooks};
+use crate::later_calls::LaterCalls;
 use crate::mounts::MountTable;
 use crate::notification_buffers::{Notification, SharedBuffers};
 use crate::parked_call::ParkedCall;
@@ -43,6 +44,8 @@ pub(crate) struct GuardState {
     pub(crate) rings: Rings,
     /// Calls that were deferred and are not logged yet.
     pub(crate) deferred: AtomicUsize,
+    /// Later calls of the threads of deferred calls.
+    pub(crate) later_calls: LaterCalls,
 }
 
 impl GuardState {
@@ -64,6 +67,7 @@ impl GuardState {
             environments: SeenEnvironments::default(),
             rings: Rings::default(),
             deferred: AtomicUsize::new(0),
+            later_calls: LaterCalls::default(),
         }))
     }
 
@@ -130,5 +134,24 @@ impl GuardState {
             self.deferred.fetch_add(1, Ordering::AcqRel);
         }
         self.note_read(reads);
+    }
+
+    /// Notes a call that was received, if its thread may have a deferred one.
+    pub(crate) fn note_call(&self, call: &Notification) {
+        if self.has_deferred() {
+            self.later_calls.note(call);
+        }
+    }
+
+    /// A deferred call was logged.
+    pub(crate) fn finish_deferred(&self) {
+        self.deferred.fetch_sub(1, Ordering::AcqRel);
+        if !self.has_deferred() {
+            self.later_calls.forget_if(|| !self.has_deferred());
+        }
+    }
+
+    fn has_deferred(&self) -> bool {
+        self.deferred.load(Ordering::Acquire) > 0
     }
 }

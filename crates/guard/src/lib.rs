@@ -55,6 +55,7 @@ mod guard_state;
 mod hash;
 mod held_call;
 mod hooks;
+mod later_calls;
 mod memory;
 mod mounts;
 mod new_process;

@@ -100,6 +100,7 @@ impl<S: RecordSink> NotificationReceiver<S> {
 
     /// Handles a notification and responds.
     fn serve(&mut self, notification: &Notification, time: u64) {
+        self.state.note_call(notification);
         let response = handle(&self.state, &mut self.logger, notification, time);
         // The thread for exits has to run before the process goes on: it may be the run's last.
         if std::mem::take(&mut self.logger.met_process) && self.state.exits.was_used() {
