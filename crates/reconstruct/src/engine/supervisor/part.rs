@@ -53,8 +53,8 @@ pub(super) struct Part {
     waits: bool,
     /// The serving process ended.
     has_ended: bool,
-    /// Processor time at the last look.
-    used: Option<u64>,
+    /// Processor time without a call, and since when it is the same.
+    used: Option<(u64, Instant)>,
     /// The same when the wait for the unit behind these began, or was last prolonged.
     used_behind: Option<u64>,
 }
@@ -88,6 +88,18 @@ impl Part {
         }
         self.calls += u64::from(self.has_begun);
         self.used = None;
+    }
+
+    /// True if no program used the processor for [`STALLED`]. On a busy machine, a program that
+    /// works gets it now and then only. `now`: the time that all have used.
+    fn is_stalled(&mut self, now: u64) -> bool {
+        match self.used {
+            Some((used, since)) if used == now => since.elapsed() >= STALLED,
+            _ => {
+                self.used = Some((now, Instant::now()));
+                false
+            }
+        }
     }
 
     /// A program accepted a connection that had come at this time.
@@ -232,8 +244,7 @@ impl Supervisor {
             return false;
         }
         let now = self.processor_time();
-        let part = self.part.as_mut();
-        part.is_some_and(|part| part.used.replace(now) == Some(now))
+        self.part.as_mut().is_some_and(|part| part.is_stalled(now))
     }
 
     /// Recorded output of the request that did not come is a difference.
