@@ -10,7 +10,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from pathlib import Path
 
-IMAGE, ENTITY, BLOCK, LIST, PAIR, WRITE, MOVE, POSSIBLE, COARSE, END, IMPLICIT = range(1, 12)
+IMAGE, ENTITY, BLOCK, LIST, PAIR, WRITE, MOVE, POSSIBLE, COARSE, END, IMPLICIT, FUNCTION, CALLERS = range(1, 14)
 NONE, COPY, SET = range(3)
 
 Entity = tuple[int, int, int, int]
@@ -129,6 +129,12 @@ class Flow:
                 self.possible.append(numbers.string().decode())
             elif tag in (COARSE, END):
                 numbers.next()
+            elif tag == FUNCTION:
+                numbers.take(2)
+                numbers.string()
+                numbers.string()
+            elif tag == CALLERS:
+                numbers.take(numbers.next())
             elif tag == IMPLICIT:
                 # It belongs to the WRITE before.
                 image.written[-1].decided = [(numbers.next(), numbers.next()) for _ in range(numbers.next())]
