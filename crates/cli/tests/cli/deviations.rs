@@ -313,7 +313,7 @@ fn endless(place: &Place, run: &str) -> std::process::Child {
         .spawn()
         .unwrap();
     let root = std::path::Path::new(&again).join("root");
-    assert!(eventually(Duration::from_secs(60), || root.exists()));
+    assert!(eventually(Duration::from_secs(120), || root.exists()));
     child
 }
 
@@ -372,7 +372,7 @@ fn a_killed_replays_remains_go_with_the_next() {
     child.wait().unwrap();
     // The kernel kills its processes a moment later. One that ends by itself then still reports.
     let ended = || !has_processes(child.id());
-    assert!(eventually(Duration::from_secs(60), ended));
+    assert!(eventually(Duration::from_secs(120), ended));
     assert!(
         again.join("plan.json").exists(),
         "or there is nothing to be tested"

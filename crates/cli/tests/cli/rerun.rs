@@ -413,13 +413,13 @@ fn a_signal_to_rerun_ends_the_running_steps() {
             .unwrap();
         let begun =
             || fs::read_to_string(place.path("at-work")).is_ok_and(|text| text.ends_with('\n'));
-        assert!(eventually(Duration::from_secs(60), begun));
+        assert!(eventually(Duration::from_secs(120), begun));
         let step = fs::read_to_string(place.path("at-work")).unwrap();
         rustix::process::kill_process(Pid::from_child(&child), signal).unwrap();
         assert_eq!(child.wait().unwrap().signal(), Some(signal.as_raw()));
         let gone = || !std::path::Path::new("/proc").join(step.trim()).exists();
         assert!(
-            eventually(Duration::from_secs(60), gone),
+            eventually(Duration::from_secs(120), gone),
             "the step goes on"
         );
         assert_eq!(fs::read_to_string(place.path("sorted")).unwrap(), before);

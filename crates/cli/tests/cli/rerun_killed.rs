@@ -38,7 +38,7 @@ fn waiting(place: &Place) -> (Child, Pid) {
         id = text.strip_suffix('\n').and_then(|id| id.parse().ok());
         id.is_some()
     };
-    assert!(eventually(Duration::from_secs(60), begun));
+    assert!(eventually(Duration::from_secs(120), begun));
     (child, Pid::from_raw(id.unwrap()).unwrap())
 }
 

@@ -333,7 +333,7 @@ fn signalled(place: &Place, signal: Signal) {
         .spawn()
         .unwrap();
     let begun = || fs::read_to_string(place.path("at-work")).is_ok_and(|text| text.ends_with('\n'));
-    assert!(eventually(Duration::from_secs(60), begun));
+    assert!(eventually(Duration::from_secs(120), begun));
     assert_eq!(place.text("out"), "two\n");
     rustix::process::kill_process(Pid::from_child(&child), signal).unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(signal.as_raw()));
@@ -358,7 +358,7 @@ fn the_outputs_of_a_killed_rerun_are_restored_by_the_next() {
     let step = place.text("at-work");
     let gone = || !std::path::Path::new("/proc").join(step.trim()).exists();
     assert!(
-        eventually(Duration::from_secs(60), gone),
+        eventually(Duration::from_secs(120), gone),
         "the step ends with its rerun"
     );
     let answer = place.run(&["rerun", "in"]);

@@ -304,7 +304,7 @@ fn the_write_ahead_log_is_checkpointed_after_a_question() {
     assert!(length() > 3_000_000);
     assert_eq!(place.run(&["log"]).status, 0);
     assert!(
-        eventually(Duration::from_secs(60), || length() == 0),
+        eventually(Duration::from_secs(120), || length() == 0),
         "{}",
         length()
     );

@@ -12,7 +12,7 @@ use backstory_testkit::need;
 use super::Place;
 
 /// No step takes longer, on any machine.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(120);
 
 /// A shell at a terminal of its own (made by `script`), and everything shown there.
 struct Terminal {

@@ -151,7 +151,7 @@ fn held(place: &Place, calls: &str, args: &[&str]) -> Child {
         .current_dir(place.work());
     let child = command.stderr(Stdio::null()).spawn().unwrap();
     let begun = || !left(&place.work()).is_empty();
-    assert!(eventually(Duration::from_secs(60), begun), "{args:?}");
+    assert!(eventually(Duration::from_secs(120), begun), "{args:?}");
     child
 }
 
@@ -159,7 +159,7 @@ fn held(place: &Place, calls: &str, args: &[&str]) -> Child {
 fn let_go(held: &Child) {
     let process = Path::new("/proc").join(held.id().to_string());
     let alone = || fs::read_dir(process.join("task")).is_ok_and(|threads| threads.count() == 1);
-    assert!(eventually(Duration::from_secs(60), alone), "it goes on");
+    assert!(eventually(Duration::from_secs(120), alone), "it goes on");
     let status = fs::read_to_string(process.join("status")).unwrap();
     let tracer = status
         .lines()

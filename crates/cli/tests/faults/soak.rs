@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 const MINUTES: &str = "BACKSTORY_SOAK_MINUTES";
 const SEED: &str = "BACKSTORY_SOAK_SEED";
 const WORKERS: u64 = 3;
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Uses the same files again and again, by programs with and without a recorder, until it is ended.
 const LONG: Case = sh(

@@ -257,7 +257,7 @@ fn a_signal_during_an_import_leaves_nothing_in_the_store() {
         let mut import = desk.stage.backstory(&["import", "strace", "trace.log"]);
         let mut import = import.current_dir(desk.work()).spawn().unwrap();
         let is_writing = || desk.runs().iter().any(|name| name.ends_with(".import"));
-        assert!(eventually(Duration::from_secs(60), is_writing), "{signal}");
+        assert!(eventually(Duration::from_secs(120), is_writing), "{signal}");
         let id = import.id().to_string();
         let kill = desk.shell(&format!("kill -{signal} {id}"));
         assert!(kill.status.success(), "{kill:?}");
@@ -300,7 +300,7 @@ fn an_import_that_was_killed_can_be_done_again() {
     let mut import = desk.stage.backstory(&["import", "strace", "trace.log"]);
     let mut import = import.current_dir(desk.work()).spawn().unwrap();
     let is_writing = || desk.runs().iter().any(|name| name.ends_with(".import"));
-    assert!(eventually(Duration::from_secs(60), is_writing));
+    assert!(eventually(Duration::from_secs(120), is_writing));
     import.kill().unwrap();
     import.wait().unwrap();
     // No question takes the part of a log for a run.

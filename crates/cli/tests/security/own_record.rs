@@ -157,7 +157,7 @@ fn a_program_that_kills_the_recording_makes_its_run_incomplete() {
             .is_ok_and(|told| !told.incomplete_because.is_empty())
     };
     assert!(
-        eventually(Duration::from_secs(60), ended),
+        eventually(Duration::from_secs(120), ended),
         "{:?}",
         attacked.show()
     );

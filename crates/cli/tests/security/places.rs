@@ -74,7 +74,7 @@ fn a_pipe_or_a_device_among_a_stores_files_holds_no_question_up() {
     bench.ask(&store, &["index", "--wait"]).unwrap();
     // The background indexer closes the database a moment later, and removes this file.
     let open = store.join("graph.db-shm");
-    assert!(eventually(Duration::from_secs(60), || !open.exists()));
+    assert!(eventually(Duration::from_secs(120), || !open.exists()));
     let all = files(&store, Path::new(""));
     assert!(
         all.iter().any(|file| file.starts_with("contents/objects")),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// Waits until no run of the store is being recorded, and returns the lines.
 fn lines_at_the_end(recorded: &RecordedShell) -> Vec<(String, i64)> {
-    let until = Instant::now() + Duration::from_secs(60);
+    let until = Instant::now() + Duration::from_secs(120);
     while recorded.ask(&["log", "--running", "--json"]).trim() != "[]" {
         assert!(Instant::now() < until, "{}", recorded.ask(&["log"]));
         std::thread::sleep(Duration::from_millis(50));

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 pub const PROMPT: &str = "READY>";
 
 /// How long a screen is waited for. A busy machine needs some of it.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A terminal of tmux with a server of its own.
 pub struct Terminal {

@@ -24,7 +24,7 @@ fn ends<S: DatabaseServer>(what: &str, pause: &str) {
     let command = command.args(["-c", &line]).stdout(Stdio::null());
     let mut client = command.spawn().unwrap();
     let has_begun = || !place.query("SELECT id FROM a WHERE id = 20").is_empty();
-    assert!(eventually(std::time::Duration::from_secs(60), has_begun));
+    assert!(eventually(std::time::Duration::from_secs(120), has_begun));
     let said = watch.end().unwrap();
     let goes_on = client.try_wait().unwrap().is_none();
     client.kill().unwrap();
