@@ -88,7 +88,7 @@ pub enum Error {
 
 /// The runs whose contents were not looked at yet. A run that others recorded into a shared
 /// database has its log, and its contents, in their directory.
-fn waiting(home: &Home, store: &dyn Store) -> store::Result<Vec<RunRecord>> {
+pub fn waiting(home: &Home, store: &dyn Store) -> store::Result<Vec<RunRecord>> {
     let mut runs = store.runs_without_contents()?;
     runs.retain(|run| home.log_path(&run.header.id).exists());
     Ok(runs)

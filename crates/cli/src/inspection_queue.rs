@@ -11,6 +11,7 @@ use backstory_graph::model::EntityKind;
 use backstory_sql::Inspections;
 use backstory_store::{EntityKey, GraphStore, Home, RunKey, Store};
 
+use crate::contents_writer;
 use crate::current_store::CurrentStore;
 use crate::error::Failure;
 use crate::file_inspector::kept_answers;
@@ -26,13 +27,19 @@ const WAITING: &str = "waiting for another backstory process to inspect the newe
 /// Looks at the runs that were indexed since the last time. The first time, at the newest run.
 pub fn look_at_new_runs(
     home: &Home,
-    store: Box<dyn Store>,
+    mut store: Box<dyn Store>,
     policy: &ShellPolicy,
     busy: Busy,
 ) -> Result<(), Failure> {
     if !policy.inspects_each_run {
         return Ok(());
     }
+    // Another process that stores contents looks at their runs afterwards.
+    let waiting = contents_writer::waiting(home, &*store);
+    if !waiting.is_ok_and(|runs| runs.is_empty()) {
+        return Ok(());
+    }
+    backstory_store::catch_up(home, &mut store)?;
     let directory = kept_answers(home.dir());
     let made = fs::create_dir_all(&directory);
     let lock = made
@@ -57,8 +64,9 @@ pub fn look_at_new_runs(
         Some(last) => runs.partition_point(|run| *run <= last),
         None => runs.len().saturating_sub(1),
     };
+    let inspections = VersionInspections::new(&current);
     for run in &runs[new..] {
-        look_at(&current, *run)?;
+        look_at(&current, &inspections, *run)?;
         let id = current.store.run_id(*run)?.unwrap_or_default();
         // Without the mark, the run is looked at again, and the answers are there.
         let _ = fs::write(&mark, id);
@@ -67,8 +75,11 @@ pub fn look_at_new_runs(
 }
 
 /// Asks about the files that a run left.
-fn look_at(current: &CurrentStore, run: RunKey) -> Result<(), Failure> {
-    let inspections = VersionInspections::new(current);
+fn look_at(
+    current: &CurrentStore,
+    inspections: &VersionInspections<'_>,
+    run: RunKey,
+) -> Result<(), Failure> {
     let made = current
         .store
         .entities(run)?

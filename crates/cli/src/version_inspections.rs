@@ -68,11 +68,6 @@ impl<'c> VersionInspections<'c> {
             }))
     }
 
-    /// The kept answer of any inspector: which of them takes the file, the content would tell.
-    fn kept(&self, name: &[u8], digests: &[Digest]) -> Option<Answer> {
-        self.inspector.kept(name, digests)
-    }
-
     fn worker(&self) -> Result<&InspectionWorker, &Path> {
         let found = self.worker.get_or_init(InspectionWorker::find);
         found.as_ref().map_err(|directory| directory.as_path())
@@ -101,7 +96,7 @@ impl<'c> VersionInspections<'c> {
             return Ok(None);
         };
         let name = &one.entity.path[..];
-        let answer = match self.kept(name, &[one.digest]) {
+        let answer = match self.inspector.kept(name, &[one.digest]) {
             Some(kept) => kept,
             None => {
                 let Some(content) = self.contents.read(one.key)? else {
@@ -141,7 +136,7 @@ impl<'c> VersionInspections<'c> {
         let Some(old) = self.inspected(former.version)? else {
             return Ok(None);
         };
-        let answer = match self.kept(name, &[old.digest, new.digest]) {
+        let answer = match self.inspector.kept(name, &[old.digest, new.digest]) {
             Some(kept) => Some(kept),
             None => self.compared(name, &old, &new)?,
         };

@@ -158,15 +158,20 @@ fn calls_by_constructors_are_named_if_the_program_begins_with_their_library() {
     assert_eq!(maker(&place, "constructed.txt"), Vec::<String>::new());
 }
 
+/// Builds the library whose function is chosen when it is loaded.
+fn build_chosen(place: &Place) {
+    place.write("chosen.c", CHOSEN);
+    let built = place.shell("gcc -O1 -g -shared -fPIC -o libchosen.so chosen.c");
+    assert_eq!(built.status, 0, "{built:?}");
+}
+
 #[test]
 fn a_function_that_is_chosen_when_it_is_loaded_is_named() {
     let place = Place::new();
     if !is_built(&place) {
         return;
     }
-    place.write("chosen.c", CHOSEN);
-    let built = place.shell("gcc -O1 -g -shared -fPIC -o libchosen.so chosen.c");
-    assert_eq!(built.status, 0, "{built:?}");
+    build_chosen(&place);
     for linking in ["-Wl,-z,lazy", "-Wl,-z,now"] {
         program(&place, CHOOSER, &format!("-L. -lchosen {linking}"));
         let pattern = ["--functions", "libchosen.so:put_*", "--arguments"];
@@ -194,9 +199,7 @@ fn a_chosen_function_of_a_library_that_is_loaded_later_works_and_is_not_named() 
     if !is_built(&place) {
         return;
     }
-    place.write("chosen.c", CHOSEN);
-    let built = place.shell("gcc -O1 -g -shared -fPIC -o libchosen.so chosen.c");
-    assert_eq!(built.status, 0, "{built:?}");
+    build_chosen(&place);
     program(&place, CHOOSER_BY_NAME, "");
     place.keep("./program", &["--functions", "libchosen.so:put_*"]);
     assert_eq!(calls(&place, "put_chosen"), None);

@@ -11,27 +11,29 @@ use serde_json::Value;
 use super::{Row, Rows};
 use crate::cell::Cell;
 use crate::error::{Error, Result};
-use crate::inspections::Inspection;
+use crate::inspections::{Inspection, Inspections};
 
 impl Rows {
     pub(super) fn fact_rows(&mut self, key: EntityKey) -> Result<VecDeque<Row>> {
-        let found = match self.inspections {
-            Some(inspections) => inspections.facts(key).map_err(Error::Failed)?,
-            None => None,
-        };
+        let found = self.asked(|inspections| inspections.facts(key))?;
         self.inspection_rows(key, found, |row, (name, value), _| {
             row.extend([Cell::text(name), value.as_ref().map_or(Cell::Null, cell)]);
         })
     }
 
     pub(super) fn change_rows(&mut self, key: EntityKey) -> Result<VecDeque<Row>> {
-        let found = match self.inspections {
-            Some(inspections) => inspections.changes(key).map_err(Error::Failed)?,
-            None => None,
-        };
+        let found = self.asked(|inspections| inspections.changes(key))?;
         self.inspection_rows(key, found, |row, (sentence, _), former| {
             row.extend([Cell::text(sentence), Cell::of(former, Cell::text)]);
         })
+    }
+
+    fn asked(
+        &self,
+        ask: impl FnOnce(&dyn Inspections) -> std::result::Result<Option<Inspection>, String>,
+    ) -> Result<Option<Inspection>> {
+        let found = self.inspections.map(ask).transpose();
+        Ok(found.map_err(Error::Failed)?.flatten())
     }
 
     /// One row for each part of an answer, and one for an error. `add` appends the two cells of a
