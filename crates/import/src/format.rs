@@ -25,6 +25,12 @@ pub trait ImportFormat: Sync {
         false
     }
 
+    /// True if the beginning of a log is a log, up to the end of any line. Then `import --pipe`
+    /// shows it before it has ended.
+    fn is_of_lines(&self) -> bool {
+        false
+    }
+
     /// True if the tool compresses its log.
     fn is_compressed(&self) -> bool {
         false

@@ -1,6 +1,7 @@
 //! One import from its beginning to its end.
 
 use crate::{Error, Findings, ImportFormat, ImportJob, LogFiles, RecordLog};
+use backstory_eventlog::Reason;
 use backstory_eventlog::run::{Modes, RunEnd, RunHeader};
 use backstory_session::Secrets;
 use backstory_vocabulary::{ContentsMode, vocabulary};
@@ -94,6 +95,11 @@ pub fn import(
         MachineMode::Here => true,
         MachineMode::Other => false,
     };
+    if let Some(pipe) = files.open_pipe() {
+        findings.gaps.push(Reason::ImportGap {
+            what: format!("a program still has the pipe {} open", pipe.display()),
+        });
+    }
     let Some(unfinished) = UnfinishedLog::claim(options)? else {
         return Ok(None);
     };
@@ -200,8 +206,7 @@ fn header(
 }
 
 fn end(findings: &Findings) -> RunEnd {
-    let sentences =
-        |all: &[backstory_eventlog::Reason]| all.iter().map(ToString::to_string).collect();
+    let sentences = |all: &[Reason]| all.iter().map(ToString::to_string).collect();
     RunEnd {
         exit: findings.exit,
         signal: findings.signal,

@@ -19,6 +19,8 @@ pub struct LogFile {
     pub pipe: Option<PathBuf>,
     /// Its size in bytes.
     pub bytes: u64,
+    /// The log goes on after these bytes.
+    pub is_part: bool,
     /// The BLAKE3 digest of its content.
     pub digest: blake3::Hash,
     /// Its birth on this file system, in ns since 1970, if the file system knows it.
@@ -46,21 +48,29 @@ impl LogFiles {
     ///
     /// A file is no regular file, or cannot be read.
     pub fn read(paths: &[PathBuf], done: &dyn Fn(u64)) -> Result<LogFiles, Error> {
-        let files = paths.iter().map(|path| LogFile::read(path, done));
+        let files = paths.iter().map(|path| LogFile::read(path, u64::MAX, done));
         Ok(LogFiles {
             files: files.collect::<Result<_, _>>()?,
         })
     }
 
-    /// Reads the copy of a log that came through a pipe.
+    /// Reads the copy of a log that came through a pipe. `part` is how many bytes of it are read
+    /// while more come.
     ///
     /// # Errors
     ///
     /// The copy cannot be read.
-    pub fn of_pipe(pipe: &Path, copy: &Path) -> Result<LogFiles, Error> {
-        let mut file = LogFile::read(copy, &|_| ())?;
+    pub fn of_pipe(pipe: &Path, copy: &Path, part: Option<u64>) -> Result<LogFiles, Error> {
+        let mut file = LogFile::read(copy, part.unwrap_or(u64::MAX), &|_| ())?;
         file.pipe = Some(pipe.to_owned());
+        file.is_part = part.is_some();
         Ok(LogFiles { files: vec![file] })
+    }
+
+    /// The pipe that a program still has open, if this is only a part of a log.
+    pub(crate) fn open_pipe(&self) -> Option<&Path> {
+        let file = self.files.iter().find(|file| file.is_part)?;
+        file.pipe.as_deref()
     }
 
     /// The number that the format, the contents of the files and the options have together. Equal
@@ -72,6 +82,10 @@ impl LogFiles {
         }
         for file in &self.files {
             all.update(file.digest.as_bytes());
+            // The run of a part says that it is one.
+            if file.is_part {
+                all.update(b"part");
+            }
         }
         all.finalize()
     }
@@ -99,7 +113,7 @@ impl LogFiles {
     ///
     /// One did: a tool may still be writing it.
     pub fn unchanged(&self) -> Result<(), Error> {
-        for file in &self.files {
+        for file in self.files.iter().filter(|file| !file.is_part) {
             let now = std::fs::metadata(&file.path).map_err(Error::read(&file.path))?;
             use std::os::unix::fs::MetadataExt;
             let changed = now.mtime() * 1_000_000_000 + now.mtime_nsec();
@@ -145,8 +159,9 @@ impl LogFile {
         self.pipe.as_deref().unwrap_or(&self.path)
     }
 
-    fn read(path: &Path, done: &dyn Fn(u64)) -> Result<LogFile, Error> {
-        let mut file = open(path)?;
+    /// Reads a file once, at most so many bytes of it.
+    fn read(path: &Path, most: u64, done: &dyn Fn(u64)) -> Result<LogFile, Error> {
+        let file = open(path)?;
         let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
         let stat = statx(&file, "", AtFlags::EMPTY_PATH, wanted)
             .map_err(|error| Error::read(path)(error.into()))?;
@@ -154,6 +169,7 @@ impl LogFile {
         let ns = |seconds: i64, part: u32| seconds * 1_000_000_000 + i64::from(part);
         let mut hasher = blake3::Hasher::new();
         let (mut piece, mut bytes) = (vec![0; PIECE], 0);
+        let mut file = file.take(most);
         loop {
             let read = file.read(&mut piece).map_err(Error::read(path))?;
             if read == 0 {
@@ -167,6 +183,7 @@ impl LogFile {
             path: path.to_owned(),
             pipe: None,
             bytes,
+            is_part: false,
             digest: hasher.finalize(),
             born: has_birth.then(|| ns(stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec)),
             changed: ns(stat.stx_mtime.tv_sec, stat.stx_mtime.tv_nsec),

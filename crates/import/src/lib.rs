@@ -72,7 +72,7 @@ pub use importing::{
     ImportOptions, ImportedRun, MachineMode, import, options_number, unfinished_paths,
 };
 pub use inputs::{LogFile, LogFiles};
-pub use pipe::{LogPipe, PipeEnd, PipeLog};
+pub use pipe::{LogPipe, PipeEnd, PipeLimits, PipeLog};
 pub use process_ids::ProcessIds;
 pub use record_log::{CallingThread, RecordLog};
 pub use remedy::remedy;

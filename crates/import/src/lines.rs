@@ -4,7 +4,7 @@
 
 use crate::{Error, LogFiles};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Take};
 use std::path::{Path, PathBuf};
 
 /// The longest line that is taken, in bytes. strace prints one of this length only if its options
@@ -33,7 +33,7 @@ pub(crate) struct LineFile {
     index: usize,
     path: PathBuf,
     tid: Option<u32>,
-    reader: BufReader<File>,
+    reader: BufReader<Take<File>>,
     number: u64,
     /// The byte after each line.
     end: u8,
@@ -42,12 +42,15 @@ pub(crate) struct LineFile {
 impl LineFile {
     /// The file at an index.
     pub(crate) fn open(files: &LogFiles, index: usize) -> Result<LineFile, Error> {
-        let path = &files.files[index].path;
+        let file = &files.files[index];
+        let path = &file.path;
+        let most = if file.is_part { file.bytes } else { u64::MAX };
+        let source = crate::inputs::open(path)?.take(most);
         Ok(LineFile {
             index,
             path: path.clone(),
             tid: thread_of(path),
-            reader: BufReader::with_capacity(1 << 16, crate::inputs::open(path)?),
+            reader: BufReader::with_capacity(1 << 16, source),
             number: 0,
             end: b'\n',
         })

@@ -3,18 +3,24 @@
 //! In: a named pipe (fifo(7)). Out: a file for each log. A log ends when the last program that has
 //! the pipe open for writing closes it.
 //!
-//! Invariant: the pipe is read to its end even if the file cannot be written, so that no program
-//! waits or receives SIGPIPE.
+//! Invariants:
+//!
+//! - A byte is in the pipe or in the file: the kernel moves it (splice(2)). So a reader that is
+//!   killed loses nothing.
+//! - The pipe is read to its end even if the file cannot be written, so that no program waits or
+//!   receives SIGPIPE.
 
 use crate::Error;
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 use rustix::io::Errno;
+use rustix::pipe::{SpliceFlags, splice};
 use std::fs::File;
-use std::io::Write;
+use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 /// Bytes that are read at once: what a pipe holds by default.
 const PIECE: usize = 1 << 16;
@@ -31,24 +37,123 @@ pub struct LogPipe {
     made: bool,
 }
 
-/// Why no more of a log comes.
+/// Why the log was left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PipeEnd {
     /// All writers have closed the pipe.
     Closed,
     /// The other descriptor became readable.
     Asked,
+    /// The moment has come. The log goes on.
+    Due,
+    /// It has enough bytes, and ends with a line.
+    Full,
 }
 
-/// A log that came through a pipe.
+/// When a log is left although it goes on.
+#[derive(Debug, Clone, Copy)]
+pub struct PipeLimits {
+    /// At this moment.
+    pub due: Option<Instant>,
+    /// At the first end of a line from this number of bytes on.
+    pub bytes: u64,
+}
+
+/// The outcome of a look into a pipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    /// All that was there, if anything.
+    All,
+    /// It is empty, and no program has it open for writing.
+    NoWriter,
+}
+
+/// A log that comes through a pipe.
 #[derive(Debug)]
 pub struct PipeLog {
-    /// The number of bytes that were written to the file.
-    pub bytes: u64,
-    /// Why it ended.
-    pub end: PipeEnd,
+    file: File,
+    bytes: u64,
+    lines: u64,
+    failed: Option<io::Error>,
+}
+
+impl PipeLog {
+    /// A log in a file that can be read and written. A file with content is continued.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub fn into_file(file: File) -> io::Result<PipeLog> {
+        let mut log = PipeLog {
+            bytes: 0,
+            lines: 0,
+            failed: None,
+            file,
+        };
+        let bytes = log.file.metadata()?.len();
+        while log.bytes < bytes {
+            log.grow((bytes - log.bytes).min(PIECE as u64))?;
+        }
+        Ok(log)
+    }
+
+    /// The bytes that are in the file.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The bytes of the lines that are complete.
+    pub fn lines(&self) -> u64 {
+        self.lines
+    }
+
     /// The error after which no more was written.
-    pub failed: Option<std::io::Error>,
+    pub fn failed(&self) -> Option<&io::Error> {
+        self.failed.as_ref()
+    }
+
+    /// Counts bytes that were added.
+    fn grow(&mut self, added: u64) -> io::Result<()> {
+        let mut piece = vec![0; added as usize];
+        self.file.read_exact_at(&mut piece, self.bytes)?;
+        if let Some(at) = memchr::memrchr(b'\n', &piece) {
+            self.lines = self.bytes + at as u64 + 1;
+        }
+        self.bytes += added;
+        Ok(())
+    }
+
+    /// Moves what is in the pipe to the file. Returns the number of bytes, 0 if no program has the
+    /// pipe open for writing.
+    fn take(&mut self, pipe: &OwnedFd) -> Result<usize, Errno> {
+        if self.failed.is_none() {
+            let mut at = self.bytes;
+            let moved = splice(
+                pipe,
+                None,
+                &self.file,
+                Some(&mut at),
+                PIECE,
+                SpliceFlags::NONBLOCK,
+            );
+            match moved {
+                Ok(moved) => {
+                    self.failed = self.grow(moved as u64).err();
+                    return Ok(moved);
+                }
+                Err(error @ (Errno::AGAIN | Errno::INTR)) => return Err(error),
+                // The file is full, or of a kind to which nothing can be moved. Then it is copied.
+                Err(_) => {}
+            }
+        }
+        let mut piece = vec![0; PIECE];
+        let read = rustix::io::read(pipe, &mut piece)?;
+        if self.failed.is_none() {
+            let written = self.file.write_all_at(&piece[..read], self.bytes);
+            self.failed = written.and_then(|()| self.grow(read as u64)).err();
+        }
+        Ok(read)
+    }
 }
 
 impl LogPipe {
@@ -76,62 +181,73 @@ impl LogPipe {
         Ok(LogPipe { path, pipe, made })
     }
 
-    /// Waits for a log and copies it to `file`, until `asked` is readable or the log has ended.
+    /// Waits for a log and moves it to its file, until a limit is reached, `asked` is readable, or
+    /// the log has ended. Called again, it goes on. A log that an earlier reader began has ended if
+    /// no program has the pipe open.
     ///
     /// # Errors
     ///
     /// The pipe cannot be read, or is gone.
-    pub fn next_log(
+    pub fn fill(
         &mut self,
-        mut file: &File,
+        log: &mut PipeLog,
         asked: BorrowedFd<'_>,
-        done: &dyn Fn(u64),
-    ) -> Result<PipeLog, Error> {
-        let mut log = PipeLog {
-            bytes: 0,
-            end: PipeEnd::Asked,
-            failed: None,
-        };
-        let mut piece = vec![0; PIECE];
+        limits: PipeLimits,
+    ) -> Result<PipeEnd, Error> {
+        // poll(2) does not tell a reader that the writers of an earlier reader are gone.
+        if log.bytes > 0 && self.take(log)? == Taken::NoWriter {
+            return Ok(PipeEnd::Closed);
+        }
         let mut last_pieces = 0;
         loop {
+            if log.bytes >= limits.bytes && log.lines == log.bytes {
+                return Ok(PipeEnd::Full);
+            }
+            let left = limits
+                .due
+                .map(|due| due.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok(PipeEnd::Due);
+            }
+            let left = left.map(|left| Timespec {
+                tv_sec: left.as_secs().cast_signed(),
+                tv_nsec: left.subsec_nanos().into(),
+            });
             let mut waiting = [
                 PollFd::new(&self.pipe, PollFlags::IN),
                 PollFd::from_borrowed_fd(asked, PollFlags::IN),
             ];
-            match poll(&mut waiting, None) {
+            match poll(&mut waiting, left.as_ref()) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(Error::read(&self.path)(error.into())),
             }
             let is_asked = waiting[1].revents().contains(PollFlags::IN);
             let is_ready = !waiting[0].revents().is_empty();
             if is_asked && (!is_ready || last_pieces == LAST_PIECES) {
-                return Ok(log);
+                return Ok(PipeEnd::Asked);
             }
             if !is_ready {
                 continue;
             }
             last_pieces += u32::from(is_asked);
-            match rustix::io::read(&self.pipe, &mut piece) {
-                Ok(0) => {
-                    // A pipe whose writers are gone is ready forever. This descriptor is closed
-                    // after the next one is open, so that a writer in between finds a reader.
-                    self.pipe = reader(&self.path)?;
-                    if log.bytes > 0 || log.failed.is_some() {
-                        log.end = PipeEnd::Closed;
-                        return Ok(log);
-                    }
-                }
-                Ok(read) => {
-                    if log.failed.is_none() {
-                        log.failed = file.write_all(&piece[..read]).err();
-                        log.bytes += read as u64;
-                    }
-                    done(read as u64);
-                }
-                Err(Errno::AGAIN | Errno::INTR) => {}
-                Err(error) => return Err(Error::read(&self.path)(error.into())),
+            let is_empty = log.bytes == 0 && log.failed.is_none();
+            if self.take(log)? == Taken::NoWriter && !is_empty {
+                return Ok(PipeEnd::Closed);
             }
+        }
+    }
+
+    /// Moves what is in the pipe to the file of a log.
+    fn take(&mut self, log: &mut PipeLog) -> Result<Taken, Error> {
+        match log.take(&self.pipe) {
+            Ok(0) => {
+                // A pipe whose writers are gone is ready forever. This descriptor is closed after
+                // the next one is open, so that a writer in between finds a reader.
+                self.pipe = reader(&self.path)?;
+                Ok(Taken::NoWriter)
+            }
+            Ok(_) | Err(Errno::AGAIN | Errno::INTR) => Ok(Taken::All),
+            Err(error) => Err(Error::read(&self.path)(error.into())),
         }
     }
 }
@@ -153,11 +269,27 @@ fn reader(path: &Path) -> Result<OwnedFd, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
     use std::os::fd::AsFd;
 
     fn written(path: &Path, text: &str) {
         let mut writer = File::options().write(true).open(path).unwrap();
         writer.write_all(text.as_bytes()).unwrap();
+    }
+
+    const NONE: PipeLimits = PipeLimits {
+        due: None,
+        bytes: u64::MAX,
+    };
+
+    fn new_log() -> PipeLog {
+        PipeLog::into_file(tempfile::tempfile().unwrap()).unwrap()
+    }
+
+    fn text(log: &PipeLog) -> String {
+        let mut bytes = vec![0; log.bytes() as usize];
+        log.file.read_exact_at(&mut bytes, 0).unwrap();
+        String::from_utf8(bytes).unwrap()
     }
 
     #[test]
@@ -166,26 +298,66 @@ mod tests {
         let path = directory.path().join("pipe");
         let mut pipe = LogPipe::open(&path).unwrap();
         let (asked, ask) = rustix::pipe::pipe().unwrap();
-        for text in ["one\ntwo\n", "three\n"] {
-            let file = tempfile::NamedTempFile::new().unwrap();
-            written(&path, text);
-            let log = pipe
-                .next_log(file.as_file(), asked.as_fd(), &|_| ())
-                .unwrap();
-            assert_eq!((log.bytes as usize, log.end), (text.len(), PipeEnd::Closed));
-            assert_eq!(std::fs::read_to_string(file.path()).unwrap(), text);
+        for words in ["one\ntwo\n", "three\n"] {
+            let mut log = new_log();
+            written(&path, words);
+            let end = pipe.fill(&mut log, asked.as_fd(), NONE).unwrap();
+            assert_eq!((end, text(&log).as_str()), (PipeEnd::Closed, words));
         }
         // A writer that still has the pipe open.
         let mut writer = File::options().write(true).open(&path).unwrap();
-        writer.write_all(b"four\n").unwrap();
+        writer.write_all(b"four\nfi").unwrap();
         rustix::io::write(&ask, b"x").unwrap();
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let log = pipe
-            .next_log(file.as_file(), asked.as_fd(), &|_| ())
-            .unwrap();
-        assert_eq!((log.bytes, log.end), (5, PipeEnd::Asked));
+        let mut log = new_log();
+        let end = pipe.fill(&mut log, asked.as_fd(), NONE).unwrap();
+        assert_eq!((log.bytes(), log.lines(), end), (7, 5, PipeEnd::Asked));
         drop(pipe);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_log_goes_on_after_a_moment_and_after_its_reader() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pipe");
+        let mut pipe = LogPipe::open(&path).unwrap();
+        let (asked, _ask) = rustix::pipe::pipe().unwrap();
+        let mut writer = File::options().write(true).open(&path).unwrap();
+        let mut log = new_log();
+        for words in ["one\n", "two\n"] {
+            writer.write_all(words.as_bytes()).unwrap();
+            while !text(&log).ends_with(words) {
+                let soon = Instant::now() + std::time::Duration::from_millis(10);
+                let soon = PipeLimits {
+                    due: Some(soon),
+                    ..NONE
+                };
+                let end = pipe.fill(&mut log, asked.as_fd(), soon).unwrap();
+                assert_eq!(end, PipeEnd::Due);
+            }
+        }
+        // Another reader has the file, and what was written meanwhile.
+        pipe.made = false;
+        let next = LogPipe::open(&path).unwrap();
+        drop(std::mem::replace(&mut pipe, next));
+        writer.write_all(b"three\n").unwrap();
+        let mut log = PipeLog::into_file(log.file).unwrap();
+        assert_eq!(log.lines(), 8);
+        drop(writer);
+        let end = pipe.fill(&mut log, asked.as_fd(), NONE).unwrap();
+        assert_eq!(
+            (end, text(&log).as_str()),
+            (PipeEnd::Closed, "one\ntwo\nthree\n")
+        );
+        // One that wants no more bytes leaves them in the pipe.
+        let full = PipeLimits { bytes: 14, ..NONE };
+        assert_eq!(
+            pipe.fill(&mut log, asked.as_fd(), full).unwrap(),
+            PipeEnd::Closed
+        );
+        // A third one finds the writers gone.
+        let mut pipe = LogPipe::open(&path).unwrap();
+        let end = pipe.fill(&mut log, asked.as_fd(), NONE).unwrap();
+        assert_eq!(end, PipeEnd::Closed);
     }
 
     #[test]
@@ -197,12 +369,13 @@ mod tests {
         let writer = path.clone();
         // More than a pipe holds.
         let writer = std::thread::spawn(move || written(&writer, &"x".repeat(3 * PIECE)));
-        let full = File::options().write(true).open("/dev/full").unwrap();
-        let log = pipe.next_log(&full, asked.as_fd(), &|_| ()).unwrap();
+        let full = File::options().read(true).write(true).open("/dev/full");
+        let mut log = PipeLog::into_file(full.unwrap()).unwrap();
+        let end = pipe.fill(&mut log, asked.as_fd(), NONE).unwrap();
         writer.join().unwrap();
-        assert_eq!(log.end, PipeEnd::Closed);
-        let why = log.failed.unwrap();
-        assert_eq!(why.kind(), std::io::ErrorKind::StorageFull);
+        assert_eq!(end, PipeEnd::Closed);
+        let why = log.failed().unwrap();
+        assert_eq!(why.kind(), io::ErrorKind::StorageFull);
     }
 
     #[test]

@@ -3,7 +3,9 @@
 //! The id of the run comes from the digests of the log's files. So a second import finds the run,
 //! and stores that exchange runs agree about it.
 
+mod copies;
 mod pipe;
+mod pipe_importer;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -74,18 +76,30 @@ struct Import<'a> {
 impl Import<'_> {
     /// Imports a log, unless the store has it.
     fn import(&self, files: &LogFiles) -> Outcome {
-        let Import { home, args, .. } = self;
-        let options = import::options_number(self.cwd.as_ref(), self.root.as_ref(), args.machine);
+        let id = self.run_id(files);
+        let run = self.store(files, &id)?;
+        report(self.args, &id.id, run, false)
+    }
+
+    /// The run that a log becomes.
+    fn run_id(&self, files: &LogFiles) -> ImportedId {
+        let (cwd, root) = (self.cwd.as_ref(), self.root.as_ref());
+        let options = import::options_number(cwd, root, self.args.machine);
         let number = files.number(self.format.name(), &options);
-        let (id, known) = run_id(home, number.as_bytes());
-        let run = match known {
+        run_id(&self.home, number.as_bytes())
+    }
+
+    /// Writes the run of a log, and brings the store up to date. `None` if the store has the run.
+    fn store(&self, files: &LogFiles, id: &ImportedId) -> Result<Option<ImportedRun>, Failure> {
+        let Import { home, args, .. } = self;
+        let run = match id.is_known {
             true => None,
             false => write(
                 self.format,
                 files,
                 ImportOptions {
-                    log: home.log_path(&id),
-                    id: id.clone(),
+                    log: home.log_path(&id.id),
+                    id: id.id.clone(),
                     name: args.name.clone(),
                     cwd: self.cwd.clone(),
                     root: self.root.clone(),
@@ -98,8 +112,15 @@ impl Import<'_> {
         let mut database = open_store(home)?;
         index::bring_up_to_date(home, &mut database, Busy::Wait, false)
             .map_err(|error| Failure::not_found(chain(&error)))?;
-        report(args, &id, run)
+        Ok(run)
     }
+}
+
+/// The id of an imported run.
+struct ImportedId {
+    id: String,
+    /// The store has the run.
+    is_known: bool,
 }
 
 /// Lists the formats.
@@ -190,24 +211,29 @@ fn write(
     done.map_err(|error| refused(format, &error))
 }
 
-/// The id of the run, and whether it is in the store already. Two logs whose digests begin alike
-/// get different ids.
-fn run_id(home: &Home, number: &[u8; 32]) -> (String, bool) {
+/// The id of a run. Two logs whose digests begin alike get different ids.
+fn run_id(home: &Home, number: &[u8; 32]) -> ImportedId {
     let mut id = String::new();
     for part in number.chunks_exact(8) {
         let mut bits = [0; 8];
         bits.copy_from_slice(part);
         id = run_id_of(u64::from_be_bytes(bits));
         match Log::open(home.log_path(&id)) {
-            Ok(log) if log.header().imported.is_some() => return (id, true),
+            Ok(log) if log.header().imported.is_some() => {
+                return ImportedId { id, is_known: true };
+            }
             Ok(_) => {}
             Err(_) => break,
         }
     }
-    (id, false)
+    ImportedId {
+        id,
+        is_known: false,
+    }
 }
 
-fn report(args: &ImportArgs, id: &str, run: Option<ImportedRun>) -> Outcome {
+/// Says which run a log became. Of a part of a log, it is known that it is not complete.
+fn report(args: &ImportArgs, id: &str, run: Option<ImportedRun>, is_part: bool) -> Outcome {
     let is_new = run.is_some();
     let run = run.unwrap_or(ImportedRun {
         incomplete_because: Vec::new(),
@@ -221,11 +247,12 @@ fn report(args: &ImportArgs, id: &str, run: Option<ImportedRun>) -> Outcome {
         warnings: run.warnings,
         ..RecordingResult::default()
     };
-    if let Some(line) = recorded.warning() {
+    if let Some(line) = recorded.warning().filter(|_| !is_part) {
         complain(&line);
     }
     answer(|out| match (args.json, is_new) {
         (true, _) => json::object(out, vec![("run", id.into()), ("new", is_new.into())]),
+        (false, _) if is_part => writeln!(out, "imported the log so far as run {id}"),
         (false, true) => writeln!(out, "imported as run {id}"),
         (false, false) => writeln!(out, "in the store already: run {id}"),
     })

@@ -3,7 +3,9 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Stdio};
+use std::time::Duration;
 
+use backstory_testkit::procs::eventually;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::Desk;
@@ -75,7 +77,14 @@ fn line_ends_of_windows_are_no_part_of_a_path() {
 
 /// A reporter that waits at `pipe` in `work`.
 fn reporter(desk: &Desk, format: &str) -> Child {
-    let arguments = ["import", format, "--pipe", "pipe", "--cwd", "/work"];
+    reporter_every(desk, format, "0")
+}
+
+/// One that also imports what has come so far.
+fn reporter_every(desk: &Desk, format: &str, seconds: &str) -> Child {
+    let arguments = [
+        "import", format, "--pipe", "pipe", "--cwd", "/work", "--every", seconds,
+    ];
     let mut command = desk.stage.backstory(&arguments);
     command.current_dir(desk.work()).stderr(Stdio::piped());
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
@@ -114,6 +123,138 @@ fn programs_that_write_for_spades_reporter_write_into_a_pipe() {
     assert!(!pipe.exists());
     let left = std::fs::read_dir(desk.stage.store().join("pipes")).unwrap();
     assert_eq!(left.count(), 0);
+}
+
+/// The lines of a reporter's standard output.
+fn lines_of(child: &mut Child) -> impl FnMut() -> String + use<> {
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    move || lines.next().unwrap().unwrap()
+}
+
+/// The runs of the store.
+fn runs(desk: &Desk) -> Vec<String> {
+    let runs = desk.json(&["log", "--json"]);
+    let runs = runs.as_array().unwrap().iter();
+    runs.map(|run| run["run"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+const PATIENCE: Duration = Duration::from_secs(120);
+const SO_FAR: &str = "imported the log so far as run ";
+
+#[test]
+fn elements_are_visible_while_a_program_has_the_pipe_open() {
+    let desk = Desk::new();
+    let mut child = reporter_every(&desk, "spade", "1");
+    let mut said = lines_of(&mut child);
+    let mut open = File::options()
+        .write(true)
+        .open(desk.work().join("pipe"))
+        .unwrap();
+    let mut write = |text: &str| open.write_all(text.as_bytes()).unwrap();
+    // The end of the last line comes later.
+    write(
+        "type:Process id:1 pid:7 name:make\ntype:Artifact id:2 path:/work/first\n\
+         type:WasGeneratedBy from:2 to:1\ntype:Artifact id:3 pa",
+    );
+    let first = said();
+    let first = first.strip_prefix(SO_FAR).unwrap();
+    behind(&desk, "/work/first", &["make"]);
+    let reasons = desk.reasons();
+    assert!(
+        reasons.contains("a program still has the pipe"),
+        "{reasons}"
+    );
+    // The process is known from the part before.
+    write("th:/work/second\ntype:WasGeneratedBy from:3 to:1\n");
+    let second = said();
+    let second = second.strip_prefix(SO_FAR).unwrap();
+    behind(&desk, "/work/second", &["make"]);
+    assert_eq!(runs(&desk), [second]);
+    assert_ne!(first, second);
+    drop(open);
+    let whole = said();
+    let whole = whole.strip_prefix("imported as run ").unwrap();
+    assert_eq!(runs(&desk), [whole]);
+    assert_eq!(desk.reasons(), "[]");
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert!(child.wait().unwrap().success());
+    let left = std::fs::read_dir(desk.stage.store().join("pipes")).unwrap();
+    assert_eq!(left.count(), 0);
+}
+
+#[test]
+fn a_killed_reader_of_a_pipe_loses_nothing() {
+    let desk = Desk::new();
+    let mut child = reporter_every(&desk, "spade", "1");
+    let mut said = lines_of(&mut child);
+    let pipe = desk.work().join("pipe");
+    // This reader keeps what is in the pipe, and the writer, while no reporter is there.
+    let keeper = File::options().read(true).write(true).open(&pipe).unwrap();
+    let mut open = File::options().write(true).open(&pipe).unwrap();
+    let mut write = |text: &str| open.write_all(text.as_bytes()).unwrap();
+    write("type:Process id:1 pid:7 name:make\ntype:Artifact id:2 path:/work/first\n");
+    assert!(said().starts_with(SO_FAR));
+    for at in 3..200 {
+        write(&format!(
+            "type:Artifact id:{at} path:/work/{at}\ntype:WasGeneratedBy from:{at} to:1\n"
+        ));
+    }
+    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+    child.wait().unwrap();
+    write("type:WasGeneratedBy from:2 ");
+    // The next reader shows what the first one has, and goes on in the middle of a line.
+    let mut child = reporter_every(&desk, "spade", "1");
+    let mut said = lines_of(&mut child);
+    assert!(said().starts_with(SO_FAR));
+    write("to:1\n");
+    drop((open, keeper));
+    let whole = loop {
+        let line = said();
+        if let Some(run) = line.strip_prefix("imported as run ") {
+            break run.to_owned();
+        }
+    };
+    assert_eq!(runs(&desk), [whole]);
+    for made in ["first", "3", "199"] {
+        behind(&desk, &format!("/work/{made}"), &["make"]);
+    }
+    assert_eq!(desk.reasons(), "[]");
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert!(child.wait().unwrap().success());
+    let left = std::fs::read_dir(desk.stage.store().join("pipes")).unwrap();
+    assert_eq!(left.count(), 0);
+}
+
+#[test]
+fn a_log_whose_writers_ended_while_no_reader_was_there_is_imported_by_the_next() {
+    let desk = Desk::new();
+    let mut child = reporter(&desk, "spade");
+    let pipe = desk.work().join("pipe");
+    let mut open = File::options().write(true).open(&pipe).unwrap();
+    let text = "type:Process id:1 pid:7 name:make\ntype:Artifact id:2 path:/work/first\n\
+                type:WasGeneratedBy from:2 to:1\n";
+    open.write_all(text.as_bytes()).unwrap();
+    // The reporter has taken the lines from the pipe.
+    let pipes = desk.stage.store().join("pipes");
+    let has_all = || {
+        let copies = std::fs::read_dir(&pipes).unwrap();
+        let sizes = copies.filter_map(|copy| Some(copy.ok()?.metadata().ok()?.len()));
+        sizes.sum::<u64>() == text.len() as u64
+    };
+    assert!(
+        eventually(PATIENCE, has_all),
+        "the lines are not in the store"
+    );
+    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+    child.wait().unwrap();
+    drop(open);
+    let mut child = reporter(&desk, "spade");
+    let mut said = lines_of(&mut child);
+    assert!(said().starts_with("imported as run "));
+    behind(&desk, "/work/first", &["make"]);
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert!(child.wait().unwrap().success());
 }
 
 #[test]

@@ -42,6 +42,10 @@ impl ImportFormat for SpadeFormat {
         })
     }
 
+    fn is_of_lines(&self) -> bool {
+        true
+    }
+
     fn read(
         &self,
         job: &ImportJob<'_>,

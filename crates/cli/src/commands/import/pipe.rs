@@ -1,20 +1,25 @@
 //! `import --pipe`: makes a run of each log that a tool writes into a pipe.
 //!
-//! A log is copied into the store and imported when it has ended. If it cannot be imported, the
-//! copy stays, and the message names it.
+//! A log is moved into a copy in the store. The copy is imported when the log has ended, and at
+//! intervals before, if the format has lines. A log that is long becomes several runs, so that an
+//! import needs bounded memory. A log that cannot be imported is kept, and the message names it.
 
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::os::fd::AsFd;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+use std::time::{Duration, Instant};
 
-use backstory_import::{LogFiles, LogPipe, PipeEnd, PipeLog};
-use backstory_store::Home;
+use backstory_import::{LogPipe, PipeEnd, PipeLimits, PipeLog};
 use backstory_sys as sys;
 
 use super::Import;
+use super::copies::{LogCopy, PipeCopies};
+use super::pipe_importer::{PipeImporter, beside_importer};
 use crate::commands::Outcome;
-use crate::error::{self, Failure, complain};
+use crate::error::{Failure, complain};
+
+/// The bytes at which a log of lines becomes a run, although it goes on.
+const LONG: u64 = 128 << 20;
 
 /// Imports logs until a signal ends the command. The log of that moment is imported, too.
 pub(super) fn import_all(import: &Import<'_>, path: &Path) -> Outcome {
@@ -22,75 +27,126 @@ pub(super) fn import_all(import: &Import<'_>, path: &Path) -> Outcome {
     let signals = sys::signal_fd().map_err(fail)?;
     // From now on an import is completed before the command ends.
     sys::set_mask(&sys::all_signals());
-    let mut pipe = LogPipe::open(path).map_err(Failure::not_found)?;
+    let pipe = LogPipe::open(path).map_err(Failure::not_found)?;
+    let fail = |error| format!("cannot use {}: {error}", import.home.pipes_dir().display());
+    let fail = |error| Failure::not_found(fail(error));
+    let copies = PipeCopies::of(&import.home, import.format.name(), path).map_err(fail)?;
+    let left = copies.left().map_err(fail)?;
     complain(&format!(
         "waiting for logs of the format {} at {}, until Ctrl-C",
         import.format.name(),
         path.display()
     ));
-    let mut status = 0;
-    loop {
-        let (copy, file) = new_copy(&import.home)?;
-        let log = pipe.next_log(&file, signals.as_fd(), &|_| ());
-        drop(file);
-        let log = log
-            .inspect_err(|_| remove(&copy))
-            .map_err(Failure::not_found)?;
-        status = status.max(import_one(import, path, &copy, &log));
-        if log.end == PipeEnd::Asked && sys::read_end_signal(signals.as_fd()) {
-            return Ok(status);
+    beside_importer(import, path, |importer| {
+        for copy in left.ended {
+            importer.whole(copy);
         }
-    }
+        let reader = PipeReader {
+            path,
+            pipe,
+            copies,
+            importer,
+            every: (import.args.every > 0 && import.format.is_of_lines())
+                .then(|| Duration::from_secs(import.args.every)),
+        };
+        reader.read(left.open, signals.as_fd())
+    })
 }
 
-/// Imports a log, and returns the exit status.
-fn import_one(import: &Import<'_>, pipe: &Path, copy: &Path, log: &PipeLog) -> u8 {
-    if log.bytes == 0 && log.failed.is_none() {
-        remove(copy);
-        return 0;
-    }
-    if let Some(error) = &log.failed {
-        complain(&format!(
-            "the end of a log of {} is lost after {} bytes: {error}; they are in {}",
-            pipe.display(),
-            log.bytes,
-            copy.display()
-        ));
-        return 1;
-    }
-    let read = LogFiles::of_pipe(pipe, copy).map_err(Failure::not_found);
-    match read.and_then(|files| import.import(&files)) {
-        Ok(status) => {
-            remove(copy);
-            status
-        }
-        Err(failure) => {
-            let _ = error::report(&failure);
-            complain(&format!("the log is kept in {}", copy.display()));
-            1
-        }
-    }
+/// Reads a pipe.
+struct PipeReader<'a> {
+    path: &'a Path,
+    pipe: LogPipe,
+    copies: PipeCopies<'a>,
+    importer: PipeImporter<'a>,
+    /// How often a log that goes on is imported.
+    every: Option<Duration>,
 }
 
-/// A file of the store for the next log.
-fn new_copy(home: &Home) -> Result<(PathBuf, File), Failure> {
-    let directory = home.pipes_dir();
-    let path = directory.join(format!("{}.log", home.new_run_id()));
-    let make = || {
-        let made = DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&directory);
-        made.and_then(|()| {
-            let mut options = OpenOptions::new();
-            options.write(true).create_new(true).mode(0o600).open(&path)
-        })
-    };
-    let file = make()
-        .map_err(|error| Failure::not_found(format!("cannot make {}: {error}", path.display())))?;
-    Ok((path, file))
-}
+impl PipeReader<'_> {
+    /// Reads logs until a signal asks for the end. `open` is the copy of a log that an earlier
+    /// reader began.
+    fn read(
+        mut self,
+        open: Option<(LogCopy, File)>,
+        signals: BorrowedFd<'_>,
+    ) -> Result<(), Failure> {
+        let mut next = match open {
+            Some(open) => open,
+            None => self.copies.begin()?,
+        };
+        loop {
+            let (copy, file) = next;
+            let fail = |error| format!("cannot read {}: {error}", copy.path().display());
+            let mut log =
+                PipeLog::into_file(file).map_err(|error| Failure::not_found(fail(error)))?;
+            let end = self.read_one(&copy, &mut log, signals);
+            let is_last = !matches!(end, Ok(PipeEnd::Closed | PipeEnd::Full));
+            if matches!(end, Ok(PipeEnd::Full)) {
+                complain(&format!(
+                    "a log of {} has {} bytes: they become a run, and the next one begins",
+                    self.path.display(),
+                    log.bytes()
+                ));
+            }
+            self.end(copy, &log);
+            if is_last {
+                return end.map(drop);
+            }
+            next = self.copies.begin()?;
+        }
+    }
 
-fn remove(copy: &Path) {
-    let _ = std::fs::remove_file(copy);
+    /// Reads a log until it ends, and shows what has come so far.
+    fn read_one(
+        &mut self,
+        copy: &LogCopy,
+        log: &mut PipeLog,
+        signals: BorrowedFd<'_>,
+    ) -> Result<PipeEnd, Failure> {
+        let mut shown = 0;
+        // The lines that an earlier reader left are shown at once.
+        let mut due = self.every.map(|every| match log.bytes() {
+            0 => self.importer.next(every),
+            _ => Instant::now(),
+        });
+        loop {
+            let limits = PipeLimits {
+                due,
+                bytes: if self.every.is_some() { LONG } else { u64::MAX },
+            };
+            let end = self.pipe.fill(log, signals, limits);
+            match end.map_err(Failure::not_found)? {
+                PipeEnd::Due => {
+                    let has_more = log.lines() > shown && log.failed().is_none();
+                    if has_more && self.importer.part(copy, log.lines()) {
+                        shown = log.lines();
+                    }
+                    due = self.every.map(|every| self.importer.next(every));
+                }
+                // Another signal.
+                PipeEnd::Asked if !sys::read_end_signal(signals) => {}
+                end => return Ok(end),
+            }
+        }
+    }
+
+    /// Passes a log that has ended on.
+    fn end(&self, mut copy: LogCopy, log: &PipeLog) {
+        if let Some(error) = log.failed() {
+            complain(&format!(
+                "the end of a log of {} is lost after {} bytes: {error}; they are in {}",
+                self.path.display(),
+                log.bytes(),
+                copy.keep().display()
+            ));
+            return self.importer.failed();
+        }
+        if log.bytes() == 0 {
+            return copy.remove();
+        }
+        // The next reader would take it for one that goes on, and find that it has ended.
+        let _ = copy.end();
+        self.importer.whole(copy);
+    }
 }
