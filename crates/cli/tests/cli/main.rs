@@ -73,6 +73,7 @@ mod library_loading;
 mod limits;
 mod migrate;
 mod names;
+mod neo4j;
 mod orphans;
 mod packaging;
 mod peers;

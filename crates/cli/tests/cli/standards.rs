@@ -72,7 +72,7 @@ fn exported(place: &Place, args: &[&str], name: &str) -> String {
 }
 
 /// The paths in the answer of `of`.
-fn ancestry(place: &Place, args: &[&str]) -> Vec<String> {
+pub(super) fn ancestry(place: &Place, args: &[&str]) -> Vec<String> {
     let answer = place.json(&[&["of", "--json"], args].concat());
     let nodes = answer["nodes"].as_array().unwrap().iter();
     let mut paths: Vec<String> = nodes

@@ -385,7 +385,7 @@ def check_neo4j(path: str, file: str) -> None:
 
     def rows(name: str) -> list[dict[str, str]]:
         with open(f"{path}/{name}", newline="") as table:
-            return list(csv.DictReader(table, strict=True))
+            return list(csv.DictReader(table, strict=True, escapechar="\\"))
 
     processes, things, flows = rows("processes.csv"), rows("things.csv"), rows("flows.csv")
     labels = {row["id:ID"]: row["label"] for row in processes} | {row["id:ID"]: row["path"] for row in things}

@@ -5,6 +5,9 @@
 //! | `processes.csv`, `things.csv` | nodes, with a header of `neo4j-admin` |
 //! | `flows.csv` | relationships, in the direction in which information flowed |
 //! | `load.cypher` | loads the files into a database that exists |
+//!
+//! A backslash is written twice: Neo4j's `LOAD CSV` takes one before a quote for an escape. With
+//! `--legacy-style-quoting=true`, `neo4j-admin` reads the same.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -27,17 +30,21 @@ const PROCESSES: &str =
 const THINGS: &str = "id:ID,path,kind,run,version:long,size:long,:LABEL\n";
 const FLOWS: &str = ":START_ID,:END_ID,how,certainty,started:double,ended:double,:TYPE\n";
 
-/// Reads the files line by line, so that large ones need no more memory.
+/// Commits at intervals, so that large files need no more memory.
 const LOAD: &str =
     "// cypher-shell -f load.cypher, with this directory as the server's import directory
 CREATE CONSTRAINT node_id IF NOT EXISTS FOR (n:Node) REQUIRE n.id IS UNIQUE;
 LOAD CSV WITH HEADERS FROM 'file:///processes.csv' AS row
+CALL { WITH row
 CREATE (:Node:Process {id: row.`id:ID`, label: row.label, run: row.run,
   pid: toInteger(row.`pid:long`), exit: toInteger(row.`exit:long`), cwd: row.cwd,
-  started: toFloat(row.`started:double`), ended: toFloat(row.`ended:double`)});
+  started: toFloat(row.`started:double`), ended: toFloat(row.`ended:double`)})
+} IN TRANSACTIONS;
 LOAD CSV WITH HEADERS FROM 'file:///things.csv' AS row
+CALL { WITH row
 CREATE (:Node:Thing {id: row.`id:ID`, path: row.path, kind: row.kind, run: row.run,
-  version: toInteger(row.`version:long`), size: toInteger(row.`size:long`)});
+  version: toInteger(row.`version:long`), size: toInteger(row.`size:long`)})
+} IN TRANSACTIONS;
 ";
 
 /// The types of relationships.
@@ -54,15 +61,15 @@ impl Format for Neo4j {
         Family::Data
     }
     fn proven_by(&self) -> &'static str {
-        "Python's csv and NetworkX"
+        "Neo4j and Python's csv"
     }
     fn shape(&self) -> Shape {
         Shape::Directory
     }
     fn hint(&self) -> Option<&'static str> {
         Some(
-            "neo4j-admin database import full --multiline-fields=true --nodes=OUT/processes.csv \
-             --nodes=OUT/things.csv --relationships=OUT/flows.csv",
+            "neo4j-admin database import full --multiline-fields=true --legacy-style-quoting=true \
+             --nodes=OUT/processes.csv --nodes=OUT/things.csv --relationships=OUT/flows.csv",
         )
     }
 
@@ -122,9 +129,11 @@ impl Format for Neo4j {
                     out,
                     "LOAD CSV WITH HEADERS FROM 'file:///flows.csv' AS row\n\
                      WITH row WHERE row.`:TYPE` = '{name}'\n\
+                     CALL {{ WITH row\n\
                      MATCH (a:Node {{id: row.`:START_ID`}}), (b:Node {{id: row.`:END_ID`}})\n\
                      CREATE (a)-[:{name} {{how: row.how, certainty: row.certainty,\n  \
-                     started: toFloat(row.`started:double`), ended: toFloat(row.`ended:double`)}}]->(b);"
+                     started: toFloat(row.`started:double`), ended: toFloat(row.`ended:double`)}}]->(b)\n\
+                     }} IN TRANSACTIONS;"
                 )?;
             }
             Ok(())
@@ -167,7 +176,7 @@ fn flow(out: &mut dyn Write, link: &ViewLink) -> Result<()> {
     )
 }
 
-/// A row. Every field is quoted, and bytes that are no UTF-8 become U+FFFD.
+/// A row. Every field is quoted. Bytes that are no UTF-8 become U+FFFD.
 fn row(out: &mut dyn Write, fields: &[&[u8]]) -> Result<()> {
     for (at, field) in fields.iter().enumerate() {
         let comma = if at == 0 { "" } else { "," };
@@ -175,7 +184,10 @@ fn row(out: &mut dyn Write, fields: &[&[u8]]) -> Result<()> {
         // An empty field is no value; a quoted one would be an empty text.
         match text.is_empty() {
             true => write!(out, "{comma}")?,
-            false => write!(out, "{comma}\"{}\"", text.replace('"', "\"\""))?,
+            false => {
+                let text = text.replace('\\', "\\\\").replace('"', "\"\"");
+                write!(out, "{comma}\"{text}\"")?;
+            }
         }
     }
     Ok(out.write_all(b"\n")?)
