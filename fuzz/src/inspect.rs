@@ -1,7 +1,7 @@
 //! Files of the formats whose readers this project wrote. The first byte chooses the inspector, the
 //! rest is the content. A pack of git gets the right checksum.
 
-use backstory_inspect::{NamedContent, by_name};
+use backstory_inspect::{NamedContent, PartName, by_name};
 use sha1::{Digest, Sha1};
 
 /// Inspectors, each with the name of a file that it takes.
@@ -20,7 +20,7 @@ const OWN: &[(&str, &str)] = &[
     ("toml", "a.toml"),
 ];
 
-/// Inspects the content, and compares it with its first half.
+/// Inspects the content, compares it with its first half, and asks for parts of it.
 pub fn run(data: &[u8]) {
     let Some((choice, content)) = data.split_first() else {
         return;
@@ -33,6 +33,13 @@ pub fn run(data: &[u8]) {
     let named = |bytes| NamedContent { name, bytes };
     let _ = inspector.facts(named(&whole));
     let _ = inspector.changes(named(&half), named(&whole));
+    let cells = ["B2", "1.source"].map(|name| PartName::Cell(name.to_owned()));
+    let members = ["[0].a", "a[0]"].map(|name| PartName::Member(name.to_owned()));
+    for part in cells.iter().chain(&members) {
+        let place = inspector.part(named(&whole), part).unwrap_or_default();
+        let mut ranges = place.ranges.iter();
+        assert!(ranges.all(|range| range.start <= range.end && range.end <= whole.len()));
+    }
 }
 
 /// The content of a pack or an index with the right checksum in its last bytes. Other contents stay

@@ -221,11 +221,17 @@ impl ByteFlow {
 
     /// Where the bytes of a range of a file came from. `None` if the run did not write the file.
     pub fn origins(&self, path: &[u8], range: Range<u64>) -> Option<Origins> {
+        self.origins_of_all(path, &[range])
+    }
+
+    /// The same for several ranges together.
+    pub fn origins_of_all(&self, path: &[u8], ranges: &[Range<u64>]) -> Option<Origins> {
         let file = self.file_at(path)?;
         let mut answer = Origins::default();
         let mut search = Search::default();
-        for byte_range in self.own_runs(file, range, &mut answer) {
-            search.steps.push(byte_range);
+        for range in ranges {
+            let steps = self.own_runs(file, range.clone(), &mut answer);
+            search.steps.extend(steps);
         }
         while let Some(step) = search.steps.pop() {
             self.follow(step, &mut search);

@@ -9,6 +9,7 @@
 //! | [`facts`] | the form of facts that all formats share |
 //! | [`changes`] | compares the facts of two contents |
 //! | `formats` | one file for each format |
+//! | `parts` | finds the bytes of a cell or a member |
 //! | `tables`, `pixels` | compare tables and images, whatever they are stored in |
 //! | `text_encoding` | decodes texts |
 //! | [`sandbox`] | takes this process's rights away |
@@ -26,6 +27,7 @@ pub mod changes;
 pub mod expressions;
 pub mod facts;
 mod formats;
+mod parts;
 mod pixels;
 pub mod plugin;
 pub mod sandbox;
@@ -35,12 +37,14 @@ mod text_encoding;
 mod visible;
 pub mod worker;
 
+pub use backstory_inspection::file_parts::PartName;
 pub use changes::FileChanges;
 pub use facts::FileFacts;
 pub use formats::{by_name, names};
 
 use backstory_comparison::FormatDifference;
 use backstory_inspection::Answer;
+use backstory_inspection::file_parts::{NoPart, PartAnswer};
 use backstory_inspection::format_answer::{FormatAnswer, NotebookCells, TableRows, TextLines};
 use backstory_inspection::question::{
     FormatQuestion, Portion, QuestionHead, ReadFormatQuestion, ReadQuestion,
@@ -160,6 +164,14 @@ pub trait Inspector: Sync {
     ) -> Read<RowChanges> {
         Err(without("rows that change"))
     }
+
+    /// Where a cell or a member is.
+    ///
+    /// # Errors
+    /// The format has no such parts, or the file has no such part, or the content is damaged.
+    fn part(&self, _content: NamedContent<'_>, _name: &PartName) -> PartAnswer {
+        Err(NoPart::OtherKind)
+    }
 }
 
 fn without(view: &str) -> UnreadableContent {
@@ -208,7 +220,7 @@ pub fn answer_format(question: &ReadFormatQuestion<'_>) -> FormatAnswer {
         name: &head.name,
         bytes,
     };
-    use FormatQuestion::{Cells, Difference, Lines, RowChanges, Rows, Size, Text};
+    use FormatQuestion::{Cells, Difference, Lines, Part, RowChanges, Rows, Size, Text};
     let read = match (head.question, &question.contents[..]) {
         (Difference, [old, new]) => inspector
             .difference(content(old), content(new))
@@ -225,6 +237,7 @@ pub fn answer_format(question: &ReadFormatQuestion<'_>) -> FormatAnswer {
         (RowChanges, [wanted, states @ ..]) => {
             row_changes(inspector, wanted, states).map(FormatAnswer::RowChanges)
         }
+        (Part, [name, one]) => part(inspector, name, content(one)),
         _ => Err(wrong_number()),
     };
     read.unwrap_or_else(|error| unreadable(&error.to_string()))
@@ -232,6 +245,15 @@ pub fn answer_format(question: &ReadFormatQuestion<'_>) -> FormatAnswer {
 
 fn wrong_number() -> UnreadableContent {
     UnreadableContent("the question has another number of contents".to_owned())
+}
+
+/// Reads the name of a part, and finds its place.
+fn part(inspector: &dyn Inspector, name: &[u8], content: NamedContent<'_>) -> Read<FormatAnswer> {
+    let name: PartName = serde_json::from_slice(name).map_err(UnreadableContent::of)?;
+    match inspector.part(content, &name) {
+        Err(NoPart::Unreadable(why)) => Err(UnreadableContent(why)),
+        answer => Ok(FormatAnswer::Part(answer)),
+    }
 }
 
 /// Reads the parts of a question about changed rows.

@@ -25,9 +25,18 @@ pub fn decoded(content: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(text.into_bytes())
 }
 
+/// The offset in the content of a byte of its decoded text.
+pub fn encoded_offset(content: &[u8], text: &[u8], at: usize) -> usize {
+    if !is_utf16(content) {
+        return at;
+    }
+    let units = String::from_utf8_lossy(&text[..at]).encode_utf16().count();
+    (2 + 2 * units).min(content.len())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::decoded;
+    use super::{decoded, encoded_offset};
 
     #[test]
     fn both_byte_orders_are_decoded_and_damaged_characters_replaced() {
@@ -45,5 +54,7 @@ mod tests {
         let half = b"\xff\xfea\0\x3d\xd8b\0c";
         assert_eq!(&*decoded(half), "a\u{fffd}b\u{fffd}".as_bytes());
         assert_eq!(&*decoded(b"a\xff"), b"a\xff");
+        let offsets = [0, 1, 4, 5, 8].map(|at| encoded_offset(half, &decoded(half), at));
+        assert_eq!(offsets, [2, 4, 6, 8, 9]);
     }
 }

@@ -6,6 +6,7 @@
 use backstory_comparison::{FormatDifference, WireBytes};
 use serde::{Deserialize, Serialize};
 
+use crate::file_parts::PartAnswer;
 use crate::question::FormatQuestion;
 use crate::row_changes::RowChanges;
 
@@ -34,6 +35,8 @@ pub enum FormatAnswer {
     Size(u32, u32),
     /// Changed rows of a database.
     RowChanges(RowChanges),
+    /// The bytes of a part.
+    Part(PartAnswer),
     /// The content is damaged, or is not of the format.
     Unreadable(String),
 }

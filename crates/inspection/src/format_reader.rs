@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use backstory_comparison::{ContentDifference, LARGEST, compare, is_text};
 
+use crate::file_parts::{NoPart, PartAnswer, PartName};
 use crate::format_answer::{FormatAnswer, NotebookCells, TableRows, TextLines};
 use crate::question::{FormatQuestion, Portion};
 use crate::row_changes::{DatabaseFiles, RowChanges, RowsWanted};
@@ -253,6 +254,42 @@ impl FormatReader {
             _ => None,
         };
         self.ask(entry, name, FormatQuestion::RowChanges, &parts, found)
+    }
+
+    /// The inspector that reads a content's format. `None` if no inspector does.
+    pub fn format_of(&self, name: &[u8], content: &[u8]) -> Option<&InspectorEntry> {
+        self.catalogue.choose(name, content)
+    }
+
+    /// Where a cell or a member is in a content of this format.
+    ///
+    /// # Errors
+    /// As [`FormatReader::lines`]. A part that is not there is an answer.
+    pub fn part(
+        &self,
+        entry: &InspectorEntry,
+        name: &[u8],
+        content: &[u8],
+        wanted: &PartName,
+    ) -> Result<PartAnswer, Trouble> {
+        let text = serde_json::to_vec(wanted).unwrap_or_default();
+        let found = |answer| match answer {
+            FormatAnswer::Part(found) => Some(found),
+            _ => None,
+        };
+        let answer = self.ask(entry, name, FormatQuestion::Part, &[&text, content], found)?;
+        Ok(match answer {
+            Ok(place) => Ok(place
+                .checked(content.len())
+                .ok_or_else(|| Trouble::Refused {
+                    inspector: entry.name.clone(),
+                    object: printable(&String::from_utf8_lossy(name)),
+                    because: "it has bytes that the file does not have".to_owned(),
+                })?),
+            Err(NoPart::Misnamed(why)) => Err(NoPart::Misnamed(printable(&why))),
+            Err(NoPart::Absent(why)) => Err(NoPart::Absent(printable(&why))),
+            Err(other) => Err(other),
+        })
     }
 
     fn view<T>(

@@ -10,6 +10,7 @@
 //! | [`question`] | what a worker is asked, and the bytes that it reads |
 //! | [`answer`], [`format_answer`] | what it answers, and the checks of that |
 //! | [`format_reader`] | compares and shows contents by their formats, for all commands |
+//! | [`file_parts`] | where a cell or a member is: question and answer |
 //! | [`row_changes`] | rows of a database of SQLite that changed: question and answer |
 //! | [`worker`] | asks the worker about a file, and names both in its errors |
 //! | [`judging`] | asks a user's filter about the nodes of a graph |
@@ -33,6 +34,7 @@ pub mod answer_cache;
 mod asking;
 pub mod catalogue;
 mod component;
+pub mod file_parts;
 pub mod format_answer;
 pub mod format_reader;
 pub mod judging;

@@ -12,7 +12,7 @@
 //! | question | parts | answer |
 //! | --- | --- | --- |
 //! | `inspect` | one or two contents | [`Answer`](crate::Answer): facts, or changes |
-//! | `read` | one or two contents; for changed rows, see [`crate::row_changes`] | [`FormatAnswer`](crate::format_answer::FormatAnswer) |
+//! | `read` | one or two contents; else see [`crate::row_changes`], [`crate::file_parts`] | [`FormatAnswer`](crate::format_answer::FormatAnswer) |
 //! | `judge` | lines about nodes, or records with their schemas | lines |
 
 use serde::{Deserialize, Serialize};
@@ -105,6 +105,8 @@ pub enum FormatQuestion {
     Size,
     /// Rows that changed between two states of a database's files ([`crate::row_changes`]).
     RowChanges,
+    /// The bytes of a cell or a member ([`crate::file_parts`]).
+    Part,
 }
 
 /// A part of a list.

@@ -1,5 +1,6 @@
 //! Arguments about single bytes of a file: of `of`.
 
+use backstory_inspection::file_parts::PartName;
 use clap::Args;
 
 use super::amounts::range;
@@ -18,10 +19,17 @@ pub struct ByteArgs {
           conflicts_with_all = ["dot", "tree", "commands", "why", "inputs", "packages", "table"])]
     pub line: Option<u64>,
 
-    /// The same for a cell of a table in CSV or TSV: column and row, as in B3
-    #[arg(long, value_name = "CELL", group = "part", value_parser = cell,
+    /// The same for a cell: B3 of a table (CSV, TSV, Parquet, Arrow), Sheet2!B3 of a workbook
+    /// (xlsx, ods), 3 or 3.outputs of a notebook
+    #[arg(long, value_name = "CELL", group = "part",
           conflicts_with_all = ["dot", "tree", "commands", "why", "inputs", "packages", "table"])]
-    pub cell: Option<(usize, usize)>,
+    pub cell: Option<String>,
+
+    /// The same for a member: rows[3].price of JSON, JSON lines or TOML, price[3] of a table, or a
+    /// member of an archive. Items and rows count from 0
+    #[arg(long, value_name = "PATH", group = "part",
+          conflicts_with_all = ["dot", "tree", "commands", "why", "inputs", "packages", "table"])]
+    pub member: Option<String>,
 }
 
 /// A part of a file.
@@ -31,8 +39,8 @@ pub enum Selection {
     Bytes(u64, u64),
     /// A line, counted from 1.
     Line(u64),
-    /// Column and row, counted from 0.
-    Cell(usize, usize),
+    /// A part by the structure of the file's type.
+    Part(PartName),
 }
 
 impl ByteArgs {
@@ -42,8 +50,10 @@ impl ByteArgs {
             .bytes
             .map(|(first, last)| Selection::Bytes(first, last));
         let line = self.line.map(Selection::Line);
-        let cell = self.cell.map(|(column, row)| Selection::Cell(column, row));
-        bytes.or(line).or(cell)
+        let cell = self.cell.clone().map(PartName::Cell);
+        let member = self.member.clone().map(PartName::Member);
+        let part = cell.or(member).map(Selection::Part);
+        bytes.or(line).or(part)
     }
 }
 
@@ -51,35 +61,9 @@ fn offsets(text: &str) -> Result<(u64, u64), String> {
     range(text).ok_or_else(|| "give two offsets, as in 100-120".to_owned())
 }
 
-fn cell(text: &str) -> Result<(usize, usize), String> {
-    let wrong = || "give a column and a row, as in B3".to_owned();
-    let letters = text.bytes().take_while(u8::is_ascii_alphabetic).count();
-    let mut column = 0usize;
-    if letters == 0 || letters > 4 {
-        return Err(wrong());
-    }
-    for letter in text[..letters].bytes() {
-        column = column * 26 + usize::from(letter.to_ascii_uppercase() - b'A' + 1);
-    }
-    match text[letters..].parse::<usize>() {
-        Ok(row @ 1..) => Ok((column - 1, row - 1)),
-        _ => Err(wrong()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_cell_has_the_name_that_spreadsheets_give_it() {
-        assert_eq!(cell("A1"), Ok((0, 0)));
-        assert_eq!(cell("b3"), Ok((1, 2)));
-        assert_eq!(cell("AA10"), Ok((26, 9)));
-        for bad in ["", "A", "3", "A0", "A-1", "ABCDE1", "Ä1"] {
-            assert!(cell(bad).is_err(), "{bad:?}");
-        }
-    }
 
     #[test]
     fn a_range_has_its_last_byte() {

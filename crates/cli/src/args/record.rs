@@ -135,8 +135,8 @@ pub struct RecordArgs {
     pub time: Option<TimeMode>,
 
     /// Run the command under the byte engine, which is 14 to 102 times as slow, and 396 times with
-    /// an image filter. Then `of --bytes`, `--line` and `--cell` say which input bytes each byte
-    /// came from. `backstory refine` does it after the run
+    /// an image filter. Then `of --bytes`, `--line`, `--cell` and `--member` say which input bytes
+    /// each byte came from. `backstory refine` does it after the run
     #[arg(long, conflicts_with_all = ["deep", "remote"])]
     pub bytes: bool,
 

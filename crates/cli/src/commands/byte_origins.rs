@@ -1,4 +1,4 @@
-//! `of --bytes`, `--line` and `--cell`: which bytes of which inputs a part of a file came from.
+//! `of --bytes`, `--line`, `--cell`, `--member`: which bytes of which inputs a part came from.
 //!
 //! The answer comes from runs that the byte engine followed. It refines the edges of the graph, and
 //! adds none. `of` without a part has a line of it ([`FileBytes`]).
@@ -30,6 +30,7 @@ use crate::subject::{self, PathNotation, Reach};
 use crate::text::line::{excerpt, printable};
 use crate::text::words::counted;
 use crate::version_contents::VersionContents;
+use part::SelectedPart;
 use refined_runs::{FoundBytes, FoundSource};
 use streams::RecordedStreams;
 use writers::WrittenBytes;
@@ -47,7 +48,7 @@ const EXCERPT: usize = 60;
 struct Asked {
     path: Vec<u8>,
     run: String,
-    range: Range<u64>,
+    part: SelectedPart,
     content: Option<Vec<u8>>,
     /// The functions that wrote it.
     writers: Vec<WrittenBytes>,
@@ -77,10 +78,9 @@ pub fn run(args: &LineageArgs, wanted: &Selection, store: Option<&Path>) -> Outc
         )));
     }
     let content = content(&current, &path, &run);
-    let tabs = path.extension().is_some_and(|end| end == "tsv");
-    let range = match (&content, wanted) {
-        (Some(content), wanted) => part::range(content, wanted, tabs)?,
-        (None, Selection::Bytes(first, last)) => *first..last.saturating_add(1),
+    let part = match (&content, wanted) {
+        (Some(content), wanted) => part::find(content, &path, wanted)?,
+        (None, Selection::Bytes(first, last)) => SelectedPart::of(*first..last.saturating_add(1)),
         (None, _) => {
             return Err(Failure::not_found(format!(
                 "the content of {} as run {run} left it is not stored: ask with --bytes",
@@ -92,9 +92,9 @@ pub fn run(args: &LineageArgs, wanted: &Selection, store: Option<&Path>) -> Outc
     // The address of a connection is no path.
     let address = path.as_os_str().as_bytes().to_vec();
     let mut path = absolute.as_os_str().as_bytes().to_vec();
-    let mut found = refined.origins(&run, &path, range.clone())?;
+    let mut found = refined.origins(&run, &path, &part.ranges)?;
     if found.is_none() {
-        found = refined.origins(&run, &address, range.clone())?;
+        found = refined.origins(&run, &address, &part.ranges)?;
         path = address;
     }
     let Some(found) = found else {
@@ -110,7 +110,7 @@ pub fn run(args: &LineageArgs, wanted: &Selection, store: Option<&Path>) -> Outc
         writers: writers::written_bytes(&current, &run, &path, &found.first),
         path,
         run,
-        range,
+        part,
         content,
     };
     answer(|out| match args.json {
@@ -193,6 +193,22 @@ fn quoted(content: Option<&[u8]>, range: &Range<u64>) -> String {
     }
 }
 
+/// `bytes 9-16 (line 2, columns 1-8): birch,40`
+fn heading(asked: &Asked) -> String {
+    let content = asked.content.as_deref();
+    let SelectedPart { ranges, within, .. } = &asked.part;
+    if let ([range], None) = (&ranges[..], within) {
+        return format!("{}{}", place(content, range), quoted(content, range));
+    }
+    let shown = ranges.iter().take(SHOWN);
+    let shown: Vec<String> = shown.map(|range| place(content, range)).collect();
+    let more = match ranges.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(", and {}", counted(more, "more range", "more ranges")),
+    };
+    format!("{}{more}", shown.join(", "))
+}
+
 fn text(
     current: &CurrentStore,
     asked: &Asked,
@@ -200,9 +216,13 @@ fn text(
     out: &mut impl Write,
 ) -> io::Result<()> {
     let content = asked.content.as_deref();
-    let own = place(content, &asked.range);
-    let excerpt = quoted(content, &asked.range);
-    writeln!(out, "{}, {own}{excerpt}", near(&asked.path))?;
+    writeln!(out, "{}, {}", near(&asked.path), heading(asked))?;
+    if let (Some(name), Some(within)) = (&asked.part.name, &asked.part.within) {
+        writeln!(
+            out,
+            "  (coarser than {name}: these bytes are {within}, and have more than it)"
+        )?;
+    }
     let whole = asked.writers.len() == 1;
     for writer in asked.writers.iter().take(SHOWN) {
         if let Some(line) = writer.line(content, whole) {
@@ -218,7 +238,12 @@ fn text(
         let bytes = counted(constant as usize, "byte", "bytes");
         writeln!(out, "  {bytes} from no input: written by a program itself")?;
     }
-    let length = asked.range.end - asked.range.start;
+    let lengths = asked
+        .part
+        .ranges
+        .iter()
+        .map(|range| range.end - range.start);
+    let length: u64 = lengths.sum();
     let unwritten = length.saturating_sub(found.first.written.count());
     if unwritten > 0 {
         let bytes = counted(unwritten as usize, "byte", "bytes");
@@ -290,8 +315,12 @@ fn source_text(
 }
 
 fn ranges(set: &RangeSet) -> Value {
+    pairs(set.iter())
+}
+
+fn pairs(ranges: impl Iterator<Item = Range<u64>>) -> Value {
     let pair = |range: Range<u64>| Value::array([range.start, range.end]);
-    Value::Array(set.iter().map(pair).collect())
+    Value::Array(ranges.map(pair).collect())
 }
 
 /// The word of a kind of source, for JSON.
@@ -319,13 +348,18 @@ fn object(asked: &Asked, found: &FoundBytes, out: &mut impl Write) -> io::Result
     });
     let sources = Value::Array(sources.collect());
     let possible = found.possible.iter().map(|why| why.as_slice());
+    let start = asked.part.ranges.first().map(|range| range.start);
+    let end = asked.part.ranges.last().map(|range| range.end);
     json::object(
         out,
         vec![
             ("path", asked.path.as_slice().into()),
             ("run", (&asked.run).into()),
-            ("start", asked.range.start.into()),
-            ("end", asked.range.end.into()),
+            ("start", start.into()),
+            ("end", end.into()),
+            ("ranges", pairs(asked.part.ranges.iter().cloned())),
+            ("part", asked.part.name.as_ref().into()),
+            ("within", asked.part.within.as_ref().into()),
             ("sources", sources),
             (
                 "written_by",

@@ -131,7 +131,7 @@ fn bytes(
     if !refined.has(run) {
         return Ok(None);
     }
-    let Some(found) = refined.origins(run, path, range)? else {
+    let Some(found) = refined.origins(run, path, &[range])? else {
         return Ok(None);
     };
     let pairs = |set: &RangeSet| set.iter().map(|range| (range.start, range.end)).collect();

@@ -13,16 +13,22 @@ use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_schema::{DataType, Schema};
 use backstory_comparison::FormatDifference;
+use backstory_inspection::file_parts::{PartAnswer, PartName};
 use serde_json::json;
 
 use super::delimited::of_table;
 use crate::changes::{self, FileChanges};
+use crate::parts::arrow_cell;
 use crate::tables::{Table, cell_comparison};
 use crate::{FileFacts, Inspector, NamedContent, Read, UnreadableContent};
 
 pub struct ArrowFile;
 
 impl Inspector for ArrowFile {
+    fn part(&self, content: NamedContent<'_>, name: &PartName) -> PartAnswer {
+        arrow_cell::place(content.bytes, name)
+    }
+
     fn facts(&self, content: NamedContent<'_>) -> Read<FileFacts> {
         let (schema, batches) = batches(content.bytes)?;
         let mut facts = FileFacts::default();

@@ -1,12 +1,14 @@
 //! Tables of separated values (CSV, TSV): columns with statistics, rows, and changed cells.
 
 use backstory_comparison::{ContentDifference, FormatDifference, TableDifference, excerpts};
+use backstory_inspection::file_parts::{PartAnswer, PartName};
 use backstory_inspection::format_answer::TableRows;
 use backstory_inspection::question::Portion;
 use serde_json::{Value, json};
 
 use super::plain_text::PlainText;
 use crate::changes::FileChanges;
+use crate::parts::delimited_cell;
 use crate::tables::cell_comparison;
 use crate::tables::delimited_rows::{self, separator};
 use crate::text_encoding::decoded;
@@ -71,6 +73,10 @@ impl<'t> ColumnStatistics<'t> {
 }
 
 impl Inspector for Delimited {
+    fn part(&self, content: NamedContent<'_>, name: &PartName) -> PartAnswer {
+        delimited_cell::place(content.bytes, name, |text| separator(content.name, text))
+    }
+
     fn facts(&self, content: NamedContent<'_>) -> Read<FileFacts> {
         let text = decoded(content.bytes);
         let mut reader = csv::ReaderBuilder::new()

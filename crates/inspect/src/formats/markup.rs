@@ -2,10 +2,11 @@
 //! document is.
 
 use std::io::{Cursor, Read as _};
+use std::ops::{ControlFlow, Range};
 
-use quick_xml::Reader;
-use quick_xml::events::Event;
-use zip::ZipArchive;
+use quick_xml::events::{BytesStart, Event};
+use quick_xml::{Reader, XmlVersion};
+use zip::{CompressionMethod, ZipArchive};
 
 use crate::{Read, UnreadableContent};
 
@@ -15,12 +16,17 @@ const LARGEST_MEMBER: u64 = 48 << 20;
 /// The archive of an office document.
 pub struct DocumentParts<'d> {
     archive: ZipArchive<Cursor<&'d [u8]>>,
+    /// The bytes of the archive.
+    length: usize,
 }
 
 impl<'d> DocumentParts<'d> {
     pub fn open(bytes: &'d [u8]) -> Read<DocumentParts<'d>> {
         let archive = ZipArchive::new(Cursor::new(bytes)).map_err(UnreadableContent::of)?;
-        Ok(DocumentParts { archive })
+        Ok(DocumentParts {
+            archive,
+            length: bytes.len(),
+        })
     }
 
     /// A member as text. `None` if the archive has no such member.
@@ -36,6 +42,37 @@ impl<'d> DocumentParts<'d> {
             .map_err(|error| UnreadableContent(format!("{name}: {error}")))?;
         Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
     }
+
+    /// Where a member's data lie. `None` if the archive has no such member.
+    pub fn place(&mut self, name: &str) -> Read<Option<MemberPlace>> {
+        let Some(number) = self.archive.index_for_name(name) else {
+            return Ok(None);
+        };
+        let damaged = |why: &dyn std::fmt::Display| UnreadableContent(format!("{name}: {why}"));
+        let member = self.archive.by_index_raw(number);
+        let member = member.map_err(|error| damaged(&error))?;
+        let start = member.data_start();
+        let start = start.ok_or_else(|| damaged(&"it has no data"))?;
+        let end = start.checked_add(member.compressed_size());
+        let end = end.filter(|end| *end <= self.length as u64);
+        let end = end.ok_or_else(|| damaged(&"it ends behind the end of the archive"))?;
+        Ok(Some(MemberPlace {
+            data: start as usize..end as usize,
+            is_stored: member.compression() == CompressionMethod::Stored && !member.encrypted(),
+            is_whole: member.size() <= LARGEST_MEMBER,
+        }))
+    }
+}
+
+/// The data of a member within its archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemberPlace {
+    /// Their bytes.
+    pub data: Range<usize>,
+    /// They are the member itself, and not a compressed form of it.
+    pub is_stored: bool,
+    /// [`DocumentParts::text`] reads all of it.
+    pub is_whole: bool,
 }
 
 /// A step through an XML text. Names have no namespace prefix.
@@ -54,13 +91,13 @@ pub enum Markup {
 /// # Errors
 /// The text is not well-formed.
 pub fn walk(xml: &str, mut visit: impl FnMut(Markup)) -> Read<()> {
-    let mut reader = Reader::from_str(xml);
-    reader.config_mut().expand_empty_elements = true;
-    let local = |name: &str| name.rsplit(':').next().unwrap_or_default().to_owned();
+    let mut reader = reader(xml);
     loop {
         match reader.read_event().map_err(UnreadableContent::of)? {
-            Event::Start(element) => visit(Markup::Begin(local(element.name().as_ref()))),
-            Event::End(element) => visit(Markup::End(local(element.name().as_ref()))),
+            Event::Start(element) => {
+                visit(Markup::Begin(local(element.name().as_ref()).to_owned()))
+            }
+            Event::End(element) => visit(Markup::End(local(element.name().as_ref()).to_owned())),
             Event::Text(text) => visit(Markup::Text((*text).to_owned())),
             Event::CData(text) => visit(Markup::Text((*text).to_owned())),
             Event::GeneralRef(reference) => {
@@ -72,6 +109,84 @@ pub fn walk(xml: &str, mut visit: impl FnMut(Markup)) -> Read<()> {
             }
             Event::Eof => return Ok(()),
             _ => {}
+        }
+    }
+}
+
+fn reader(xml: &str) -> Reader<&[u8]> {
+    let mut reader = Reader::from_str(xml);
+    reader.config_mut().expand_empty_elements = true;
+    reader
+}
+
+/// A name without its namespace prefix.
+fn local(name: &str) -> &str {
+    name.rsplit(':').next().unwrap_or_default()
+}
+
+/// A tag, and where it is in the text.
+pub enum PlacedTag<'t> {
+    /// The start of an element, and the offset behind it.
+    Begin(&'t BytesStart<'t>, usize),
+    /// The end of an element with this name, and its offset.
+    End(&'t str, usize),
+}
+
+impl PlacedTag<'_> {
+    /// The name of the element.
+    pub fn name(&self) -> &str {
+        match self {
+            PlacedTag::Begin(element, _) => local(element.name().into_inner()),
+            PlacedTag::End(name, _) => local(name),
+        }
+    }
+}
+
+/// An attribute of an element, by its name without a namespace prefix.
+pub fn attribute(element: &BytesStart<'_>, name: &str) -> Option<String> {
+    let mut attributes = element.attributes();
+    let mut all = attributes.with_checks(false).flatten();
+    let found = all.find(|one| local(one.key.as_ref()) == name)?;
+    Some(
+        found
+            .normalized_value(XmlVersion::Implicit1_0)
+            .ok()?
+            .into_owned(),
+    )
+}
+
+/// Calls `visit` for each tag, until it breaks.
+///
+/// # Errors
+/// The text is not well-formed up to there.
+pub fn walk_tags<B>(
+    xml: &str,
+    mut visit: impl FnMut(PlacedTag<'_>) -> ControlFlow<B>,
+) -> Read<Option<B>> {
+    let mut reader = reader(xml);
+    let mut depth = 0usize;
+    loop {
+        let before = reader.buffer_position() as usize;
+        let flow = match reader.read_event().map_err(UnreadableContent::of)? {
+            Event::Start(element) => {
+                depth += 1;
+                visit(PlacedTag::Begin(
+                    &element,
+                    reader.buffer_position() as usize,
+                ))
+            }
+            Event::End(element) => {
+                depth = depth.saturating_sub(1);
+                visit(PlacedTag::End(element.name().as_ref(), before))
+            }
+            Event::Eof if depth > 0 => {
+                return Err(UnreadableContent("it ends within an element".to_owned()));
+            }
+            Event::Eof => return Ok(None),
+            _ => ControlFlow::Continue(()),
+        };
+        if let ControlFlow::Break(found) = flow {
+            return Ok(Some(found));
         }
     }
 }

@@ -11,7 +11,7 @@ mod git_object;
 mod git_pack;
 #[cfg(feature = "hdf5")]
 mod hdf5_file;
-mod markup;
+pub(crate) mod markup;
 #[cfg(feature = "hdf5")]
 mod netcdf_file;
 mod notebook;

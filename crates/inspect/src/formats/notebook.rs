@@ -3,11 +3,13 @@
 //! Cells belong together by their ids (format 4.5 and later). Without ids they are aligned by their
 //! sources.
 
+use backstory_inspection::file_parts::{PartAnswer, PartName};
 use backstory_inspection::format_answer::NotebookCells;
 use backstory_inspection::question::Portion;
 use serde_json::{Map, Value, json};
 
 use super::notebook_cells;
+use crate::parts::{json_value, notebook_cell};
 use crate::{FileFacts, Inspector, NamedContent, Read, UnreadableContent};
 
 pub struct Notebook;
@@ -15,6 +17,13 @@ pub struct Notebook;
 impl Inspector for Notebook {
     fn cells(&self, content: NamedContent<'_>, part: Portion) -> Read<NotebookCells> {
         notebook_cells::read(content.bytes, part)
+    }
+
+    fn part(&self, content: NamedContent<'_>, name: &PartName) -> PartAnswer {
+        match name {
+            PartName::Cell(cell) => notebook_cell::place(content.bytes, cell),
+            PartName::Member(path) => json_value::place(content.bytes, path, false),
+        }
     }
 
     fn facts(&self, content: NamedContent<'_>) -> Read<FileFacts> {

@@ -1,6 +1,9 @@
 //! OpenDocument texts (.odt): author and other properties, and paragraphs.
 
+use backstory_inspection::file_parts::{PartAnswer, PartName};
+
 use super::markup::{DocumentParts, leaves, texts_of};
+use crate::parts::zip_member;
 use crate::{FileFacts, Inspector, NamedContent, Read, UnreadableContent};
 
 pub struct OpenDocument;
@@ -19,6 +22,10 @@ const PROPERTIES: &[(&str, &str)] = &[
 ];
 
 impl Inspector for OpenDocument {
+    fn part(&self, content: NamedContent<'_>, name: &PartName) -> PartAnswer {
+        zip_member::of_archive(content.bytes, name)
+    }
+
     fn facts(&self, content: NamedContent<'_>) -> Read<FileFacts> {
         let mut document = DocumentParts::open(content.bytes)?;
         let mut facts = FileFacts::default();

@@ -4,6 +4,7 @@
 //! compressed, or compressed by Snappy, gzip, LZ4 or zstd. Absent: Brotli, which few writers use.
 
 use backstory_comparison::FormatDifference;
+use backstory_inspection::file_parts::{PartAnswer, PartName};
 use backstory_inspection::format_answer::TableRows;
 use backstory_inspection::question::Portion;
 use bytes::Bytes;
@@ -15,12 +16,17 @@ use serde_json::{Map, Value, json};
 
 use super::delimited::of_table;
 use crate::changes::{self, FileChanges};
+use crate::parts::parquet_cell;
 use crate::tables::{cell_comparison, parquet_rows};
 use crate::{FileFacts, Inspector, NamedContent, Read, UnreadableContent};
 
 pub struct ParquetFile;
 
 impl Inspector for ParquetFile {
+    fn part(&self, content: NamedContent<'_>, name: &PartName) -> PartAnswer {
+        parquet_cell::place(content.bytes, name)
+    }
+
     fn facts(&self, content: NamedContent<'_>) -> Read<FileFacts> {
         let bytes = Bytes::copy_from_slice(content.bytes);
         let metadata = ParquetMetaDataReader::new()

@@ -1,12 +1,14 @@
 //! Texts: their lines, and the settings in them.
 
 use backstory_comparison::{ContentDifference, WireBytes, compare, is_text, is_utf16, lines};
+use backstory_inspection::file_parts::{NoPart, PartAnswer, PartName};
 use backstory_inspection::format_answer::{LARGEST, TextLines};
 use backstory_inspection::question::Portion;
 use serde_json::json;
 
 use crate::changes::{FileChanges, text_changes};
-use crate::tables::ViewBudget;
+use crate::parts::delimited_cell;
+use crate::tables::{ViewBudget, delimited_rows};
 use crate::text_encoding::decoded;
 use crate::{FileFacts, Inspector, NamedContent, Read, UnreadableContent, assignment};
 
@@ -16,6 +18,16 @@ pub struct PlainText;
 const LONGEST_LINE: usize = 10_000;
 
 impl Inspector for PlainText {
+    /// A text of any name may be a table.
+    fn part(&self, content: NamedContent<'_>, name: &PartName) -> PartAnswer {
+        match name {
+            PartName::Member(_) => Err(NoPart::OtherKind),
+            PartName::Cell(_) => {
+                delimited_cell::place(content.bytes, name, delimited_rows::guessed_separator)
+            }
+        }
+    }
+
     fn facts(&self, content: NamedContent<'_>) -> Read<FileFacts> {
         let bytes = decoded(content.bytes);
         if !is_text(&bytes) {

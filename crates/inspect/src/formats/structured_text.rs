@@ -8,11 +8,13 @@
 //! compared as a text.
 
 use backstory_comparison::{is_text, operations};
+use backstory_inspection::file_parts::{NoPart, PartAnswer, PartName};
 use serde_json::{Value, json};
 use similar::DiffOp;
 
 use super::plain_text::PlainText;
 use crate::changes::{FileChanges, PairedValues};
+use crate::parts::{json_value, toml_value};
 use crate::{FileFacts, Inspector, NamedContent, Read, UnreadableContent};
 
 /// The most bytes of a content that is read by its members.
@@ -31,6 +33,18 @@ pub enum StructuredText {
 }
 
 impl Inspector for StructuredText {
+    fn part(&self, content: NamedContent<'_>, name: &PartName) -> PartAnswer {
+        match (self, name) {
+            (_, PartName::Cell(_)) => Err(NoPart::OtherKind),
+            (StructuredText::Json, PartName::Member(path)) => {
+                json_value::place(content.bytes, path, has_lines(content.name))
+            }
+            (StructuredText::Toml, PartName::Member(path)) => {
+                toml_value::place(content.bytes, path)
+            }
+        }
+    }
+
     fn facts(&self, content: NamedContent<'_>) -> Read<FileFacts> {
         let mut facts = PlainText.facts(content)?;
         match self.value(content) {

@@ -1,6 +1,9 @@
 //! Word documents (.docx): authors and other properties, and paragraphs.
 
+use backstory_inspection::file_parts::{PartAnswer, PartName};
+
 use super::markup::{DocumentParts, Markup, leaves, texts_of, walk};
+use crate::parts::zip_member;
 use crate::{FileFacts, Inspector, NamedContent, Read, UnreadableContent};
 
 pub struct WordDocument;
@@ -18,6 +21,10 @@ pub(super) const PROPERTIES: &[(&str, &str)] = &[
 ];
 
 impl Inspector for WordDocument {
+    fn part(&self, content: NamedContent<'_>, name: &PartName) -> PartAnswer {
+        zip_member::of_archive(content.bytes, name)
+    }
+
     fn facts(&self, content: NamedContent<'_>) -> Read<FileFacts> {
         let mut document = DocumentParts::open(content.bytes)?;
         let mut facts = FileFacts::default();

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io::Cursor;
 
+use backstory_inspection::file_parts::{PartAnswer, PartName};
 use calamine::{Data, Reader, open_workbook_auto_from_rs};
 use serde_json::{Value, json};
 
@@ -10,6 +11,7 @@ use super::markup::DocumentParts;
 use super::{opendocument, word};
 use crate::changes::{self, FileChanges};
 use crate::facts::FilePart;
+use crate::parts::{cell_reference, workbook_cell, zip_member};
 use crate::{FileFacts, Inspector, NamedContent, Read, UnreadableContent};
 
 pub struct Workbook;
@@ -24,6 +26,13 @@ const SHEETS: (&str, &str) = ("sheet", "sheets");
 const CELLS_OF_SHEETS: (&str, &str) = ("cell", "cells");
 
 impl Inspector for Workbook {
+    fn part(&self, content: NamedContent<'_>, name: &PartName) -> PartAnswer {
+        match name {
+            PartName::Cell(cell) => workbook_cell::place(content.bytes, cell),
+            PartName::Member(member) => zip_member::place(content.bytes, member),
+        }
+    }
+
     fn facts(&self, content: NamedContent<'_>) -> Read<FileFacts> {
         let mut facts = FileFacts::default();
         let mut document = DocumentParts::open(content.bytes)?;
@@ -45,7 +54,7 @@ impl Inspector for Workbook {
                     let why = format!("it has more than {CELLS} cells");
                     return Err(UnreadableContent(why));
                 }
-                let place = reference(top as usize + row, left as usize + column);
+                let place = cell_reference::name(top as usize + row, left as usize + column);
                 cells.push((format!("{name}!{place}"), value(cell)));
             }
         }
@@ -142,33 +151,5 @@ fn value(cell: &Data) -> Value {
         Data::Bool(value) => json!(value),
         Data::Empty => Value::Null,
         other => json!(other.to_string()),
-    }
-}
-
-/// The name of a cell: `B3`. Row and column count from 0.
-fn reference(row: usize, column: usize) -> String {
-    let mut letters = Vec::new();
-    let mut left = column + 1;
-    while left > 0 {
-        letters.push(b'A' + ((left - 1) % 26) as u8);
-        left = (left - 1) / 26;
-    }
-    letters.reverse();
-    format!("{}{}", String::from_utf8_lossy(&letters), row + 1)
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn a_cell_is_named_as_spreadsheets_name_it() {
-        for (row, column, name) in [
-            (0, 0, "A1"),
-            (2, 25, "Z3"),
-            (0, 26, "AA1"),
-            (9, 701, "ZZ10"),
-            (0, 702, "AAA1"),
-        ] {
-            assert_eq!(super::reference(row, column), name);
-        }
     }
 }

@@ -2,14 +2,20 @@
 
 use std::io::Cursor;
 
+use backstory_inspection::file_parts::{PartAnswer, PartName};
 use serde_json::json;
 use zip::ZipArchive as Archive;
 
+use crate::parts::zip_member;
 use crate::{FileFacts, Inspector, NamedContent, Read, UnreadableContent};
 
 pub struct ZipArchive;
 
 impl Inspector for ZipArchive {
+    fn part(&self, content: NamedContent<'_>, name: &PartName) -> PartAnswer {
+        zip_member::of_archive(content.bytes, name)
+    }
+
     fn facts(&self, content: NamedContent<'_>) -> Read<FileFacts> {
         let mut archive =
             Archive::new(Cursor::new(content.bytes)).map_err(UnreadableContent::of)?;

@@ -14,17 +14,24 @@ const TYPED: usize = 200;
 /// The separator of the fields of a table with this name. A file `.csv` may have semicolons, as
 /// spreadsheets write it where the comma is in numbers.
 pub fn separator(name: &str, content: &[u8]) -> u8 {
+    match name.to_ascii_lowercase().ends_with(".csv") {
+        true => guessed_separator(content),
+        false => b'\t',
+    }
+}
+
+/// The separator of the fields of a table whose name does not tell it.
+pub fn guessed_separator(content: &[u8]) -> u8 {
     let heading = content
         .split(|&byte| byte == b'\n')
         .next()
         .unwrap_or(content);
     let has = |separator: u8| heading.contains(&separator);
-    match name.to_ascii_lowercase().ends_with(".csv") {
+    match () {
         // Spreadsheets write tabs into files in UTF-16.
-        true if has(b'\t') && !has(b',') && !has(b';') => b'\t',
-        true if has(b';') && !has(b',') => b';',
-        true => b',',
-        false => b'\t',
+        () if has(b'\t') && !has(b',') && !has(b';') => b'\t',
+        () if has(b';') && !has(b',') => b';',
+        () => b',',
     }
 }
 

@@ -6,6 +6,7 @@ mod format_questions;
 mod formats;
 mod hostile;
 mod malformed;
+mod parts;
 mod plugins;
 mod row_changes;
 mod schemas;

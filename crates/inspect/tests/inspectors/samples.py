@@ -46,6 +46,7 @@ from array_samples import climate, hierarchies
 from database_samples import databases, logs
 from expectation import EXPECTED, expect
 from hostile_samples import hostile
+from part_samples import parts
 from structured_samples import structured
 
 
@@ -618,6 +619,7 @@ def main():
     ]:
         make()
     hostile()
+    parts()
     Path("expected.json").write_text(json.dumps(EXPECTED))
 
 

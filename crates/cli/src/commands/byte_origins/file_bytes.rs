@@ -3,6 +3,7 @@
 //! Invariant: a store without refined runs costs one look-up of a directory.
 
 use std::collections::BTreeSet;
+use std::slice;
 
 use backstory_account::Account;
 use backstory_bytes::EntityKind;
@@ -43,7 +44,9 @@ impl FileBytes {
         let entity = current.store.entity(version).ok()?;
         let length = u64::try_from(entity.ident?.size).ok()?;
         let mut runs = RefinedRuns::of(current).ok()?;
-        let found = runs.origins(&run, &entity.path, 0..length).ok()??;
+        let found = runs
+            .origins(&run, &entity.path, slice::from_ref(&(0..length)))
+            .ok()??;
         let files = found
             .sources
             .iter()

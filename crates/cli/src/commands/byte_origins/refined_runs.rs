@@ -50,10 +50,10 @@ pub struct FoundBytes {
     pub coarse: bool,
 }
 
-fn origins_in(flows: &[ByteFlow], path: &[u8], range: Range<u64>) -> Option<Origins> {
+fn origins_in(flows: &[ByteFlow], path: &[u8], ranges: &[Range<u64>]) -> Option<Origins> {
     flows
         .iter()
-        .find_map(|flow| flow.origins(path, range.clone()))
+        .find_map(|flow| flow.origins_of_all(path, ranges))
 }
 
 /// The refined runs of a store.
@@ -124,14 +124,14 @@ impl<'c> RefinedRuns<'c> {
         Ok(None)
     }
 
-    /// Where the bytes of a range came from. `None` if the run did not write the file.
+    /// Where the bytes of these ranges came from. `None` if the run did not write the file.
     pub fn origins(
         &mut self,
         run: &str,
         path: &[u8],
-        range: Range<u64>,
+        ranges: &[Range<u64>],
     ) -> Result<Option<FoundBytes>, Failure> {
-        let Some(first) = origins_in(self.flows(run)?, path, range) else {
+        let Some(first) = origins_in(self.flows(run)?, path, ranges) else {
             return Ok(None);
         };
         let mut found = FoundBytes {
@@ -152,7 +152,7 @@ impl<'c> RefinedRuns<'c> {
                 {
                     let flows = self.flows(&writer)?;
                     for (part, kind) in parts {
-                        let origins = |range| origins_in(flows, path, range);
+                        let origins = |range| origins_in(flows, path, &[range]);
                         let ranges = part.iter().filter_map(origins);
                         pending.extend(ranges.map(|next| (writer.clone(), next, kind)));
                     }
