@@ -76,6 +76,7 @@ const NEVER_UNWOUND: &[&str] = &[
     "opaque.c",
     "peers.c",
     "private.c",
+    "own_link.c",
     "preserve.c",
     "procfs.c",
     "repair.c",

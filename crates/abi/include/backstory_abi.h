@@ -136,7 +136,12 @@ struct bs_arena {
     /* Bit set: the owner appends no more. R, atomic or. S, atomic and: clears it. */
     uint64_t full[BS_BITMAP_WORDS];
     uint64_t deep_lost; /* R, atomic add: deep records that were lost */
-    uint64_t pad1;
+    uint32_t kept;      /* R and S, atomic add: the number of the next preserved content */
+    /*
+     * S: where the path of the directory of preserved contents lies in the first page. It ends
+     * with a NUL. 0 until the directory exists, or if the path does not fit.
+     */
+    uint32_t kept_path;
     /*
      * For runs that store contents, alone in a cache line. `reported` (R and S, atomic add) counts
      * records after they were logged. It counts those that may be a read, or that may change the
@@ -634,7 +639,7 @@ struct bs_place {
     X(KEPT, 94, 1, \
       "supervisor: the content of path (resolved, absolute) with this ident, before the call " \
       "of `who` changes it, is in file ID.kept/arg; aux BS_KEPT_*; result -errno if it could " \
-      "not be stored") \
+      "not be stored. Recorder: the same, if aux is BS_KEPT_OWN_LINK") \
     X(RUNS, 95, 2, \
       "resolver: a program (resolved, absolute), and the interpreter or loader that its first " \
       "bytes name, as written there") \
@@ -682,9 +687,10 @@ enum { BS_THREAD_CREATE = 1, BS_THREAD_START = 2, BS_THREAD_JOIN = 3 };
 #define BS_HOLD_UNKNOWN 0x80000000u
 /*
  * How a content is stored. A link is the file itself. A process that has the file open may still
- * write to it, which its size and mtime show.
+ * write to it, which its size and mtime show. The process that removes the file can link it itself
+ * (OWN_LINK), whether or not the run has read it.
  */
-enum { BS_KEPT_LINK = 1, BS_KEPT_CLONE = 2, BS_KEPT_COPY = 3 };
+enum { BS_KEPT_LINK = 1, BS_KEPT_CLONE = 2, BS_KEPT_COPY = 3, BS_KEPT_OWN_LINK = 4 };
 /*
  * A use of a RESOURCE: all of its content is new (WRITE), or content was added or changed in part
  * (CHANGE).

@@ -318,6 +318,9 @@ pub const KEPT_LINK: u32 = 1;
 pub const KEPT_CLONE: u32 = 2;
 /// `KEPT`: the stored content is a full copy.
 pub const KEPT_COPY: u32 = 3;
+/// `KEPT`: as [`KEPT_LINK`], but by the process that removes the file, whether or not the run has
+/// read it.
+pub const KEPT_OWN_LINK: u32 = 4;
 
 /// `OPAQUE`, an interface that cannot be decoded: a tracer changes the memory of its tracee.
 pub const OPAQUE_TRACER_MEMORY: &str = "PTRACE_POKEDATA";

@@ -34,8 +34,11 @@ pub struct Arena {
     pub full: [AtomicU64; BITMAP_WORDS as usize],
     /// Number of deep records that were lost, because no chunk was free. Recorders add to it.
     pub deep_lost: AtomicU64,
-    /// Padding.
-    pub pad1: u64,
+    /// The number of the next preserved content. Recorders and the supervisor add to it.
+    pub kept: AtomicU32,
+    /// Where the path of the directory of preserved contents lies in the first page. It ends with a
+    /// NUL. 0 until the directory exists, or if the path does not fit. The supervisor writes it.
+    pub kept_path: AtomicU32,
     /// Counts, from 1, the logged operations that may be a read or may change what names mean.
     /// Recorders and the supervisor add to it.
     pub reported: AtomicU64,

@@ -60,7 +60,7 @@ static void constants(void)
     NUMBER(BS_CHANGE_WRITE), NUMBER(BS_CHANGE_PART), NUMBER(BS_CHANGE_UPDATE),
         NUMBER(BS_CHANGE_REMOVE), NUMBER(BS_CHANGE_NAME);
     NUMBER(BS_CHANGE_KIND), NUMBER(BS_CHANGE_ITSELF);
-    NUMBER(BS_KEPT_LINK), NUMBER(BS_KEPT_CLONE), NUMBER(BS_KEPT_COPY);
+    NUMBER(BS_KEPT_LINK), NUMBER(BS_KEPT_CLONE), NUMBER(BS_KEPT_COPY), NUMBER(BS_KEPT_OWN_LINK);
     NUMBER(BS_RESERVED), NUMBER(BS_DONE);
     NUMBER(BS_F_CALLER), NUMBER(BS_F_IDENT), NUMBER(BS_F_CUT), NUMBER(BS_F_MORE),
         NUMBER(BS_F_PREDICTED);
@@ -105,8 +105,8 @@ static void structures(void)
     FIELD(bs_arena, wanted), FIELD(bs_arena, lost), FIELD(bs_arena, started),
         FIELD(bs_arena, epochs);
     FIELD(bs_arena, dry), FIELD(bs_arena, env_seen), FIELD(bs_arena, free), FIELD(bs_arena, full);
-    FIELD(bs_arena, deep_lost), FIELD(bs_arena, pad1), FIELD(bs_arena, reported),
-        FIELD(bs_arena, filtered), FIELD(bs_arena, pad2);
+    FIELD(bs_arena, deep_lost), FIELD(bs_arena, kept), FIELD(bs_arena, kept_path),
+        FIELD(bs_arena, reported), FIELD(bs_arena, filtered), FIELD(bs_arena, pad2);
     SIZE(bs_chunk);
     FIELD(bs_chunk, magic), FIELD(bs_chunk, index), FIELD(bs_chunk, pid), FIELD(bs_chunk, tid);
     FIELD(bs_chunk, epoch), FIELD(bs_chunk, taken), FIELD(bs_chunk, ppid), FIELD(bs_chunk, seq);

@@ -313,6 +313,11 @@ impl Arena {
         self.header().filtered.store(reported, Ordering::Release);
     }
 
+    /// A new number for a preserved content.
+    pub fn next_kept(&self) -> u32 {
+        self.header().kept.fetch_add(1, Ordering::Relaxed)
+    }
+
     fn put(&self, device: u32, inode: u64) {
         for (word, bit) in abi::reads_bits(device, inode).map(|bit| self.filter_word(bit)) {
             word.fetch_or(bit, Ordering::AcqRel);

@@ -166,6 +166,19 @@ impl ArenaMapping {
         (!name.is_empty()).then(|| PathBuf::from(OsString::from_vec(name)))
     }
 
+    /// Publishes the directory of preserved contents, which exists now, behind the path that
+    /// [`Arena::feeds`] stored. Recorders then link files there. Called once.
+    pub fn keeps_in(&self, directory: &Path) {
+        let name = directory.as_os_str().as_bytes();
+        let at = LOG + self.fed().map_or(0, |part| part.as_os_str().len()) + 1;
+        if directory.is_absolute() && at + name.len() < PAGE {
+            // SAFETY: the range lies within the first page, behind the path of the log. The page
+            // ends with a zero. No process reads the range before the offset is published.
+            unsafe { std::ptr::copy_nonoverlapping(name.as_ptr(), self.base.add(at), name.len()) };
+            self.header().kept_path.store(at as u32, Ordering::Release);
+        }
+    }
+
     fn chunk(&self, index: usize) -> *mut u8 {
         assert!(index < self.chunks(), "a chunk that does not exist");
         // SAFETY: within the mapping, by the assertion.

@@ -453,6 +453,7 @@ fn kept(aux: u32) -> Option<PreserveMethod> {
         abi::KEPT_LINK => Some(PreserveMethod::Link),
         abi::KEPT_CLONE => Some(PreserveMethod::Clone),
         abi::KEPT_COPY => Some(PreserveMethod::Copy),
+        abi::KEPT_OWN_LINK => Some(PreserveMethod::OwnLink),
         _ => None,
     }
 }

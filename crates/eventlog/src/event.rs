@@ -150,6 +150,9 @@ pub enum PreserveMethod {
     Clone,
     /// A copy.
     Copy,
+    /// A link as above, made by the process that removes the file. It did not know whether the run
+    /// has read the content.
+    OwnLink,
 }
 
 /// An operation. `dir` is the directory descriptor from which a relative path starts, or [`CWD`].

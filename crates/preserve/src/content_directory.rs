@@ -32,6 +32,11 @@ impl ContentDirectory {
         }
     }
 
+    /// Its path.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Makes the directory now. A failure is that of each content.
     pub(super) fn prepare(&self) {
         let _ = self.directory();

@@ -7,6 +7,7 @@
 
 use crate::content_directory::{self, ContentDirectory};
 use crate::{FileKey, PreserveResult, key};
+use backstory_arena::ChunkSupply;
 use backstory_files::Ident;
 use backstory_guard::{ChangeKind, Effort, EffortExceeded, PreservedContent};
 use backstory_sys::clock;
@@ -14,9 +15,9 @@ use rustix::fs::Statx;
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Number of locks: files with different locks are preserved at the same time.
 const SHARDS: usize = 64;
@@ -47,7 +48,8 @@ pub(crate) struct KeptContents {
     /// The start of the run, in ns since 1970.
     began: i64,
     place: ContentDirectory,
-    next: AtomicI32,
+    /// Its arena gives the contents their numbers. Recorders take numbers, too.
+    stock: Arc<ChunkSupply>,
     /// Most bytes that they may take. `u64::MAX` without a limit.
     limit: u64,
     /// Bytes that they take. A file that shares its blocks counts as a copy.
@@ -58,15 +60,20 @@ pub(crate) struct KeptContents {
 
 impl KeptContents {
     /// None yet, of a run that begins now. They will lie in a directory at `path`.
-    pub(crate) fn new(path: PathBuf, limit: Option<u64>) -> KeptContents {
+    pub(crate) fn new(path: PathBuf, limit: Option<u64>, stock: &Arc<ChunkSupply>) -> KeptContents {
         KeptContents {
             began: clock::machine(),
             place: ContentDirectory::new(path),
-            next: AtomicI32::new(0),
+            stock: Arc::clone(stock),
             limit: limit.unwrap_or(u64::MAX),
             held: AtomicU64::new(0),
             shards: std::array::from_fn(|_| Mutex::default()),
         }
+    }
+
+    /// The path of the directory.
+    pub(crate) fn path(&self) -> &Path {
+        self.place.path()
     }
 
     /// Makes the directory now, because its path may soon lead elsewhere.
@@ -118,7 +125,7 @@ impl KeptContents {
         file: BorrowedFd<'_>,
         before: &Statx,
     ) -> Result<Result<(i32, u32), Errno>, EffortExceeded> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let number = self.stock.arena.next_kept() as i32;
         let only_name = kind == ChangeKind::Remove && before.stx_nlink == 1;
         if only_name && self.place.link(file, number).is_ok() {
             return Ok(Ok((number, content_directory::LINK)));

@@ -34,7 +34,7 @@ use reads::Reads;
 use rustix::fs::Statx;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 pub use backstory_guard::{ChangeKind, PreservedContent};
 pub use source_preserver::SourcePreserver;
@@ -51,6 +51,8 @@ pub struct Preserver {
     kept: KeptContents,
     stock: Arc<ChunkSupply>,
     reads: Arc<Reads>,
+    /// Whether the arena has the path of the directory: from its first content on.
+    published: Once,
 }
 
 impl Preserver {
@@ -75,9 +77,10 @@ impl Preserver {
         }
         Preserver {
             contents,
-            kept: KeptContents::new(path, None),
+            kept: KeptContents::new(path, None, stock),
             stock: Arc::clone(stock),
             reads,
+            published: Once::new(),
         }
     }
 
@@ -110,9 +113,13 @@ impl Preserver {
             return Ok(None);
         }
         let kept = self.kept.keep(shard, how, found.file.as_fd(), before);
-        if kept.is_err() {
+        match &kept {
             // Done while this thread holds the lock.
-            self.reads.put_back(file);
+            Err(_) => self.reads.put_back(file),
+            Ok(Some(content)) if content.error == 0 => self
+                .published
+                .call_once(|| self.stock.arena.keeps_in(self.kept.path())),
+            Ok(_) => {}
         }
         kept
     }

@@ -71,6 +71,9 @@ struct ReadSet {
     everything: bool,
     /// Files that are not yet in the arena's filter.
     fresh: Vec<FileKey>,
+    /// Paths that were looked up in this examination, each of which led to a file. Another look
+    /// would find the same.
+    looked: HashSet<Vec<u8>>,
 }
 
 /// Tells whether every read that the guard has seen has been logged.
@@ -218,6 +221,7 @@ impl Reads {
             known.apply(record);
         }
         starts.for_each(|(_, pid, directory)| known.paths.starts(pid, directory));
+        known.looked.clear();
         known.everything |= known.files.len() > FILES;
     }
 }
@@ -390,7 +394,7 @@ impl ReadSet {
     /// Remembers the file that a path leads to. With `moved`, the path is a new name, and a final
     /// link is not followed. Returns false if the path leads to no file.
     fn read(&mut self, path: &[u8], moved: bool) -> bool {
-        if super::is_interface(path) {
+        if super::is_interface(path) || !moved && self.looked.contains(path) {
             return true;
         }
         let follow = if moved {
@@ -419,6 +423,9 @@ impl ReadSet {
             // Files read below it may now be elsewhere.
             FileType::Directory | FileType::Symlink if moved => self.everything = true,
             _ => {}
+        }
+        if !moved {
+            self.looked.insert(path.to_vec());
         }
         true
     }

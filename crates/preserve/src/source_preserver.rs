@@ -49,7 +49,7 @@ impl SourcePreserver {
         limit: Option<u64>,
         stock: &Arc<ChunkSupply>,
     ) -> SourcePreserver {
-        let kept = KeptContents::new(path, limit);
+        let kept = KeptContents::new(path, limit, stock);
         kept.prepare();
         SourcePreserver {
             contents,

@@ -56,7 +56,7 @@ typedef s64 ssize;
 /* clang-format off */
 enum {
     BS_EPERM = 1, BS_ENOENT = 2, BS_EINTR = 4, BS_E2BIG = 7, BS_ENOEXEC = 8, BS_EBADF = 9, BS_ENOMEM = 12, BS_EACCES = 13,
-    BS_EFAULT = 14, BS_EEXIST = 17, BS_ENODEV = 19, BS_ENOTDIR = 20, BS_EINVAL = 22, BS_ENFILE = 23, BS_EMFILE = 24,
+    BS_EFAULT = 14, BS_EEXIST = 17, BS_EXDEV = 18, BS_ENODEV = 19, BS_ENOTDIR = 20, BS_EINVAL = 22, BS_ENFILE = 23, BS_EMFILE = 24,
     BS_ERANGE = 34, BS_ENAMETOOLONG = 36, BS_ENOSYS = 38, BS_ELOOP = 40, BS_EOPNOTSUPP = 95, BS_ETIMEDOUT = 110, BS_ESTALE = 116,
 };
 /* clang-format on */
@@ -145,6 +145,7 @@ struct bs_process {
     u64 reported_by_others;
     u32 private_round; /* private.c: which of the remembered files below are valid */
     bool has_private;  /* the table of private files may have an entry */
+    u64 other_disk;    /* own_link.c: a device from which no link can be made */
 #ifdef BS_DEEP
     u32 deep_descriptors; /* DESCRIPTOR facts so far; their table follows the private files */
 #endif
@@ -161,6 +162,10 @@ extern struct bs_arena *bs_arena;
 /* An operation that is being logged. `record` is null if the operation is not logged. */
 struct bs_reservation {
     struct bs_record *record;
+    /*
+     * The low half counts the thread's changes of chunks. The high half is the number, plus 1, of a
+     * preserved content that the process linked itself before this call.
+     */
     u64 changes;
 };
 
@@ -207,6 +212,8 @@ void bs_log_link_text(const struct bs_look *look);
 s64 bs_identify(struct bs_look look, struct bs_ident *ident);
 struct bs_reservation bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const char *path,
                                      const char *other, struct bs_look look);
+/* Logs that the process has linked a file as preserved content `number`. `path` is absolute. */
+void bs_note_kept(s32 number, const char *path, const struct bs_ident *ident);
 /* Begins an operation with `size` bytes of a socket address, at `time` (0: now). */
 struct bs_reservation bs_begin_bytes(u64 time, u32 op, s32 fd, s32 arg, const void *bytes,
                                      u32 size);
@@ -464,7 +471,15 @@ bool bs_measure(const char *s, u32 limit, u32 *length); /* false: no readable st
 bool bs_list_readable(char *const *list);
 
 /* preserve.c */
-void bs_preserve(struct bs_look look, const struct bs_ident *ident); /* needs an attached arena */
+/*
+ * Preserves a file that loses its only name, and that the filter contains, by a hard link. Returns
+ * the number of the content plus 1, or 0 if the supervisor must be notified.
+ */
+u64 bs_link_own(const struct bs_look *look, const struct bs_ident *ident);
+/* The call failed, so the file gets its former number of links again. `linked` as it returned. */
+void bs_unlink_own(u64 linked);
+/* Needs an attached arena. Returns what `bs_link_own` returned, or 0. */
+u64 bs_preserve(struct bs_look look, const struct bs_ident *ident);
 void bs_preserve_open(int fd);
 /* Call this before the first write through a descriptor, and before its file is truncated. */
 static inline void bs_about_to_change(int fd)

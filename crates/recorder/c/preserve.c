@@ -1,6 +1,7 @@
 /*
  * Notifies the supervisor before a call changes a file, so that it can preserve the file's content.
- * Nothing here copies content.
+ * Nothing here copies content. A file that loses its only name is preserved without a notification
+ * where that is possible (own_link.c).
  *
  * The supervisor responds when it has preserved the content, or need not. After any response the
  * recorder makes the program's call. The recorder skips the notification in two cases:
@@ -51,30 +52,36 @@ static bool is_unread_elsewhere(const struct bs_ident *ident, u32 change)
     return false;
 }
 
-BS_COLD void bs_preserve(struct bs_look look, const struct bs_ident *ident)
+BS_COLD u64 bs_preserve(struct bs_look look, const struct bs_ident *ident)
 {
     const u32 needed = BS_ARENA_KEEP | BS_ARENA_GUARDED;
     if ((bs_arena->flags & (needed | BS_ARENA_CLOSED)) != needed)
-        return;
+        return 0;
     u32 type = ident->mode & S_IFMT;
     if (type == S_IFREG) {
         bool again = look.change == BS_CHANGE_PART &&
                      bs_may_be_read(ident->dev, ident->ino ^ BS_READS_CHANGED);
         u32 change = again ? BS_CHANGE_WRITE : look.change;
         if (is_unread_elsewhere(ident, change) || ident->size == 0)
-            return;
+            return 0;
         /*
          * Both changes are always reported. A process that also opens the file for reading may read
          * it before the change. A part that the run leaves unchanged was written before the run.
          */
         bool matters = change == BS_CHANGE_UPDATE || change == BS_CHANGE_PART;
-        if (!filter_is_complete() || matters || bs_may_be_read(ident->dev, ident->ino))
-            request(look, change, ident);
+        bool complete = filter_is_complete(), read = bs_may_be_read(ident->dev, ident->ino);
+        if (complete && !matters && !read)
+            return 0;
+        u64 linked = change == BS_CHANGE_REMOVE && read ? bs_link_own(&look, ident) : 0;
+        if (linked)
+            return linked;
+        request(look, change, ident);
     } else if (type == S_IFLNK && look.change == BS_CHANGE_REMOVE && !filter_is_complete()) {
         request(look, BS_CHANGE_NAME,
                 /* the supervisor looks at files read through the link while it still leads there */
                 ident);
     }
+    return 0;
 }
 
 /*

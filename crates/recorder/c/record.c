@@ -269,8 +269,9 @@ struct bs_reservation bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const cha
     if (look.wanted && bs_arena && !strict && !(bs_modes & (BS_MODE_SANDBOX | BS_MODE_CLOSED)))
         looked = bs_identify(look, &ident);
     bool known = looked == 0;
+    u64 linked = 0;
     if (BS_UNLIKELY(known && look.change && bs_arena->flags & BS_ARENA_KEEP))
-        bs_preserve(look, &ident);
+        linked = bs_preserve(look, &ident);
     if (BS_UNLIKELY(known && op == BS_OP_CLOSE && bs_arena->flags & BS_ARENA_KEEP))
         bs_wrote_private(fd, &ident);
     if (BS_UNLIKELY(known && look.change == BS_CHANGE_REMOVE && (ident.mode & S_IFMT) == S_IFLNK))
@@ -289,6 +290,7 @@ struct bs_reservation bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const cha
     struct bs_reservation rec = reserve(op, rounded(size), flags);
     if (BS_UNLIKELY(!rec.record))
         return rec;
+    rec.changes |= linked << 32;
     char *to = (char *)(rec.record + 1);
     if (known) {
         bs_copy(to, &ident, sizeof ident);
@@ -299,6 +301,19 @@ struct bs_reservation bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const cha
     if (two)
         put(to, other, m);
     return publish(rec, 0, fd, arg, aux);
+}
+
+BS_COLD void bs_note_kept(s32 number, const char *path, const struct bs_ident *ident)
+{
+    u32 n = bs_length(path, BS_PATH_MAX);
+    u32 size = sizeof(struct bs_record) + sizeof *ident + n + 1;
+    struct bs_reservation rec = reserve(
+        BS_OP_KEPT, rounded(size), BS_F_IDENT | BS_F_RESOLVED | (n == BS_PATH_MAX ? BS_F_CUT : 0));
+    if (BS_UNLIKELY(!rec.record))
+        return;
+    bs_copy(rec.record + 1, ident, sizeof *ident);
+    put((char *)(rec.record + 1) + sizeof *ident, path, n);
+    bs_end(publish(rec, 0, 0, number, BS_KEPT_OWN_LINK), 0);
 }
 
 BS_COLD struct bs_reservation bs_begin_bytes(u64 time, u32 op, s32 fd, s32 arg, const void *bytes,

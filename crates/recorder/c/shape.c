@@ -60,6 +60,8 @@ s64 bs_result(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s64 e)
     u64 began = BS_DEEP_TIME();
     struct bs_reservation rec = begin(shape, args);
     s64 result = bs_end(rec, bs_call(rec, shape->nr, a, b, c, d, e));
+    if (BS_UNLIKELY(result < 0 && rec.changes >> 32))
+        bs_unlink_own(rec.changes >> 32);
     BS_DEEP_LOG(began, result, shape->nr, a, b, c, d, e);
     return result;
 }

@@ -71,7 +71,7 @@ pub fn open_preserved(path: &Path, kept: &Preserved) -> Result<Source, String> {
         open_any(path).map_err(|error| format!("its preserved copy cannot be opened: {error}"))?;
     let now = &source.before;
     let same = match kept.how {
-        Some(PreserveMethod::Link) => same_version(now, &kept.ident),
+        Some(PreserveMethod::Link | PreserveMethod::OwnLink) => same_version(now, &kept.ident),
         _ => now.size == kept.ident.size,
     };
     match same {

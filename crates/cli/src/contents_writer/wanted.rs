@@ -162,8 +162,11 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
             mark(&mut became, derived.from.0, activity.id);
         }
     }
+    // A process that links a file itself does not know whether the run has read it.
+    let known_read = |kept: &&Preserved| kept.how != Some(PreserveMethod::OwnLink);
     let kept: HashSet<VersionId> = preserved
         .iter()
+        .filter(known_read)
         .map(|kept| kept.ident.version_id())
         .collect();
     let mut at_path = versions_by_name(&entities);
