@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use backstory_eventlog::frame::{self, LogPiece};
+use backstory_eventlog::frame::{self, FrameKind, LogPiece};
 use backstory_eventlog::{Log, Patience};
 use backstory_hunt::{RunGraph, RunInProgress};
 use backstory_testkit::need::find;
@@ -85,4 +85,40 @@ fn the_graph_of_a_growing_log_is_that_of_a_whole_fold_at_each_moment() {
             std::fs::remove_file(&part).unwrap();
         }
     }
+}
+
+#[test]
+fn a_log_tells_how_fast_its_counter_counts_before_the_first_operation() {
+    let place = Place::new();
+    let answer = place.run(&["record", "--", "sleep", "0.2"]);
+    assert_eq!(answer.status, 0, "{answer:?}");
+    place.finalized();
+    let run = place.runs()[0].clone();
+    let log = place.stage.store().join("runs").join(format!("{run}.log"));
+    let bytes = std::fs::read(&log).unwrap();
+    let frames = frame::walk(&bytes).filter_map(|piece| match piece {
+        LogPiece::Frame(frame) => Some(frame),
+        LogPiece::Garbage(_) => None,
+    });
+    // Each reading of the clocks, and whether an operation stands before it.
+    let (mut readings, mut begun) = (Vec::new(), false);
+    for frame in frames {
+        begun |= frame.kind == Some(FrameKind::Chunk);
+        if frame.kind == Some(FrameKind::Clock) {
+            let (counter, real) = bytes[frame.payload].split_at(8);
+            let counter = u64::from_le_bytes(counter.try_into().unwrap());
+            readings.push((counter, i64::from_le_bytes(real.try_into().unwrap()), begun));
+        }
+    }
+    let [first, second, .., last] = readings[..] else {
+        panic!("{readings:?}");
+    };
+    assert!(
+        !second.2,
+        "a watch judges times from the first operation on"
+    );
+    let rate = |to: (u64, i64, bool)| (to.0 - first.0) as f64 / (to.1 - first.1) as f64;
+    // With one reading, a counter counts as nanoseconds, which are two to four counts.
+    let ratio = rate(second) / rate(last);
+    assert!((0.7..1.4).contains(&ratio), "{readings:?}");
 }
