@@ -7,6 +7,7 @@ lake. A key of the store becomes the run's number in the lake << 32 | the key's 
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -20,11 +21,13 @@ from .privacy import Privacy, shell_words
 from .program import Program
 from .tables import (
     CONNECTIONS,
+    COUNTED,
     DERIVATIONS,
     EDGES,
     FILES,
     INFORMS,
     LATER_COLUMNS,
+    PEERS,
     PROCESSES,
     RUNS,
     STEPS,
@@ -72,7 +75,7 @@ def run_rows(program: Program) -> list[dict[str, Any]]:
         if name not in ADDED
         and name
         not in ("ended_us", "machine", "owner", "sensitivity", "format", "shipped_us", "forgotten")
-        and name != "connections"
+        and name not in COUNTED
     ]
     sql = f"SELECT {', '.join(_quoted(names))}, ended FROM runs WHERE ended IS NOT NULL"
     return sorted(program.objects(sql), key=lambda row: (row["started_ns"], row["run"]))
@@ -95,7 +98,8 @@ class Batch:
         self._words: dict[str, set[str]] = {}
         self._omitted: pa.Array = pa.array([], pa.int64())
         self._hashed: pa.Array = pa.array([], pa.int64())
-        self._connections: dict[str, int] = {}
+        # The rows of each run in these tables.
+        self._counts: dict[str, Counter[str]] = {name: Counter() for name in COUNTED}
 
     def tables(self) -> list[tuple[LakeTable, pa.Table]]:
         """The rows of all tables but `runs`. Private names are hidden."""
@@ -110,6 +114,7 @@ class Batch:
             (DERIVATIONS, derivations),
             (INFORMS, self._read(INFORMS)),
             (CONNECTIONS, self._read_connections()),
+            (PEERS, self._read_peers()),
         ]
 
     def _read_connections(self) -> pa.Table:
@@ -119,9 +124,24 @@ class Batch:
             return CONNECTIONS.arrow.empty_table()
         rows = self._kept(self._read(CONNECTIONS), "file")
         rows = rows.filter(pc.invert(pc.is_in(rows["file"], self._hashed)))
-        for run in rows["run"].to_pylist():
-            self._connections[run] = self._connections.get(run, 0) + 1
+        self._counts[CONNECTIONS.name].update(rows["run"].to_pylist())
         return rows
+
+    def _read_peers(self) -> pa.Table:
+        """The addresses that processes talked to. Private ones stay at home."""
+        if PEERS.name not in self._program.schema():
+            # An older program has no such view.
+            return PEERS.arrow.empty_table()
+        rows = self._read(PEERS)
+        addresses = rows["address"].to_pylist()
+        private = [self._privacy.omits(one) or self._privacy.hashes(one) for one in addresses]
+        rows = rows.filter(pa.array([not one for one in private], pa.bool_()))
+        self._counts[PEERS.name].update(rows["run"].to_pylist())
+        names = [
+            self._privacy.hidden_list(names, self._words.get(run, set()))
+            for names, run in zip(rows["names"].to_pylist(), rows["run"].to_pylist())
+        ]
+        return _with(rows, "names", pa.array(names, pa.string()))
 
     def runs(self, facts: dict[str, Any]) -> pa.Table:
         """The rows of `runs`. `facts` are the same for all; an owner of `None` is the user."""
@@ -136,7 +156,7 @@ class Batch:
             row["ended_us"] = microseconds(row["ended"])
             for truth in ("complete", "undone"):
                 row[truth] = bool(row[truth])
-            row["connections"] = self._connections.get(run.id, 0)
+            row |= {name: counts[run.id] for name, counts in self._counts.items()}
             rows.append(row | self._place(run) | {"forgotten": False})
         return pa.Table.from_pylist(rows, RUNS.arrow)
 

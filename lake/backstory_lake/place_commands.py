@@ -10,7 +10,7 @@ import sys
 from contextlib import closing
 from typing import Any
 
-from . import places, rounds
+from . import places, rounds, ways
 from .engine import Duck
 from .lake import Lake
 from .printing import Answer, escaped, json_array, moment, text
@@ -46,7 +46,7 @@ def _ends(given: argparse.Namespace) -> int:
     way = rounds.Way(given.direction, None, given.possible)
     duck = Duck(Lake.open(given.lake), Limits(given.timeout, given.memory))
     with closing(duck), duck.bounded():
-        found = _read(duck.ask(places.ends(duck, given.subject, way)))
+        found = places.ends(duck, given.subject, way)
     if given.json:
         return _print(found)
     addresses = len({row["address"] for row in found})
@@ -54,35 +54,52 @@ def _ends(given: argparse.Namespace) -> int:
     many = "1 address" if addresses == 1 else f"{addresses} addresses"
     print(f"{escaped(given.subject)}: content {verb} {many if found else 'no recorded address'}")
     for row in found:
-        _line(row, row["started_ns"], row["address"])
+        names = f" ({', '.join(row['names'])})" if row["names"] else ""
+        bytes = ""
+        if row["sent"] is not None:
+            bytes = f", sent {row['sent']:,} bytes, received {row['received']:,}"
+        _line(row, row["started_ns"], f"{row['address']}{names}{bytes}")
+        for step in row["way"]:
+            _step(step, row["host"], given.direction)
     return int(not found)
 
 
 def _touched(given: argparse.Namespace) -> int:
     duck = Duck(Lake.open(given.lake), Limits(given.timeout, given.memory))
     with closing(duck), duck.bounded():
-        found = _read(duck.ask(places.touches(duck, given.subject, given.lookups)))
+        found = places.touches(duck, given.subject, given.lookups)
     shown = found[: given.most]
     if given.json:
         return _print(shown)
     for row in shown:
         possible = " (possible)" if row["certainty"] == "possible" else ""
-        _line(row, row["ended_ns"], f"{row['access']}{possible}")
+        _line(row, row["ended_ns"], f"{_words(row)}{possible}")
     if left := len(found) - len(shown):
         print(f"… and {left} before these (-n N shows more)")
     return int(not found)
 
 
-def _read(answer: Answer) -> list[dict[str, Any]]:
-    return [dict(zip(answer.names, row)) for row in answer.rows]
+def _words(row: places.Row) -> str:
+    """The acts of a process. Look-ups say nothing beside another act."""
+    named = [f"{one['how']} {side} {one['path']}" for side in ("to", "from") for one in row[side]]
+    acts = [one for one in row["access"] if one not in places.LOOKUPS]
+    return ", ".join([*acts, *named]) or ", ".join(row["access"])
 
 
-def _print(found: list[dict[str, Any]]) -> int:
+def _step(step: ways.Step, host: str, direction: str) -> None:
+    """A step of a way, from the taken file to the made one."""
+    ends = [step["from"], step["to"]][:: -1 if direction == "back" else 1]
+    place = "" if step["host"] == host else f"  {step['host']}"
+    flow = " > ".join(escaped(end) if end else "…" for end in ends)
+    print(f"    {escaped(text(step['command']))}{escaped(place)}  run {step['run']}  {flow}")
+
+
+def _print(found: list[places.Row]) -> int:
     names = list(found[0]) if found else []
     json_array(Answer(names, (tuple(row.values()) for row in found)), sys.stdout)
     return int(not found)
 
 
-def _line(row: dict[str, Any], ns: int, what: str) -> None:
+def _line(row: places.Row, ns: int, what: str) -> None:
     cells = (moment(ns), row["host"], f"run {row['run']}", what, row["command"])
     print("  ".join(escaped(text(cell)) for cell in cells))

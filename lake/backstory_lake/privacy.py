@@ -127,11 +127,11 @@ class Privacy:
 
     def omits(self, path: str) -> bool:
         """True for a path whose rows stay at home."""
-        return bool(self._omitted and self._omitted.fullmatch(path))
+        return bool(self._omitted and self._omitted.fullmatch(_place(path)))
 
     def hashes(self, path: str) -> bool:
         """True for a path that leaves under another name."""
-        return bool(self._hashed and self._hashed.fullmatch(path))
+        return bool(self._hashed and self._hashed.fullmatch(_place(path)))
 
     def pseudonym(self, text: str) -> str:
         """The keyed hash of a text. Without a key, all texts are one."""
@@ -143,7 +143,7 @@ class Privacy:
     def names(self, paths: Iterable[str]) -> set[str]:
         """The words by which texts can mention private paths."""
         words = set()
-        for path in paths:
+        for path in map(_place, paths):
             parts = path.split("/")
             words.update((path, parts[-1]))
             for known, directory in self._patterns:
@@ -185,6 +185,13 @@ class Privacy:
         if not words.isdisjoint(found):
             return True
         return any(word in text for word in words if SEPARATORS.search(word))
+
+
+def _place(path: str) -> str:
+    """The path of a UNIX socket, else the name itself."""
+    if not path.startswith("unix:"):
+        return path
+    return path.removeprefix("unix:").removesuffix(" (reply)")
 
 
 def _last_directory(glob: str) -> str | None:

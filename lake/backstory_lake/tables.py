@@ -123,6 +123,7 @@ RUNS = LakeTable(
         (30, "shipped_us", LONG),
         (31, "forgotten", TRUTH),
         (32, "connections", LONG),
+        (33, "peers", LONG),
     ),
     ("run",),
     ("run",),
@@ -226,7 +227,7 @@ INFORMS = LakeTable(
     ("process", "time_ns"),
 )
 
-#: Lakes of older writers lack this table, and their files lack the column `runs.connections`.
+#: Lakes of older writers lack this table.
 CONNECTIONS = LakeTable(
     "connections",
     COMMON
@@ -245,8 +246,31 @@ CONNECTIONS = LakeTable(
     ("own", "other"),
 )
 
+#: The addresses that processes talked to. Lakes of older writers lack this table, too.
+PEERS = LakeTable(
+    "peers",
+    COMMON
+    + (
+        (6, "process", LONG),
+        (7, "address", TEXT),
+        (8, "names", TEXT),
+        (9, "serves", TRUTH),
+        (10, "connected", TRUTH),
+        (11, "errno", LONG),
+        (12, "sent", LONG),
+        (13, "received", LONG),
+        (14, "started_ns", LONG),
+        (15, "ended_ns", LONG),
+    ),
+    ("process", "started_ns"),
+    ("address",),
+)
+
 #: `runs` is the last: its row makes the rows of the others count.
-TABLES = (PROCESSES, FILES, EDGES, STEPS, DERIVATIONS, INFORMS, CONNECTIONS, RUNS)
+TABLES = (PROCESSES, FILES, EDGES, STEPS, DERIVATIONS, INFORMS, CONNECTIONS, PEERS, RUNS)
 #: Tables that lakes of older writers lack.
-LATER = (CONNECTIONS,)
+LATER = (CONNECTIONS, PEERS)
+#: The columns of `runs` with the numbers of a run's rows in these tables. Older writers do not know
+#: the columns, so they refuse to erase a run: they would leave rows of these tables behind.
+COUNTED = tuple(table.name for table in LATER)
 BY_NAME = {table.name: table for table in TABLES}

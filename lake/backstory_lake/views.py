@@ -68,6 +68,13 @@ VIEWS: dict[str, list[str | tuple[str, str]]] = {
         ("began", "moment(began_ns)"),
         *("began_ns", "network", "host", "owner", "sensitivity"),
     ],
+    "peers": [
+        *("process", "run", "address", "names", "serves", "connected", "errno"),
+        *("sent", "received"),
+        ("started", "moment(started_ns)"),
+        ("ended", "moment(ended_ns)"),
+        *("started_ns", "ended_ns", "host", "owner", "sensitivity"),
+    ],
 }
 
 #: A moment to the µs, rounded down before 1970, too.

@@ -22,7 +22,7 @@ from backstory_lake import lake as lake_module
 from backstory_lake.errors import LakeError
 from backstory_lake.lake import Lake
 from backstory_lake.privacy import Config
-from backstory_lake.tables import CONNECTIONS, RUNS, TABLES
+from backstory_lake.tables import COUNTED, LATER, RUNS, TABLES
 
 #: Answers some questions: writes each into a file, and sends another file back.
 SERVER = """import socket, sys
@@ -253,23 +253,22 @@ def test_a_forgotten_run_leaves_no_end_of_a_connection(tmp_path: Path, lake: Pat
 
 
 class Older:
-    """The columns that a writer knew before there were connections."""
+    """The tables and columns that a writer knew before there were connections and peers."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        columns = tuple(column for column in RUNS.columns if column[1] != "connections")
+        columns = tuple(column for column in RUNS.columns if column[1] not in COUNTED)
         runs = dataclasses.replace(RUNS, columns=columns)
-        known = tuple(of for of in TABLES if of is not CONNECTIONS and of is not RUNS) + (runs,)
+        known = tuple(of for of in TABLES if of not in (*LATER, RUNS)) + (runs,)
         for module in (lake_module, shipping, batches, erasure, upkeep, questions):
             for name, value in (("TABLES", known), ("RUNS", runs)):
                 if hasattr(module, name):
                     patch.setattr(module, name, value)
         patch.setattr(lake_module, "LATER", ())
-        patch.setattr(batches.Batch, "_read_connections", lambda _: CONNECTIONS.arrow.empty_table())
         plain = batches.Batch.tables
         patch.setattr(
             batches.Batch,
             "tables",
-            lambda batch: [(of, rows) for of, rows in plain(batch) if of is not CONNECTIONS],
+            lambda batch: [(of, rows) for of, rows in plain(batch) if of not in LATER],
         )
 
 
@@ -290,7 +289,7 @@ def test_older_and_newer_writers_share_a_lake(
         Older(patch)
         machine.ship(lake)
         # It would write files anew without their column.
-        with pytest.raises(LakeError, match="does not know and would lose: connections"):
+        with pytest.raises(LakeError, match="does not know and would lose: connections, peers"):
             erasure.forget(Lake.open(str(lake)), [first])
     rows = answer(lake, "SELECT run, connections FROM runs_table ORDER BY started_ns")
     assert rows == [(first, None), (second, 0), (third, None)]

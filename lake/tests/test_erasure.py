@@ -213,6 +213,34 @@ def test_private_paths_stay_at_home(machine: Machine, lake: Path) -> None:
         assert answer(lake, lost) == [(0,)]
 
 
+#: A UNIX socket, and a client of it.
+SOCKET = """
+import os, socket, sys
+server, client = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
+os.makedirs(os.path.dirname(sys.argv[1]), exist_ok=True)
+server.bind(sys.argv[1])
+server.listen()
+client.connect(sys.argv[1])
+accepted, _ = server.accept()
+client.sendall(b"question")
+accepted.sendall(accepted.recv(9))
+client.recv(9)
+"""
+
+
+def test_private_sockets_stay_at_home(machine: Machine, lake: Path) -> None:
+    (machine.directory / "sockets.py").write_text(SOCKET)
+    for name in ("omitted/agent", "hashed/agency", "plain/open"):
+        machine.record(f"python3 sockets.py {machine.directory}/{name}")
+    below = f"{machine.directory}/{{}}/**"
+    rules = {"omitted": [below.format("omitted")], "hashed": [below.format("hashed")]}
+    machine.ship(lake, config=Config(**rules, key=b"0123456789abcdef"))
+    assert not has(lake, "agent") and not has(lake, "agency")
+    assert answer(lake, "SELECT count(*) FROM files WHERE path LIKE 'private:%'") != [(0,)]
+    found = answer(lake, "SELECT DISTINCT address FROM peers")
+    assert found == [(f"unix:{machine.directory}/plain/open",)]
+
+
 def test_the_same_key_gives_the_same_pseudonym_and_another_key_another(tmp_path: Path) -> None:
     for number, key in enumerate((b"k" * 16, b"k" * 16, b"l" * 16)):
         (tmp_path / f"key{number}").write_bytes(key)

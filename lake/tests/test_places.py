@@ -24,12 +24,26 @@ def of_lake(lake: Path, *words: str) -> list[dict[str, Any]]:
     return found
 
 
-def keys(found: list[dict[str, Any]], *names: str) -> list[tuple[Any, ...]]:
-    """Each answer once, without what differs."""
-    return sorted({tuple(one[name] for name in names) for one in found})
+def ways(found: list[dict[str, Any]]) -> set[tuple[Any, ...]]:
+    """Each address with its run, its bytes and the programs on the way.
+
+    A store joins a process that only renames a file with the command that made the file.
+    """
+    return {
+        (
+            *(one[name] for name in ("address", "run", "sent", "received")),
+            one["way"][0]["from"],
+            *(
+                (step["run"], step["command"].split()[0])
+                for step in one["way"]
+                if not step["command"].startswith("mv ")
+            ),
+        )
+        for one in found
+    }
 
 
-def test_origin_and_exfil_have_the_addresses_and_runs_of_a_store(
+def test_origin_and_exfil_have_the_addresses_bytes_and_ways_of_a_store(
     machine: Machine, lake: Path, hunter: Hunter
 ) -> None:
     with server() as port, server() as other:
@@ -49,11 +63,19 @@ def test_origin_and_exfil_have_the_addresses_and_runs_of_a_store(
         asked = (question, str(machine.directory / name))
         stored = hunter.found(*asked, store=machine.store)
         found = of_lake(lake, *asked)
-        assert keys(found, "address", "run") == keys(stored, "address", "run")
+        assert ways(found) == ways(stored), asked
         assert len(found) == ends, asked
 
 
-def test_touched_has_the_processes_of_a_store(machine: Machine, lake: Path, hunter: Hunter) -> None:
+def acts(found: list[dict[str, Any]]) -> list[str]:
+    """Each process with what it did, and the names that it gave or took."""
+    names = ("run", "pid", "access", "possible", "certainty", "to", "from", "cwd")
+    return sorted(json.dumps([one[name] for name in names]) for one in found)
+
+
+def test_touched_has_the_processes_and_acts_of_a_store(
+    machine: Machine, lake: Path, hunter: Hunter
+) -> None:
     with server() as port:
         machine.record("cp in copy; cat copy > 'a b'; ln copy second; mv copy third")
         machine.record("rm third second")
@@ -65,7 +87,7 @@ def test_touched_has_the_processes_of_a_store(machine: Machine, lake: Path, hunt
     for words in [*questions, ("--lookups", files[0]), ("--lookups", files[2])]:
         stored = hunter.found("touched", *words, store=machine.store)
         found = of_lake(lake, "touched", *words)
-        assert found and keys(found, "run", "pid") == keys(stored, "run", "pid"), words
+        assert found and acts(found) == acts(stored), words
 
 
 def test_the_text_names_host_run_and_command(machine: Machine, lake: Path, hunter: Hunter) -> None:
@@ -74,9 +96,10 @@ def test_the_text_names_host_run_and_command(machine: Machine, lake: Path, hunte
     machine.ship(lake)
     ended = hunter.run("touched", str(machine.directory / "in"), "--lake", str(lake), "-n", "1")
     first, rest = ended.stdout.splitlines()
-    assert "  read  cat in" in first and rest == "… and 1 before these (-n N shows more)"
+    assert f"  read, copied to {machine.directory}/other  cat in" in first
+    assert rest == "… and 1 before these (-n N shows more)"
     everything = hunter.run("touched", str(machine.directory / "in"), "--lake", str(lake)).stdout
-    assert f"  run {run}  read  cp in copy" in everything
+    assert f"  run {run}  read, copied to {machine.directory}/copy  cp in copy" in everything
     ended = hunter.run("exfil", str(machine.directory / "in"), "--lake", str(lake))
     assert ended.returncode == 1 and ended.stdout.endswith("no recorded address\n")
 

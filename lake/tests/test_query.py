@@ -36,7 +36,7 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Machine, Path]:
     )
     machine.record("cat out | tr a b > last; (exit 3); true")
     (machine.directory / "both.py").write_text(BOTH_ENDS)
-    machine.record("python3 both.py")
+    machine.record("python3 both.py; python3 both.py")
     lake = directory / "lake"
     machine.ship(lake)
     return machine, lake

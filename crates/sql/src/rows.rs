@@ -54,6 +54,7 @@ enum Part {
     InformsOfRun(RunKey),
     InformsOfProcess(ActivityKey),
     Connections(RunKey),
+    Peers(RunKey),
     /// The answers of inspectors about a run: one part for each version.
     FactsOfRun(RunKey),
     Facts(EntityKey),
@@ -129,6 +130,7 @@ impl Rows {
             "derivations" => Part::DerivationsOfRun,
             "informs" => Part::InformsOfRun,
             "connections" => Part::Connections,
+            "peers" => Part::Peers,
             "facts" => Part::FactsOfRun,
             "changes" => Part::ChangesOfRun,
             _ => Part::Steps,
@@ -230,6 +232,7 @@ impl Rows {
             Part::EdgesOfFile(key) => self.edges_of_file(key)?,
             Part::Steps(run) => self.step_rows(run)?,
             Part::Connections(run) => self.connection_rows(run)?,
+            Part::Peers(run) => self.peer_rows(run)?,
             Part::FactsOfRun(run) => self.for_each_file(run, Part::Facts)?,
             Part::ChangesOfRun(run) => self.for_each_file(run, Part::Changes)?,
             Part::Facts(key) => self.fact_rows(key)?,
@@ -318,6 +321,14 @@ impl Rows {
             rows.push_back(self.connection_row(key, end, entities)?);
         }
         Ok(rows)
+    }
+
+    fn peer_rows(&mut self, key: RunKey) -> Result<VecDeque<Row>> {
+        let Some(id) = self.store.run_id(key)? else {
+            return Ok(VecDeque::new());
+        };
+        let peers = backstory_query::peers(self.store, &id).map_err(Error::query)?;
+        peers.iter().map(|one| self.peer_row(key, one)).collect()
     }
 
     fn step_rows(&mut self, key: RunKey) -> Result<VecDeque<Row>> {

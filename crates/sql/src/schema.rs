@@ -107,7 +107,7 @@ const fn key(name: &'static str, kind: ColumnType, key: Key, about: &'static str
 use ColumnType::{Integer, Text, Time, Truth};
 
 /// All views.
-pub static VIEWS: [View; 10] = [
+pub static VIEWS: [View; 11] = [
     RUNS,
     PROCESSES,
     FILES,
@@ -116,6 +116,7 @@ pub static VIEWS: [View; 10] = [
     DERIVATIONS,
     INFORMS,
     CONNECTIONS,
+    PEERS,
     FACTS,
     CHANGES,
 ];
@@ -303,6 +304,34 @@ const CONNECTIONS: View = View {
             Integer,
             "network namespace of the boot; 0: unknown",
         ),
+    ],
+};
+
+const PEERS: View = View {
+    name: "peers",
+    about: "addresses that processes talked to or tried to: one row for each process and address",
+    columns: &[
+        column("process", Integer, "process that did it"),
+        key("run", Text, Key::Run, "its run"),
+        column("address", Text, "such as tcp:192.0.2.7:443"),
+        column(
+            "names",
+            Text,
+            "names that the address can have had: a JSON array",
+        ),
+        column("serves", Truth, "the process accepted connections there"),
+        column("connected", Truth, "0: each attempt failed"),
+        column("errno", Integer, "error of the last attempt that failed"),
+        column(
+            "sent",
+            Integer,
+            "bytes that it sent there, on connections that it closed",
+        ),
+        column("received", Integer, "bytes that it received there"),
+        column("started", Time, "first contact"),
+        column("ended", Time, "last contact"),
+        hidden("started_ns", Integer, "first contact in ns since 1970"),
+        hidden("ended_ns", Integer, "last contact in ns since 1970"),
     ],
 };
 

@@ -200,7 +200,7 @@ fn the_list_of_tables_is_the_tables() {
             _ => tables.push((word("table"), vec![word("column")])),
         }
     }
-    assert_eq!(tables.len(), 10);
+    assert_eq!(tables.len(), 11);
     for (table, columns) in tables {
         let csv = place
             .run(&["query", "--csv", &format!("SELECT * FROM {table} LIMIT 1")])

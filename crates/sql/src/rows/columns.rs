@@ -2,8 +2,10 @@
 //!
 //! In: what the store has of a run, a process, a version or a link. Out: a row.
 
+use backstory_eventlog::event::Bytes;
 use backstory_graph::model::{Activity, Derived, Edge, Entity, EntityId, Inform};
 use backstory_query::ConnectionEnd;
+use backstory_query::answer::PeerContact;
 use backstory_store::{ActivityKey, EntityKey, RunKey, RunRecord};
 use backstory_vocabulary::Word;
 
@@ -141,6 +143,34 @@ impl Rows {
             Cell::Time(end.began),
             Cell::Integer(end.began),
             Cell::Integer(end.network as i64),
+        ])
+    }
+
+    pub(super) fn peer_row(&mut self, run: RunKey, peer: &PeerContact) -> Result<Row> {
+        let bytes = |which: fn((u64, u64)) -> u64| {
+            Cell::of(peer.bytes, |both| Cell::Integer(which(both) as i64))
+        };
+        let mut names: Vec<Bytes> = peer
+            .names
+            .iter()
+            .map(|one| one.name.as_bytes().into())
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        Ok(vec![
+            Cell::Integer(peer.id as i64),
+            self.run(run)?,
+            Cell::text(&String::from_utf8_lossy(&peer.address)),
+            Cell::Paths(names),
+            Cell::Integer(peer.serves.into()),
+            Cell::number(peer.connected),
+            Cell::number(peer.errno),
+            bytes(|(sent, _)| sent),
+            bytes(|(_, received)| received),
+            Cell::Time(peer.interval.start),
+            Cell::Time(peer.interval.end),
+            Cell::Integer(peer.interval.start),
+            Cell::Integer(peer.interval.end),
         ])
     }
 
