@@ -54,6 +54,8 @@ mod web_app;
 pub use gate::AccessToken;
 pub use page::is_built as has_page;
 pub use server::{ServeError, serve};
-pub use setup::{ByteOrigins, ByteSource, Hooks, InsideChange, Setup, Start};
+pub use setup::{
+    ByteOrigins, ByteSource, ByteWriter, Hooks, InsideChange, Setup, Start, WritingFunction,
+};
 pub use site::Site;
 pub use web_app::router;

@@ -39,11 +39,35 @@ pub struct ByteSource {
     pub implicit: Vec<(u64, u64)>,
 }
 
+/// Bytes that the same functions wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ByteWriter {
+    /// The bytes. Ends of ranges are behind the last byte.
+    pub ranges: Vec<(u64, u64)>,
+    /// The functions that were active, the innermost first. Empty if the engine knows none.
+    pub functions: Vec<WritingFunction>,
+    /// The recorded calls of functions that wrote the file, each as one line.
+    pub calls: Vec<String>,
+}
+
+/// A function that was active at a write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WritingFunction {
+    /// Its name.
+    pub name: String,
+    /// The name of its source file. Empty without debugging information.
+    pub file: String,
+    /// The line of the call, or of the write.
+    pub line: Option<u64>,
+}
+
 /// The sources of a range of bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ByteOrigins {
     /// The sources.
     pub sources: Vec<ByteSource>,
+    /// The functions that wrote the bytes.
+    pub writers: Vec<ByteWriter>,
     /// Bytes of the range that came from no input.
     pub constant: Vec<(u64, u64)>,
     /// Why more bytes are possible.

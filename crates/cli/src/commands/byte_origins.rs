@@ -33,10 +33,10 @@ use crate::version_contents::VersionContents;
 use part::SelectedPart;
 use refined_runs::{FoundBytes, FoundSource};
 use streams::RecordedStreams;
-use writers::WrittenBytes;
 
 pub use file_bytes::FileBytes;
 pub use refined_runs::RefinedRuns;
+pub use writers::{WrittenBytes, written_bytes};
 
 /// The most ranges of one source that the text has.
 const SHOWN: usize = 8;
@@ -107,7 +107,7 @@ pub fn run(args: &LineageArgs, wanted: &Selection, store: Option<&Path>) -> Outc
         }));
     };
     let asked = Asked {
-        writers: writers::written_bytes(&current, &run, &path, &found.first),
+        writers: written_bytes(&current, &run, &path, &found.first),
         path,
         run,
         part,

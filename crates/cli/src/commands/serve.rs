@@ -9,16 +9,18 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use backstory_bytes::{FlowKind, RangeSet};
+use backstory_eventlog::event::Bytes;
 use backstory_query::subject as versions;
 use backstory_serve::{
-    self as server, AccessToken, ByteOrigins, ByteSource, Hooks, InsideChange, Setup, Start,
+    self as server, AccessToken, ByteOrigins, ByteSource, ByteWriter, Hooks, InsideChange, Setup,
+    Start, WritingFunction,
 };
 use backstory_session as session;
 use backstory_store::{self as store, EngineControl, Home, open_store};
 use backstory_workflow::paths::absolute;
 use tempfile::NamedTempFile;
 
-use super::byte_origins::{self, RefinedRuns};
+use super::byte_origins::{self, RefinedRuns, WrittenBytes};
 use super::{Outcome, here};
 use crate::args::serve::ServeArgs;
 use crate::current_store::CurrentStore;
@@ -134,7 +136,6 @@ fn bytes(
     let Some(found) = refined.origins(run, path, &[range])? else {
         return Ok(None);
     };
-    let pairs = |set: &RangeSet| set.iter().map(|range| (range.start, range.end)).collect();
     let sources = found.sources.iter().map(|source| ByteSource {
         kind: byte_origins::kind_word(source.entity.kind),
         path: source.entity.path.clone(),
@@ -143,15 +144,42 @@ fn bytes(
         computed: pairs(&source.of(FlowKind::Computed)),
         implicit: pairs(&source.of(FlowKind::Implicit)),
     });
+    let writers = byte_origins::written_bytes(&current, run, path, &found.first);
     let possible = found.possible.iter();
     Ok(Some(ByteOrigins {
         sources: sources.collect(),
+        writers: writers.iter().map(byte_writer).collect(),
         constant: pairs(&found.first.constant),
         possible: possible
             .map(|why| String::from_utf8_lossy(why).into_owned())
             .collect(),
         coarse: found.coarse,
     }))
+}
+
+/// The functions that wrote some bytes, as the page has them.
+fn byte_writer(writer: &WrittenBytes) -> ByteWriter {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let functions = writer.functions.iter().map(|function| WritingFunction {
+        name: text(&function.name),
+        file: text(&function.file),
+        line: (function.line > 0).then_some(function.line),
+    });
+    let words = |call: &Vec<Bytes>| call.iter().map(|word| text(word)).collect::<Vec<_>>();
+    ByteWriter {
+        ranges: pairs(&writer.bytes),
+        functions: functions.collect(),
+        calls: writer
+            .calls
+            .iter()
+            .map(|call| words(call).join(" "))
+            .collect(),
+    }
+}
+
+/// The ranges of a set. Their ends are behind the last byte.
+fn pairs(set: &RangeSet) -> Vec<(u64, u64)> {
+    set.iter().map(|range| (range.start, range.end)).collect()
 }
 
 /// Adds what was recorded since to the store.

@@ -12,7 +12,7 @@ use crate::params::Params;
 use crate::path_text::PathText;
 use crate::problem::{Answer, Problem, ProblemBody};
 use crate::readers::Reading;
-use crate::setup::{ByteOrigins, ByteSource};
+use crate::setup::{ByteOrigins, ByteSource, ByteWriter};
 use crate::site::Site;
 
 /// The bytes behind a range of a version. Ends of ranges are behind the last byte.
@@ -22,6 +22,8 @@ pub struct ByteView {
     pub known: bool,
     /// The files, pipes and others that the bytes came from.
     pub sources: Vec<ByteSourceRow>,
+    /// The functions that wrote the bytes.
+    pub written_by: Vec<ByteWriterRow>,
     /// Bytes of the range that came from no input: constants of programs.
     pub constant: Vec<(u64, u64)>,
     /// Why more bytes are possible.
@@ -47,6 +49,28 @@ pub struct ByteSourceRow {
     pub computed: Vec<(u64, u64)>,
     /// Other bytes that decided by branches or comparisons.
     pub implicit: Vec<(u64, u64)>,
+}
+
+/// Bytes that the same functions wrote.
+#[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ByteWriterRow {
+    /// The bytes.
+    pub ranges: Vec<(u64, u64)>,
+    /// The functions that were active, the innermost first. Without one, the calls are possible.
+    pub functions: Vec<WritingFunctionRow>,
+    /// The recorded calls of functions that wrote the file.
+    pub calls: Vec<String>,
+}
+
+/// A function that was active at a write.
+#[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct WritingFunctionRow {
+    /// Its name.
+    pub name: String,
+    /// The name of its source file. Empty without debugging information.
+    pub file: String,
+    /// The line of the call, or of the write.
+    pub line: Option<u64>,
 }
 
 /// The bytes behind a range of a version, if the byte engine followed its run.
@@ -93,6 +117,7 @@ fn view(
     };
     let ByteOrigins {
         sources,
+        writers,
         constant,
         possible,
         coarse,
@@ -101,6 +126,7 @@ fn view(
     Ok(ByteView {
         known: true,
         sources: sources.collect::<Answer<_>>()?,
+        written_by: writers.into_iter().map(writer).collect(),
         constant,
         possible,
         coarse,
@@ -121,6 +147,20 @@ fn row(reading: &Reading<'_>, source: ByteSource) -> Answer<ByteSourceRow> {
         computed: source.computed,
         implicit: source.implicit,
     })
+}
+
+fn writer(writer: ByteWriter) -> ByteWriterRow {
+    let functions = writer.functions.into_iter();
+    let functions = functions.map(|function| WritingFunctionRow {
+        name: function.name,
+        file: function.file,
+        line: function.line,
+    });
+    ByteWriterRow {
+        ranges: writer.ranges,
+        functions: functions.collect(),
+        calls: writer.calls,
+    }
 }
 
 /// The version of a file that was there before a run.

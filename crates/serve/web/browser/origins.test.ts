@@ -1,6 +1,6 @@
 // The bytes of a result and the bytes that they came from are lit side by side.
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
@@ -13,20 +13,27 @@ const needed = ["/usr/bin/valgrind", "/usr/include/valgrind/pub_tool_tooliface.h
 let browser: Browser;
 let engine: string;
 
+const absent = !needed.every((path) => existsSync(path));
+
 beforeAll(async () => {
   browser = await launch();
   engine = mkdtempSync(join(tmpdir(), "backstory-engine-"));
+  if (!absent) execFileSync(join(import.meta.dirname, "../../../../bytes/build"), [engine]);
 });
 afterAll(async () => {
   await browser.close();
   rmSync(engine, { recursive: true, force: true });
 });
 
-test.skipIf(!needed.every((path) => existsSync(path)))("a chosen word is lit on both sides, and the address keeps it", async () => {
-  execFileSync(join(import.meta.dirname, "../../../../bytes/build"), [engine]);
-  const words = ["record", "--bytes", "--name", "bytes", "--", "sh", "-c", "sort -r clean.csv >lit.csv"];
+/** Records a command of a shell under the byte engine. */
+function follow(name: string, command: string): void {
+  const words = ["record", "--bytes", "--name", name, "--", "sh", "-c", command];
   execFileSync(stage.program, words, { cwd: stage.project, env: { ...environment(stage.store), BACKSTORY_BYTE_ENGINE: engine }, stdio: "ignore" });
   backstory(stage, "index", "--wait");
+}
+
+test.skipIf(absent)("a chosen word is lit on both sides, and the address keeps it", async () => {
+  follow("bytes", "sort -r clean.csv >lit.csv");
   const view = await reader(browser);
   const { page } = view;
   await view.open(`/file?path=${join(stage.project, "lit.csv")}`);
@@ -51,6 +58,37 @@ test.skipIf(!needed.every((path) => existsSync(path)))("a chosen word is lit on 
   // A run that the engine did not follow names the command that does it.
   await view.open(`/file?path=${join(stage.project, "sorted.csv")}&tab=bytes`);
   await page.getByText(/backstory refine \S*sorted\.csv/).waitFor();
+  expect(view.complaints).toEqual([]);
+  await view.close();
+});
+
+const PROGRAM = `#include <fcntl.h>
+#include <unistd.h>
+static void put(int out) { write(out, "head", 4); }
+int main(void) { put(open("head.txt", O_CREAT | O_WRONLY | O_TRUNC, 0644)); }
+`;
+
+test.skipIf(absent)("bytes far behind are shown with those around them, and with the functions that wrote them", async () => {
+  const lines = Array.from({ length: 200_000 }, (_, index) => `line ${String(index).padStart(6, "0")}\n`);
+  writeFileSync(join(stage.project, "long.txt"), lines.join(""));
+  writeFileSync(join(stage.project, "head.c"), PROGRAM);
+  execFileSync("gcc", ["-g", "-w", "-o", "head", "head.c"], { cwd: stage.project });
+  follow("far", "cat long.txt >far.txt; ./head");
+  const view = await reader(browser);
+  const { page } = view;
+  // Line 150000 begins after as many lines of 12 bytes.
+  await view.open(`/file?path=${join(stage.project, "far.txt")}&tab=bytes&bytes=1800000-1800010`);
+  for (const name of ["Bytes of this version", "Source long.txt"]) {
+    const lit = page.getByRole("region", { name }).locator("mark").first();
+    await lit.waitFor();
+    expect(await page.getByRole("region", { name }).locator("mark").allInnerTexts()).toEqual(["line", " ", "150000"]);
+  }
+  await page.getByText("Shown are the bytes 1310720-2359295").waitFor();
+  await page.getByLabel("Bytes", { exact: true }).fill("0-3");
+  await page.keyboard.press("Enter");
+  await page.getByText("Shown are the bytes 0-1048575").waitFor();
+  await view.open(`/file?path=${join(stage.project, "head.txt")}&tab=bytes&bytes=0-3`);
+  await page.getByText("Bytes 0-3: written by put() in head.c:3, called by main() in head.c:4").waitFor();
   expect(view.complaints).toEqual([]);
   await view.close();
 });

@@ -31,11 +31,12 @@ const SHOWN: usize = 3;
 /// Bytes that one function wrote.
 #[derive(Debug)]
 pub struct WrittenBytes {
-    bytes: RangeSet,
+    /// The bytes.
+    pub bytes: RangeSet,
     /// The active functions, the innermost first. Empty if the engine does not know them.
-    functions: Vec<ActiveFunction>,
+    pub functions: Vec<ActiveFunction>,
     /// The calls in the graph of the innermost function that has some: those that wrote the file.
-    calls: Vec<Vec<Bytes>>,
+    pub calls: Vec<Vec<Bytes>>,
 }
 
 /// The functions that wrote the bytes of an answer, in the order of the bytes.

@@ -64,14 +64,15 @@ export async function get<Answer>(path: string, parameters: Parameters = {}, sig
   return (await response.json()) as Answer;
 }
 
-/** The first bytes of a version's content, at most `most`. */
-export async function bytesOf(version: string, most: number, signal?: AbortSignal): Promise<Uint8Array> {
+/** The bytes of a version's content from an offset on, at most `most`, with that offset. */
+export async function bytesOf(version: string, from: number, most: number, signal?: AbortSignal): Promise<{ from: number; bytes: Uint8Array }> {
   try {
-    const response = await send(address(`/versions/${version}/content`), { headers: { range: `bytes=0-${String(most - 1)}` }, signal: signal ?? null });
-    return new Uint8Array(await response.arrayBuffer());
+    const range = `bytes=${String(from)}-${String(from + most - 1)}`;
+    const response = await send(address(`/versions/${version}/content`), { headers: { range }, signal: signal ?? null });
+    return { from, bytes: new Uint8Array(await response.arrayBuffer()) };
   } catch (error: unknown) {
-    // An empty content has no range.
-    if (error instanceof Refusal && error.status === 416) return new Uint8Array();
+    // An empty content, or one that ends before, has no such range.
+    if (error instanceof Refusal && error.status === 416) return { from, bytes: new Uint8Array() };
     throw error;
   }
 }

@@ -29,6 +29,7 @@ export type Touch = Schemas["TouchRow"];
 export type Version = Schemas["VersionView"];
 export type ByteAnswer = Schemas["ByteView"];
 export type ByteSource = Schemas["ByteSourceRow"];
+export type ByteWriter = Schemas["ByteWriterRow"];
 export type Inside = Schemas["InsideView"];
 export type NotebookOutput = Schemas["CellOutput"];
 export type PreviewBody = Schemas["ContentBody"];

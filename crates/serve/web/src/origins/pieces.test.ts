@@ -1,18 +1,18 @@
 import { expect, test } from "vitest";
-import { pieces, range, rangeText, rowAt, rowsOf } from "./pieces.ts";
+import { excerptStart, MOST, pieces, range, rangeText, rowAt, rowsOf, type Excerpt } from "./pieces.ts";
 
-const bytes = (text: string) => new TextEncoder().encode(text);
+const bytes = (text: string, from = 0): Excerpt => ({ from, bytes: new TextEncoder().encode(text) });
 
 test("a text has a row for each line, and other contents one for 16 bytes", () => {
   expect(rowsOf(bytes("a,b\nc"))).toEqual([
     { start: 0, end: 4 },
     { start: 4, end: 5 },
   ]);
-  expect(rowsOf(new Uint8Array(20))).toEqual([
+  expect(rowsOf({ from: 0, bytes: new Uint8Array(20) })).toEqual([
     { start: 0, end: 16 },
     { start: 16, end: 20 },
   ]);
-  expect(rowsOf(new Uint8Array())).toEqual([]);
+  expect(rowsOf({ from: 0, bytes: new Uint8Array() })).toEqual([]);
 });
 
 test("a byte is in the row that begins before it", () => {
@@ -34,8 +34,34 @@ test("a row is cut into words, and where the light begins and ends", () => {
   expect(cut[1]).toMatchObject({ start: 1, end: 3 });
 });
 
+test("an excerpt keeps the offsets of the whole content", () => {
+  const content = bytes("a,b\nc", 700);
+  const rows = rowsOf(content);
+  expect(rows).toEqual([
+    { start: 700, end: 704 },
+    { start: 704, end: 705 },
+  ]);
+  expect(rowAt(rows, 704)).toBe(1);
+  const cut = pieces(content, { start: 700, end: 704 }, [{ start: 702, end: 703, kind: "chosen" }], true);
+  expect(cut.map((piece) => [piece.start, piece.text, piece.kind])).toEqual([
+    [700, "a", null],
+    [701, ",", null],
+    [702, "b", "chosen"],
+    [703, "↵", null],
+  ]);
+});
+
+test("each byte lies within the excerpt that is shown for it, with bytes around it", () => {
+  for (const byte of [0, 1, MOST / 2, MOST - 1, MOST, MOST * 1.5, 5_000_000_000]) {
+    const from = excerptStart(byte);
+    expect(from).toBeGreaterThanOrEqual(0);
+    expect(byte + MOST / 4).toBeLessThanOrEqual(from + MOST);
+    if (from > 0) expect(byte - from).toBeGreaterThanOrEqual(MOST / 4);
+  }
+});
+
 test("bytes that are no text are digits", () => {
-  const content = new Uint8Array([0, 255]);
+  const content = { from: 0, bytes: new Uint8Array([0, 255]) };
   expect(pieces(content, { start: 0, end: 2 }, [], false).map((piece) => piece.text)).toEqual(["00 ff"]);
 });
 

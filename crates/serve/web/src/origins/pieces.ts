@@ -1,8 +1,8 @@
 /**
- * Rows of a content, and the pieces of a row that are lit.
+ * Rows of a part of a content, and the pieces of a row that are lit.
  *
- * A text has a row for each line, anything else one for 16 bytes. Offsets count bytes; `end` is
- * behind the last byte.
+ * A text has a row for each line, anything else one for 16 bytes. Offsets count the bytes of the
+ * whole content; `end` is behind the last byte.
  */
 export interface Span {
   start: number;
@@ -12,6 +12,25 @@ export interface Span {
 /** Bytes of the content that are lit, and in which way. */
 export interface Lit extends Span {
   kind: "chosen" | "copied" | "computed" | "implicit";
+}
+
+/** A part of a content. */
+export interface Excerpt {
+  /** The offset of its first byte. */
+  from: number;
+  bytes: Uint8Array;
+}
+
+/** The most bytes of a content that are shown at once. */
+export const MOST = 1 << 20;
+
+/**
+ * The offset from which an excerpt with a byte is shown. The excerpt has at least a quarter of its
+ * bytes before and behind that byte, and stays the same for bytes nearby.
+ */
+export function excerptStart(byte: number): number {
+  const quarter = MOST / 4;
+  return byte < 3 * quarter ? 0 : Math.floor(byte / (2 * quarter)) * 2 * quarter - quarter;
 }
 
 export interface Piece extends Span {
@@ -27,12 +46,12 @@ export function isText(content: Uint8Array): boolean {
   return !content.includes(0);
 }
 
-export function rowsOf(content: Uint8Array): Span[] {
+export function rowsOf({ from, bytes }: Excerpt): Span[] {
   const rows: Span[] = [];
-  const text = isText(content);
-  for (let start = 0; start < content.length; ) {
-    const line = text ? content.indexOf(10, start) + 1 || content.length : Math.min(start + WIDTH, content.length);
-    rows.push({ start, end: line });
+  const text = isText(bytes);
+  for (let start = 0; start < bytes.length; ) {
+    const line = text ? bytes.indexOf(10, start) + 1 || bytes.length : Math.min(start + WIDTH, bytes.length);
+    rows.push({ start: from + start, end: from + line });
     start = line;
   }
   return rows;
@@ -50,22 +69,22 @@ export function rowAt(rows: readonly Span[], byte: number): number {
   return low;
 }
 
-function words(content: Uint8Array, row: Span, cuts: Set<number>): void {
+function words({ from, bytes }: Excerpt, row: Span, cuts: Set<number>): void {
   for (let at = row.start; at < row.end; at += 1) {
-    const here = SEPARATORS.has(content[at] ?? 0);
-    const before = at > row.start && SEPARATORS.has(content[at - 1] ?? 0);
+    const here = SEPARATORS.has(bytes[at - from] ?? 0);
+    const before = at > row.start && SEPARATORS.has(bytes[at - from - 1] ?? 0);
     if (here || before) cuts.add(at);
   }
 }
 
-function shown(content: Uint8Array, span: Span, text: boolean): string {
-  const part = content.subarray(span.start, span.end);
+function shown({ from, bytes }: Excerpt, span: Span, text: boolean): string {
+  const part = bytes.subarray(span.start - from, span.end - from);
   if (text) return new TextDecoder("utf-8", { ignoreBOM: true }).decode(part).replace(/\n$/, "↵");
   return [...part].map((byte) => byte.toString(16).padStart(2, "0")).join(" ");
 }
 
 /** The pieces of a row: its words, cut where something begins or ends to be lit. */
-export function pieces(content: Uint8Array, row: Span, lit: readonly Lit[], text: boolean): Piece[] {
+export function pieces(content: Excerpt, row: Span, lit: readonly Lit[], text: boolean): Piece[] {
   const cuts = new Set([row.start, row.end]);
   if (text) words(content, row, cuts);
   const here = lit.filter((each) => each.start < row.end && each.end > row.start);
