@@ -27,6 +27,9 @@ from .tables import open_views
 
 #: Rounds between two checkpoints. A plan grows with each round, and a checkpoint cuts it.
 CHECKPOINT = 4
+#: Without this property, a job checkpoints only the rows that it ends with. The nodes are no such
+#: rows, so their plan would have all earlier rounds.
+ANCESTORS = "spark.checkpoint.checkpointAllMarkedAncestors"
 #: Edges of a task.
 PART = 1_000_000
 #: Steps of one node that stay together.
@@ -131,14 +134,28 @@ class SparkEngine:
         products, so the digits of one double in each round: after 25 rounds they fill the driver's
         memory. Rows that are made from the checkpoint's own have no estimate.
         """
-        if self.session.sparkContext.getCheckpointDir():
-            kept = rows.checkpoint(eager=False)
-        else:
-            kept = rows.localCheckpoint(eager=False)
+        # Spark reads the property when it makes the rows that the checkpoint is of.
+        with self._local(ANCESTORS, "true"):
+            if self.session.sparkContext.getCheckpointDir():
+                kept = rows.checkpoint(eager=False)
+            else:
+                kept = rows.localCheckpoint(eager=False)
         made = self.session._jsparkSession.internalCreateDataFrame(
             kept._jdf.queryExecution().toRdd(), kept._jdf.schema(), False
         )
         return DataFrame(made, self.session)
+
+    @contextmanager
+    def _local(self, name: str, value: str) -> Iterator[None]:
+        """Sets a property of the jobs of this thread."""
+        context = self.session.sparkContext
+        former = context.getLocalProperty(name)
+        # None removes it; pyspark's types do not say so.
+        context.setLocalProperty(name, value)
+        try:
+            yield
+        finally:
+            context.setLocalProperty(name, former)  # type: ignore[arg-type]
 
     def quoted(self, text: str) -> str:
         # Two quotes in a text of Spark are no quote.

@@ -15,9 +15,24 @@ from backstory_lake.questions import snapshot
 from backstory_lake.reading import tasks
 from backstory_lake.tables import TABLES
 
+#: Bounds on the driver's memory. Each round is several executions, and Spark's status store keeps
+#: their plans, stages and tasks. With its own bounds, a question of many rounds over 10^7 edges
+#: fills a heap of 1 GB.
+REMEMBERED = {
+    "spark.sql.ui.retainedExecutions": "4",
+    "spark.ui.retainedJobs": "16",
+    "spark.ui.retainedStages": "16",
+    "spark.ui.retainedTasks": "1000",
+    # The text of a plan repeats the views within it.
+    "spark.sql.maxPlanStringLength": "16384",
+}
+
 
 def configured(builder: SparkSession.Builder, jar: str) -> SparkSession.Builder:
-    """Adds Iceberg's library to a session: the file `iceberg-spark-runtime-*.jar`."""
+    """Adds Iceberg's library to a session: the file `iceberg-spark-runtime-*.jar`. Bounds what the
+    driver remembers of earlier rounds."""
+    for name, value in REMEMBERED.items():
+        builder = builder.config(name, value)
     return builder.config("spark.jars", jar).config("spark.ui.showConsoleProgress", "false")
 
 

@@ -183,11 +183,18 @@ def chained(lake: Path, count: int) -> int:
     return file
 
 
-def test_a_plan_of_many_rounds_has_estimates_that_do_not_grow_with_the_rounds(
+def test_neither_estimates_nor_stages_of_a_plan_grow_with_the_rounds(
     lake: Path, session: object
 ) -> None:
     last = chained(lake, 7)
     engine = engine_of(lake, session)
+    asked = rounds.Rounds(engine, rounds.Way("back"))
+    asked.follow(asked.begin([last]))
+    assert len(asked.counts) > 14
+    executed = engine.session.table(rounds.NODES)._jdf.queryExecution()
+    # The rows that the nodes are made from, back to those that workers keep.
+    made_from = executed.toRdd().toDebugString()
+    assert made_from.count("ShuffledRowRDD") <= 8, made_from
     assert len(rounds.lineage(engine, [last], rounds.Way("back"))) > 14
     plan = engine.session.table(rounds.NODES)._jdf.queryExecution().optimizedPlan()
     assert int(str(plan.stats().sizeInBytes())).bit_length() < 1000

@@ -27,4 +27,7 @@ def test_spark_has_the_links_of_duckdb_edge_by_edge(lake: Path) -> None:
         found = ComparedRounds(lake, engine_of(lake, session))
         assert_same(f"{roots}", found.answer(roots, way), expected.answer(roots, way))
         assert found.reported() == expected.reported() != []
+        # The driver forgets earlier rounds.
+        store = session._jsparkSession.sharedState().statusStore()
+        assert store.executionsCount() <= 5
     assert len(expected.answer(roots, way)) > 20
