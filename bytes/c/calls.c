@@ -8,6 +8,7 @@
 #include "labels.h"
 #include "record.h"
 #include "sockets.h"
+#include "under_way.h"
 
 typedef struct {
     Addr base;
@@ -215,6 +216,8 @@ void take_arguments(Addr stack)
 
 /* ---- the two callbacks ---- */
 
+#define NOT_FOLLOWED "bytes were moved by a call that is not followed"
+
 void before_call(ThreadId tid, UInt call, UWord *args, UInt count)
 {
     catch_up(thread_of(tid));
@@ -230,10 +233,11 @@ void before_call(ThreadId tid, UInt call, UWord *args, UInt count)
         break;
     case __NR_process_vm_readv:
     case __NR_process_vm_writev:
-    case __NR_io_submit:
-    case 425: /* io_uring_setup */
-        record_possible("bytes were moved by a call that is not followed");
+        if (args[0] != VG_(getpid)())
+            record_possible(NOT_FOLLOWED);
         break;
+    case __NR_io_submit:
+    case 425: /* io_uring_setup */ record_possible(NOT_FOLLOWED); break;
     default: break;
     }
 }
@@ -271,6 +275,23 @@ static void between_memory(UWord *args, UWord n)
     SysRes flags = VG_(do_syscall)(__NR_fcntl, args[0], VKI_F_GETFL, 0, 0, 0, 0, 0, 0);
     Bool in = (sr_Res(flags) & 3) == VKI_O_RDONLY;
     (in ? bytes_in : bytes_out)(args[0], (Vector *)args[1], args[2], CURRENT, n, 0);
+}
+
+/* process_vm_readv and process_vm_writev of a process in its own memory. */
+static void inside_memory(const Vector *from, const Vector *to, UWord n)
+{
+    ULong read = 0, written = 0;
+    while (n) {
+        ULong part = from->length - read, room = to->length - written;
+        part = part < room ? part : room;
+        part = part < n ? part : n;
+        copy_labels(from->base + read, to->base + written, part);
+        read += part, written += part, n -= part;
+        if (read == from->length)
+            from++, read = 0;
+        if (written == to->length)
+            to++, written = 0;
+    }
 }
 
 /* A file got another name. It may have been written under the former one, by any process. */
@@ -336,6 +357,14 @@ void after_call(ThreadId tid, UInt call, UWord *args, UInt count, SysRes result)
     case 316: /* renameat2 */ new_name((Int)args[2], (const HChar *)args[3]); break;
     case __NR_vmsplice: between_memory(args, n); break;
     case __NR_socketpair: new_socket_pair((const Int *)args[3]); break;
+    case __NR_process_vm_readv:
+        if (args[0] == VG_(getpid)())
+            inside_memory((Vector *)args[3], list, n);
+        break;
+    case __NR_process_vm_writev:
+        if (args[0] == VG_(getpid)())
+            inside_memory(list, (Vector *)args[3], n);
+        break;
     case __NR_tee: moved(args[0], args[1], CURRENT, CURRENT, n, True); break;
     default: break;
     }

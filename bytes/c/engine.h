@@ -55,6 +55,7 @@ typedef struct {
     ULong node_limit;       /* sets before coarsening begins */
     Bool implicit;          /* also follow what branches decide (implicit.h) */
     Bool asks;              /* a supervisor knows what descriptors are (places.h) */
+    Bool recorded;          /* a recording observes the program (under_way.h) */
     UInt window;            /* the most instructions that a branch decides */
 } Settings;
 extern Settings settings;

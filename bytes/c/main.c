@@ -6,12 +6,14 @@
  *
  * Copyright: the backstory developers. GPL-2.0-or-later; see LICENSE beside this directory. */
 #include "calls.h"
+#include "environment.h"
 #include "execute.h"
 #include "implicit_labels.h"
 #include "labels.h"
 #include "memory.h"
 #include "record.h"
 #include "shadow.h"
+#include "under_way.h"
 
 Settings settings = {.directory = NULL, .address = ADDRESS_TABLES, .node_limit = 1 << 24};
 
@@ -27,6 +29,7 @@ static Bool take_option(const HChar *arg)
     } else if (VG_BOOL_CLO(arg, "--memory", settings.memory)) {
     } else if (VG_BOOL_CLO(arg, "--implicit", settings.implicit)) {
     } else if (VG_BOOL_CLO(arg, "--ask", settings.asks)) {
+    } else if (VG_BOOL_CLO(arg, "--recorded", settings.recorded)) {
     } else if (VG_BINT_CLO(arg, "--window", window, 1, 1000000)) {
     } else
         return False;
@@ -43,7 +46,8 @@ static void print_usage(void)
      "    --memory=no|yes             at the end, print what the labels take [no]\n"
      "    --implicit=no|yes           also follow what branches decide [no]\n"
      "    --window=N                  the most instructions that a branch decides [100]\n"
-     "    --ask=no|yes                ask the supervisor of a deep replay for descriptors [no]\n");
+     "    --ask=no|yes                ask the supervisor of a deep replay for descriptors [no]\n"
+     "    --recorded=no|yes           a recording observes the program [no]\n");
 }
 
 static void print_debug_usage(void)
@@ -90,7 +94,7 @@ static void after_options(void)
     entities_start();
     shared_start(settings.directory);
     record_start(False);
-    places_start();
+    under_way_start();
     VG_(atfork)(before_fork, NULL, in_child);
 }
 
@@ -101,6 +105,7 @@ static void thread_starts_running(ThreadId tid, ULong blocks)
     begin_thread(tid);
     if (first) {
         first = False;
+        restore_environment(VG_(get_SP)(tid));
         take_arguments(VG_(get_SP)(tid));
     }
 }
@@ -166,6 +171,7 @@ static void before_options(void)
     VG_(basic_tool_funcs)(after_options, instrument_block, at_end);
     VG_(needs_command_line_options)(take_option, print_usage, print_debug_usage);
     VG_(needs_syscall_wrapper)(before_call, after_call);
+    VG_(needs_client_requests)(take_request);
     VG_(track_start_client_code)(thread_starts_running);
     VG_(track_stop_client_code)(thread_stops_running);
     VG_(track_pre_thread_ll_create)(new_thread);

@@ -1,40 +1,6 @@
 /* See places.h. */
 #include "places.h"
 
-#define THREADS 512
-#define ASK 0x6273 /* in the filter of crates/reconstruct/src/engine/filter.rs */
-
-/* Only the first two arguments: Valgrind replaces some of the others. */
-typedef struct {
-    ULong is_active, number, args[2];
-} ProgramCall;
-
-static struct {
-    ULong used; /* entries */
-    ProgramCall calls[THREADS];
-} under_way;
-
-void places_start(void)
-{
-    if (settings.asks)
-        VG_(do_syscall)(ASK, 0, STARTED, (UWord)&under_way, 0, 0, 0, 0, 0);
-}
-
-void program_calls(ThreadId tid, UInt call, const UWord *args)
-{
-    if (!settings.asks || tid >= THREADS)
-        return;
-    under_way.calls[tid] = (ProgramCall){1, call, {args[0], args[1]}};
-    if (tid >= under_way.used)
-        under_way.used = tid + 1;
-}
-
-void program_called(ThreadId tid)
-{
-    if (settings.asks && tid < THREADS)
-        under_way.calls[tid].is_active = 0;
-}
-
 static Bool kernels_place(Int fd, Place *p)
 {
     struct vg_stat st;

@@ -10,7 +10,9 @@
 
 typedef enum { KIND_FILE, KIND_PIPE, KIND_SOCKET, KIND_DEVICE, KIND_ARGUMENTS } Kind;
 
-/* Which offset is asked for. STARTED: no question, see places_start. */
+#define ASK 0x6273 /* in the filter of crates/reconstruct/src/engine/filter.rs */
+
+/* Which offset is asked for. STARTED: no question, see under_way.h. */
 typedef enum { READING, WRITING, IDENTITY, STARTED } Asked;
 
 /* The supervisor fills it: crates/reconstruct/src/engine/supervisor/places.rs. */
@@ -21,14 +23,6 @@ typedef struct {
     ULong is_native;  /* 0: a stand-in */
     HChar path[4096]; /* of an answer: see path_of */
 } Place;
-
-/* Tells the supervisor that the program's first call comes next, and where the calls of the program
-   are listed that are under way. All other calls are Valgrind's own. */
-void places_start(void);
-
-/* The program's call begins, or has ended. */
-void program_calls(ThreadId tid, UInt call, const UWord *args);
-void program_called(ThreadId tid);
 
 /* False for descriptors that are closed, directories, and what else carries no bytes. */
 Bool place_of(Int fd, Asked asked, Place *place);

@@ -228,6 +228,22 @@ struct bs_verdicts {
 #define BS_MAGIC_FILTERED 9
 
 /*
+ * The byte engine executes programs in its own process (`record --bytes`). Argument: the address of
+ * its list of the program's calls that are under way (bytes/c/under_way.c). All other calls are its
+ * own.
+ */
+#define BS_MAGIC_SIMULATOR 10
+
+/*
+ * A recorder asks the simulator that executes it, by a client request of Valgrind. Argument: the
+ * address after the instruction of the gate. The answer is 1 if the simulator tells the supervisor
+ * which calls are the program's, and which come from the gate.
+ */
+#define BS_RECORDS_IN_SIMULATOR 0x42530001
+/* The same: is the page readable that has the address in the argument? */
+#define BS_READABLE_IN_SIMULATOR 0x42530002
+
+/*
  * --guard=auto: a process without the filter sends a request by the supervisor's socket. Each
  * connection has one request, and each message one of these.
  */

@@ -85,6 +85,13 @@ pub const MAGIC_FUNCTIONS: i32 = 7;
 pub const MAGIC_BROKER: i32 = 8;
 /// Request: returns 0 in a process that has the filter.
 pub const MAGIC_FILTERED: i32 = 9;
+/// Request of the byte engine, which executes programs in its own process. The argument is the
+/// address of its list of the program's calls that are under way.
+pub const MAGIC_SIMULATOR: i32 = 10;
+/// The client request of Valgrind by which a recorder asks whether to record.
+pub const RECORDS_IN_SIMULATOR: u32 = 0x4253_0001;
+/// The client request by which a recorder asks whether a page is readable.
+pub const READABLE_IN_SIMULATOR: u32 = 0x4253_0002;
 
 /// `EXEC`: the recorder in the new program announces itself by a `START`.
 pub const EXEC_ANNOUNCED: u32 = 0x4000_0000;

@@ -3,10 +3,15 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use backstory_session::SimulatorOptions;
+
 use crate::error::Failure;
 
 /// The tool's file, in the directory that `bytes/build` fills.
 const TOOL: &str = "bytes-amd64-linux";
+
+/// Its launcher for programs that are being recorded, in the same directory.
+const LAUNCHER: &str = "launch";
 
 /// Names the engine's directory.
 const VARIABLE: &str = "BACKSTORY_BYTE_ENGINE";
@@ -56,6 +61,26 @@ impl ByteEngine {
         all
     }
 
+    /// The engine for a command that is being recorded.
+    pub fn recorded(&self, output: &Path, implicit: bool) -> Result<SimulatorOptions, Failure> {
+        let launcher = self.directory.join(LAUNCHER);
+        if !launcher.is_file() {
+            return Err(Failure::not_found(format!(
+                "{} has an older byte engine: run bytes/build {} again",
+                self.directory.display(),
+                self.directory.display()
+            )));
+        }
+        let mut words = vec![OsString::from(launcher.clone())];
+        words.extend(options(output, implicit));
+        // A debugger's connection would be files of its own.
+        words.extend(["--vgdb=no", "--recorded=yes"].map(OsString::from));
+        Ok(SimulatorOptions {
+            words,
+            files: vec![launcher, self.directory.join(TOOL)],
+        })
+    }
+
     /// The beginning of a command that runs under the supervisor of a deep replay. That knows what
     /// descriptors are. `aside`: options that leave programs aside.
     pub fn asking(&self, output: &Path, implicit: bool, aside: Vec<OsString>) -> Vec<OsString> {
@@ -67,23 +92,30 @@ impl ByteEngine {
     }
 
     fn words(&self, output: &Path, implicit: bool) -> Vec<OsString> {
-        let option = |name: &str, path: &Path| {
-            let mut option = OsString::from(name);
-            option.push(path);
-            option
-        };
         let mut all = vec![
             "/usr/bin/env".into(),
             option("VALGRIND_LIB=", &self.directory),
             self.valgrind.clone().into(),
-            "-q".into(),
-            "--tool=bytes".into(),
-            "--trace-children=yes".into(),
-            option("--output=", output),
         ];
-        if implicit {
-            all.push("--implicit=yes".into());
-        }
+        all.extend(options(output, implicit));
         all
     }
+}
+
+/// The engine's options.
+fn options(output: &Path, implicit: bool) -> Vec<OsString> {
+    let mut all = ["-q", "--tool=bytes", "--trace-children=yes"]
+        .map(OsString::from)
+        .to_vec();
+    all.push(option("--output=", output));
+    if implicit {
+        all.push("--implicit=yes".into());
+    }
+    all
+}
+
+fn option(name: &str, path: &Path) -> OsString {
+    let mut option = OsString::from(name);
+    option.push(path);
+    option
 }

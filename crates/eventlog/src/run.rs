@@ -120,6 +120,12 @@ fn is_zero(number: &i64) -> bool {
     *number == 0
 }
 
+/// `serde` passes a reference.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
 /// The log of another tool, from which a run was made.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -195,6 +201,10 @@ pub struct Modes {
     /// the run watched no database, and in logs of earlier versions, which always have rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows: Option<RowsMode>,
+    /// True if the byte engine executed the programs (`record --bytes`). The run's processes are
+    /// those of a run without it, but slower.
+    #[serde(skip_serializing_if = "is_false")]
+    pub byte_engine: bool,
 }
 
 impl Modes {

@@ -54,6 +54,7 @@ fn header() -> RunHeader {
             durability: None,
             deep: None,
             rows: None,
+            byte_engine: false,
         },
         started: 1_700_000_000_000_000_000,
         since_boot: 0,

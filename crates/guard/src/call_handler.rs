@@ -37,6 +37,26 @@ pub(crate) fn handle<S: RecordSink>(
     notification: &Notification,
     time: u64,
 ) -> Response {
+    let simulator = state.settings.simulator.as_ref();
+    let simulator = simulator.filter(|one| one.runs(&state.callers, notification.tid));
+    let Some(simulator) = simulator else {
+        return handle_call(state, logger, notification, time);
+    };
+    match simulator.program_call(notification, state.settings.gate) {
+        // The list was the caller's if the caller still waits.
+        Ok(Some(call)) if state.still_waits(call.id) => handle_call(state, logger, &call, time),
+        Ok(None) if simulator.take_request(notification) => Response::Value(0),
+        _ => Response::Continue,
+    }
+}
+
+/// Handles a call that a program makes.
+fn handle_call<S: RecordSink>(
+    state: &GuardState,
+    logger: &mut CallLogger<S>,
+    notification: &Notification,
+    time: u64,
+) -> Response {
     // A kernel without x32 fails such a call with ENOSYS.
     let abi = Abi::of(notification.arch, notification.nr);
     let abi = abi.filter(|&abi| abi != Abi::X32 || sys::has_x32());
@@ -84,6 +104,10 @@ fn handle_watched<S: RecordSink>(
         cwd: OnceCell::new(),
     };
     let decoded = decode(shape, abi, &mut arguments);
+    let decoded = match &state.settings.simulator {
+        Some(simulator) => decoded.map(|decoded| simulator.unwrapped(decoded, &arguments)),
+        None => decoded,
+    };
     if !state.still_waits(notification.id) {
         return Response::Continue;
     }
@@ -147,8 +171,8 @@ fn handle_watched<S: RecordSink>(
     }
 }
 
-/// Handles opens that concern only the recorder and the guard: of the arena and of the recorder's
-/// library.
+/// Handles opens that concern only the recorder, the guard and the byte engine: of the arena and of
+/// libraries that these put into programs.
 fn handle_own_file(
     state: &GuardState,
     notification: &Notification,
@@ -162,11 +186,15 @@ fn handle_own_file(
     let settings = &state.settings;
     if name.inside == settings.arena_path && !name.inside.is_empty() {
         let from_gate = settings.gate == Some(notification.ip);
-        if settings.strict && from_gate {
+        if (settings.strict || settings.simulator.is_some()) && from_gate {
             return Some(Response::Continue);
         }
         state.descriptors.forget_recorder(caller.pid);
         return Some(Response::Error(libc::EOPNOTSUPP));
+    }
+    let simulator = settings.simulator.as_ref();
+    if simulator.is_some_and(|simulator| simulator.owns(&name.inside)) {
+        return Some(Response::Continue);
     }
     let mut hidden = settings.hidden.iter();
     if !hidden.any(|prefix| name.inside.starts_with(prefix)) {

@@ -16,6 +16,7 @@ use crate::exit_watcher::ExitWatcher;
 use crate::notification_buffers::Notification;
 use crate::process_map::ProcessMap;
 use crate::record_writer::{RecordFields, RecordResult, RecordWriter, born};
+use crate::simulator::Simulator;
 use backstory_abi::{CallerIds, HOLD_UNKNOWN, op};
 use backstory_arena::RecordSink;
 use std::io;
@@ -54,6 +55,25 @@ pub struct TrackedCall<'a> {
     pub notification: &'a Notification,
     /// When the call was received, in ticks.
     pub time: u64,
+    /// The byte engine that executes the programs of the run.
+    pub simulator: Option<&'a Simulator>,
+}
+
+impl TrackedCall<'_> {
+    /// The time and the caller of a record about the call.
+    fn stamp(&self) -> (u64, CallerIds) {
+        (self.time, caller_ids(self.caller, self.notification))
+    }
+
+    /// True if two processes run the same file: a child that runs its parent's program was forked.
+    fn is_same_program(&self, one: u32, two: u32) -> bool {
+        let simulator = self.simulator;
+        let program = |pid: u32| std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+        match simulator.and_then(|it| it.is_same_program(self.callers, one, two)) {
+            Some(same) => same,
+            None => program(one).is_some_and(|path| program(two) == Some(path)),
+        }
+    }
 }
 
 impl DescriptorTracker {
@@ -130,7 +150,7 @@ impl DescriptorTracker {
         let (mut state, written) = known;
         let (mut above, time) = (parent, at.time.max(written + 1));
         for (pid, parent) in unmet.into_iter().rev() {
-            if state == Tracking::Recorded && same_program(above, pid) {
+            if state == Tracking::Recorded && at.is_same_program(above, pid) {
                 self.set_recorded(pid);
             } else {
                 state = Tracking::Listed;
@@ -143,7 +163,7 @@ impl DescriptorTracker {
                 out.put(time, ids, &born(pid, parent), &[b"", b""]);
                 at.exits.follow(pid);
                 self.set(pid, Tracking::Listed, time);
-                self.write_list(out, time, ids, false);
+                self.write_list(out, at, (time, ids), false);
             }
             above = pid;
         }
@@ -155,9 +175,9 @@ impl DescriptorTracker {
         if self.state(pid).is_some() {
             return;
         }
-        let state = self.first_state(at.caller);
+        let state = self.first_state(at);
         if state == Some(Tracking::Listed) {
-            self.write_list(out, at.time, caller_ids(at.caller, at.notification), false);
+            self.write_list(out, at, at.stamp(), false);
         }
         self.set(pid, state.unwrap_or(Tracking::Listed), at.time);
     }
@@ -165,7 +185,7 @@ impl DescriptorTracker {
     /// The process is about to execute another program.
     pub fn before_exec<S: RecordSink>(&self, out: &mut RecordWriter<S>, at: &TrackedCall<'_>) {
         let pid = at.caller.pid;
-        let state = self.state(pid).or_else(|| self.first_state(at.caller));
+        let state = self.state(pid).or_else(|| self.first_state(at));
         match state {
             // The recorder has logged what the process has open. The first call of the next program
             // shows whether it has a recorder.
@@ -173,7 +193,7 @@ impl DescriptorTracker {
                 self.lock().remove(pid);
             }
             Some(Tracking::Listed) => {
-                self.write_list(out, at.time, caller_ids(at.caller, at.notification), true);
+                self.write_list(out, at, at.stamp(), true);
                 // The children of the process are older than this list.
                 let mut known = self.lock();
                 if known.get(pid).is_none() {
@@ -188,12 +208,13 @@ impl DescriptorTracker {
 
     /// How the descriptors of a process are to be known at its first call. `None` if the run's
     /// header lists them.
-    fn first_state(&self, caller: &Caller) -> Option<Tracking> {
+    fn first_state(&self, at: &TrackedCall<'_>) -> Option<Tracking> {
+        let caller = at.caller;
         if self.begins_with_command && self.lock().is_empty() {
             return None;
         }
         let forked = self.state(caller.parent) == Some(Tracking::Recorded)
-            && same_program(caller.parent, caller.pid);
+            && at.is_same_program(caller.parent, caller.pid);
         Some(if forked {
             Tracking::Recorded
         } else {
@@ -206,17 +227,23 @@ impl DescriptorTracker {
     fn write_list<S: RecordSink>(
         &self,
         out: &mut RecordWriter<S>,
-        time: u64,
-        ids: CallerIds,
+        at: &TrackedCall<'_>,
+        (time, ids): (u64, CallerIds),
         exec: bool,
     ) {
         // A process that may not be listed may not be read either, which is reported elsewhere.
         let kept = |flags: u32| {
             !exec || flags & (HOLD_UNKNOWN | libc::O_CLOEXEC as u32) != libc::O_CLOEXEC as u32
         };
-        let Ok((list, whole)) = self.lister.list(ids.tid, kept) else {
+        let Ok((mut list, whole)) = self.lister.list(ids.tid, kept) else {
             return;
         };
+        if let Some(simulator) = at.simulator
+            && simulator.runs(at.callers, ids.tid)
+            && let Some(first) = Simulator::first_own_descriptor(ids.tid)
+        {
+            list.retain(|held| held.number < first);
+        }
         let fields = |number, flags, result| RecordFields {
             fd: ids.pid as i32,
             arg: number,
@@ -247,10 +274,4 @@ impl DescriptorTracker {
             );
         }
     }
-}
-
-/// True if two processes run the same file: a child that runs its parent's program was forked.
-fn same_program(one: u32, two: u32) -> bool {
-    let program = |pid: u32| std::fs::read_link(format!("/proc/{pid}/exe")).ok();
-    program(one).is_some_and(|path| program(two) == Some(path))
 }

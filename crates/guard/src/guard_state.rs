@@ -117,6 +117,7 @@ impl GuardState {
             caller,
             notification,
             time,
+            simulator: self.settings.simulator.as_ref(),
         }
     }
 

@@ -2,6 +2,7 @@
 //! the supervisor.
 
 use crate::parked_call::ParkedCall;
+use crate::simulator::Simulator;
 use backstory_eventlog::Reason;
 use backstory_files::Ident;
 use backstory_vocabulary::DurabilityMode;
@@ -29,6 +30,8 @@ pub struct GuardSettings {
     pub durability: DurabilityMode,
     /// Prefixes of paths whose opens are not logged: they belong to the recorder's library.
     pub hidden: Vec<Vec<u8>>,
+    /// The byte engine that executes the programs of the run.
+    pub simulator: Option<Simulator>,
 }
 
 /// The services of the supervisor for the guard. Receivers call these methods, so none may block.

@@ -14,7 +14,8 @@
 //!                   │              └──> preserve_queue   parked while contents are preserved
 //!                   ├──> uring            calls about rings
 //!                   ├──> held_call        calls that wait until the log is durable
-//!                   └──> recorder_request requests of recorders
+//!                   ├──> recorder_request requests of recorders
+//!                   └──> simulator        calls of programs that the byte engine executes
 //! ```
 //!
 //! - `guard_state` is shared by all threads. `receivers` starts them, `threads` wakes and ends
@@ -76,6 +77,7 @@ mod release;
 mod resolved_file;
 mod response;
 mod rights;
+mod simulator;
 mod stuck_receivers;
 pub mod table;
 mod threads;
@@ -90,4 +92,5 @@ pub use notification_buffers::{Notification, NotificationBuffers, SharedBuffers}
 pub use parked_call::ParkedCall;
 pub use receivers::Receivers;
 pub use release::{continue_all, continue_pending, continue_received};
+pub use simulator::Simulator;
 pub use stuck_receivers::StuckReceiverMonitor;

@@ -101,21 +101,33 @@ s64 bs_map_arena(s64 fd, u64 offset, u64 size)
     return bs_gated(__NR_mmap, 0, size, MAP_SHARED_RW, MAP_SHARED, fd, offset);
 }
 
-/*
- * True if a simulator runs the program. Valgrind responds to this sequence of rotations, which
- * changes nothing elsewhere. A simulator has descriptors and addresses of its own. It takes the
- * recorder's calls for the program's, and reports reads beyond a string's end.
- */
-static bool is_simulated(void)
+/* A client request of Valgrind: a sequence of rotations, which changes nothing elsewhere. */
+u64 bs_ask_simulator(u64 request, u64 argument)
 {
-    static const u64 running_on_valgrind[6] = {0x1001};
+    const u64 words[6] = {request, argument};
     u64 answer = 0;
     __asm__ volatile(
         "rolq $3, %%rdi; rolq $13, %%rdi; rolq $61, %%rdi; rolq $51, %%rdi; xchgq %%rbx, %%rbx"
         : "+d"(answer)
-        : "a"(running_on_valgrind)
+        : "a"(words)
         : "cc", "memory", "rdi");
-    return answer != 0;
+    return answer;
+}
+
+/*
+ * True if a simulator runs the program that takes the recorder's calls for the program's. It has
+ * descriptors and addresses of its own, and may report reads beyond a string's end. The byte engine
+ * instead tells the supervisor which calls come from the gate.
+ */
+static bool is_simulated(void)
+{
+    enum { RUNNING_ON_VALGRIND = 0x1001 };
+    if (!bs_ask_simulator(RUNNING_ON_VALGRIND, 0))
+        return false;
+    if (!bs_ask_simulator(BS_RECORDS_IN_SIMULATOR, (u64)bs_gate_ip))
+        return true;
+    bs_modes |= BS_MODE_SIMULATED;
+    return false;
 }
 
 bool bs_is_muted(void)

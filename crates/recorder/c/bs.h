@@ -77,6 +77,7 @@ enum {
     BS_MODE_CLOSED = 32, /* the run is over: nothing is logged, and the gate stays open */
     /* root, mounts or rules changed: a child may not find the recorder's file */
     BS_MODE_MOVED = 64,
+    BS_MODE_SIMULATED = 128, /* the byte engine executes the program */
 };
 extern u32 bs_modes;
 /* True once the process has made a second thread. */
@@ -274,10 +275,11 @@ static inline const char *bs_entry_point_later(bool logged)
 /* ---- the parts ------------------------------------------------------------------------------- */
 
 /* attach.c */
-void bs_lose(u32 op);             /* an operation could not be logged */
-bool bs_is_muted(void);           /* this process will never log anything */
-bool bs_is_flow(u32 op);          /* the guard watches this operation */
-void bs_note_pid_namespace(void); /* the process may be in another pid namespace */
+void bs_lose(u32 op);                            /* an operation could not be logged */
+u64 bs_ask_simulator(u64 request, u64 argument); /* attach.c; 0 without a simulator */
+bool bs_is_muted(void);                          /* this process will never log anything */
+bool bs_is_flow(u32 op);                         /* the guard watches this operation */
+void bs_note_pid_namespace(void);                /* the process may be in another pid namespace */
 
 /* chunks.c */
 bool bs_take(u32 op);                /* gives the thread a chunk */

@@ -34,6 +34,9 @@ static bool page_readable(u64 at)
         return true;
     if (BS_UNLIKELY(!bs_arena) && bs_is_muted())
         return false;
+    /* Valgrind would print a message about each such request. */
+    if (BS_UNLIKELY(bs_modes & BS_MODE_SIMULATED))
+        return bs_ask_simulator(BS_READABLE_IN_SIMULATOR, at);
     return bs_raw(__NR_rt_sigprocmask, NO_SUCH_WAY, at & ~7ull, 0, 8) != -BS_EFAULT;
 }
 

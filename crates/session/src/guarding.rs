@@ -23,7 +23,7 @@ use backstory_eventlog::Reason;
 use backstory_functions::UnmatchedPattern;
 use backstory_guard::{
     ContentPreserver, Filter, FilterSpec, GuardSettings, Hooks, InstallError, ParkedCall,
-    SharedBuffers,
+    SharedBuffers, Simulator,
 };
 use backstory_plain::Classifier;
 use backstory_preserve::Preserver;
@@ -48,6 +48,8 @@ pub(crate) struct RecorderPaths {
     pub arena: Vec<u8>,
     /// Path of the recorder's library.
     pub library: Vec<u8>,
+    /// Path of the command's program.
+    pub program: Vec<u8>,
 }
 
 /// Services for a command that is a shell.
@@ -269,6 +271,8 @@ fn settings(
         options.lookups == LookupsMode::All,
     );
     let (durability, stock) = (options.durability, Arc::clone(stock));
+    let simulator = options.simulator.clone();
+    let simulator = simulator.map(|simulator| (simulator, ways.program.clone()));
     Box::new(move |joins_later| GuardSettings {
         gate: Some(backstory_recorder::GATE),
         strict,
@@ -278,6 +282,11 @@ fn settings(
         arena_path: ways.arena.clone(),
         arena: stock.arena.fd().try_clone_to_owned().ok(),
         hidden: vec![ways.library.clone()],
+        simulator: simulator.as_ref().map(|(options, program)| {
+            let words = options.words.iter().map(|word| word.as_bytes().to_vec());
+            let words: Vec<Vec<u8>> = words.collect();
+            Simulator::new(&words, options.launcher(), program, &options.files)
+        }),
     })
 }
 

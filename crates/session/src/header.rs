@@ -78,6 +78,7 @@ fn modes(options: &Options) -> Modes {
         durability: (options.durability != DurabilityMode::After).then_some(options.durability),
         deep: options.deep,
         rows: options.rows,
+        byte_engine: options.simulator.is_some(),
     }
 }
 

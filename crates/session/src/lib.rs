@@ -60,7 +60,7 @@ pub use error::Error;
 pub use identity_resolver::IdentityResolver;
 pub use library::library_path;
 pub use lines::LinePolicy;
-pub use options::{LineOptions, Options, RecordingResult};
+pub use options::{LineOptions, Options, RecordingResult, SimulatorOptions};
 pub use part_lock::is_recording;
 pub use record::{end_by_signal, record};
 pub use recover::recover;

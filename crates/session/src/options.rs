@@ -7,7 +7,7 @@ use backstory_vocabulary::{
     SuppressMode, TimeMode,
 };
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The options of one recording.
@@ -18,6 +18,8 @@ pub struct Options {
     /// The file of the program, if it is not the first word of the command: a login shell has
     /// another name there.
     pub program: Option<OsString>,
+    /// The byte engine, which executes the command and all programs that it starts.
+    pub simulator: Option<SimulatorOptions>,
     /// The id of the run.
     pub id: String,
     /// The name of the run, if the user gave one.
@@ -89,6 +91,7 @@ impl Options {
         Options {
             command: Vec::new(),
             program: None,
+            simulator: None,
             id,
             name: None,
             repeats: None,
@@ -122,6 +125,22 @@ impl Options {
     /// The directory of the contents that are preserved during the run.
     pub(crate) fn kept_dir(&self) -> PathBuf {
         self.log.with_extension("kept")
+    }
+}
+
+/// A program that executes others in its own process, and says which system calls are theirs.
+#[derive(Debug, Clone)]
+pub struct SimulatorOptions {
+    /// The path of its launcher, and its options. The command follows them.
+    pub words: Vec<OsString>,
+    /// Its programs, the launcher among them.
+    pub files: Vec<PathBuf>,
+}
+
+impl SimulatorOptions {
+    /// The path of the launcher.
+    pub(crate) fn launcher(&self) -> &Path {
+        self.words.first().map_or(Path::new(""), Path::new)
     }
 }
 

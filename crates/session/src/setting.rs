@@ -126,9 +126,20 @@ impl CommandSetup {
     /// The prepared start of the command. `arena` is the path of the arena for its programs.
     pub(crate) fn launch(&self, arena: &OsStr, control: &'static Control) -> Result<Launch, Error> {
         let environment = launch::with_recorder(&self.environment, self.preload.as_bytes(), arena);
+        let (program, words) = match &self.options.simulator {
+            Some(simulator) => {
+                let launcher = simulator.launcher().as_os_str().as_bytes();
+                let launcher = CString::new(launcher).unwrap_or_default();
+                (
+                    launcher,
+                    [&simulator.words[..], &self.options.command].concat(),
+                )
+            }
+            None => (self.program.clone(), self.options.command.clone()),
+        };
         Launch::new(
-            self.program.clone(),
-            &self.options.command,
+            program,
+            &words,
             &environment,
             self.inherited_state.clone(),
             control,

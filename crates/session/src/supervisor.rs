@@ -154,6 +154,7 @@ impl Start<'_> {
         RecorderPaths {
             arena: arena.to_vec(),
             library: crate::library::home(&self.job.preload),
+            program: self.job.program.to_bytes().to_vec(),
         }
     }
 

@@ -6,7 +6,6 @@
 mod annotating;
 mod summary;
 
-use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -141,6 +140,11 @@ fn prepare(
             "--durability holds calls back by the guard, but --guard=off has none: leave one of them out",
         ));
     }
+    if args.bytes && args.guard == GuardMode::Auto {
+        return Err(Failure::misuse(
+            "--guard=auto starts without a system call filter, but --bytes needs it from the start: leave one of them out",
+        ));
+    }
     if args.outputs.is_some() && !args.deep {
         return Err(Failure::misuse(
             "--outputs says how a deep record has what programs write: add --deep, or leave it out",
@@ -177,9 +181,9 @@ fn prepare(
         // The Python package looks at it.
         variables.push((FUNCTIONS.into(), args.functions.join("\n").into()));
     }
-    let command = match args.bytes {
-        true => under_engine(&home, &id, args.implicit, args.command)?,
-        false => args.command,
+    let simulator = match args.bytes {
+        true => Some(engine(&home, &id, args.implicit)?),
+        false => None,
     };
     let follower = (!args.watch.is_empty())
         .then(|| LogFollower::new(&home, &id, &rules, &chosen, &args.watch_report))
@@ -187,7 +191,8 @@ fn prepare(
     let options = session::Options {
         followed: follower.is_some(),
         variables,
-        command,
+        command: args.command,
+        simulator,
         name: args.name.clone(),
         repeats: args.repeats,
         guard: args.guard,
@@ -235,11 +240,6 @@ fn functions(args: &RecordArgs) -> Result<Option<FunctionPatterns>, Failure> {
     if args.functions.is_empty() {
         return Ok(None);
     }
-    if args.bytes {
-        return Err(Failure::misuse(
-            "the byte engine records no calls of functions: leave --bytes out, and find the bytes out afterwards by `backstory refine`",
-        ));
-    }
     if args.guard == GuardMode::Off {
         return Err(Failure::misuse(
             "--functions gets the addresses of functions by the guard, but --guard=off has none: leave one of them out",
@@ -257,13 +257,8 @@ fn functions(args: &RecordArgs) -> Result<Option<FunctionPatterns>, Failure> {
     }))
 }
 
-/// The command under the byte engine, whose files go into the store.
-fn under_engine(
-    home: &Home,
-    run: &str,
-    implicit: bool,
-    command: Vec<OsString>,
-) -> Result<Vec<OsString>, Failure> {
+/// The byte engine for the command. Its files go into the store.
+fn engine(home: &Home, run: &str, implicit: bool) -> Result<session::SimulatorOptions, Failure> {
     let engine = ByteEngine::find()?;
     let directory = home.bytes_dir(run);
     let mut builder = fs::DirBuilder::new();
@@ -271,7 +266,7 @@ fn under_engine(
     builder.create(&directory).map_err(|error| {
         Failure::not_found(format!("cannot create {}: {error}", directory.display()))
     })?;
-    Ok(engine.command(&directory, implicit, command))
+    engine.recorded(&directory, implicit)
 }
 
 /// Waits until no process of the run is recorded any more and the run is in the store, and takes

@@ -159,6 +159,7 @@ fn fields(shown: &ShownRun) -> Vec<(&'static str, Value)> {
                     "rows",
                     modes.rows.map_or(Value::Null, |mode| mode.word().into()),
                 ),
+                ("byte_engine", modes.byte_engine.into()),
             ]),
         ),
         ("log_bytes", details.log_bytes.into()),
@@ -464,10 +465,14 @@ fn rest(details: &RunDetails, lines: &mut Lines<'_, impl Write>) -> io::Result<(
     lines.line(
         "recorded",
         &format!(
-            "guard {guard}, look-ups {lookups}, io_uring {io_uring}{}",
+            "guard {guard}, look-ups {lookups}, io_uring {io_uring}{}{}",
             match durability(modes) {
                 DurabilityMode::After => String::new(),
                 mode => format!(", durability {mode}"),
+            },
+            match modes.byte_engine {
+                true => ", under the byte engine",
+                false => "",
             }
         ),
     )?;

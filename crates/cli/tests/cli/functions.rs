@@ -484,10 +484,6 @@ fn functions_need_the_guard_and_a_name() {
             "--deep",
         ),
         (
-            &["record", "--functions", "f", "--bytes", "--", "true"],
-            "backstory refine",
-        ),
-        (
             &["record", "--functions", "plot:", "--", "true"],
             "names no function",
         ),

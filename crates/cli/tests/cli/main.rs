@@ -83,6 +83,7 @@ mod policies;
 mod query;
 mod reasons;
 mod record;
+mod recorded_bytes;
 mod remote;
 mod remote_behaviour;
 mod remote_copies;

@@ -56,6 +56,7 @@ pub fn header(command: &[&str]) -> RunHeader {
             durability: None,
             deep: None,
             rows: None,
+            byte_engine: false,
         },
         started: START,
         since_boot: 0,

@@ -305,6 +305,7 @@ fn header(run: u64, started: i64) -> RunHeader {
         durability: None,
         deep: None,
         rows: None,
+        byte_engine: false,
     };
     RunHeader {
         id: format!("run{run:05}"),

@@ -188,6 +188,7 @@ pub fn header(id: &str, started: i64) -> RunHeader {
         durability: None,
         deep: None,
         rows: None,
+        byte_engine: false,
     };
     RunHeader {
         id: id.into(),

@@ -30,6 +30,12 @@ bool bs_only_dispatches(void)
 {
     return false;
 }
+u64 bs_ask_simulator(u64 request, u64 argument)
+{
+    (void)request, (void)argument;
+    return 0;
+}
+
 bool bs_is_muted(void)
 {
     return false;

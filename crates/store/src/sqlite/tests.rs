@@ -45,6 +45,7 @@ fn header(id: &str) -> RunHeader {
             durability: None,
             deep: None,
             rows: None,
+            byte_engine: false,
         },
         started: 0,
         since_boot: 0,

@@ -44,6 +44,7 @@ pub fn header(id: &str, started: i64) -> RunHeader {
             durability: None,
             deep: None,
             rows: None,
+            byte_engine: false,
         },
         started,
         since_boot: 0,

@@ -84,6 +84,7 @@ impl Scene {
             durability: None,
             deep: None,
             rows: None,
+            byte_engine: false,
         };
         Scene {
             header: RunHeader {

@@ -32,8 +32,9 @@ const PATH: usize = 4096;
 
 /// The question of a tool that starts the program: `Asked` in `bytes/c/places.h`.
 const STARTED: u64 = 3;
-/// The length of an entry in its list of calls: active, number, two arguments.
-const ENTRY: usize = 32;
+/// The length of an entry in its list of calls (`bytes/c/under_way.c`). An entry begins with
+/// whether it is active, the number, and two arguments that Valgrind does not replace.
+const ENTRY: usize = 72;
 /// Entries that are read at once.
 const FEW: usize = 8;
 
@@ -242,12 +243,11 @@ fn is_listed(call: &NotifiedCall, list: u64) -> io::Result<bool> {
         let rest = (used - FEW).min(1024) * ENTRY;
         entries.extend(call.bytes(list + 8 + (FEW * ENTRY) as u64, rest)?);
     }
-    let (words, _) = entries.as_chunks::<8>();
     let number = call.number as u64;
     let wanted = [1, number, call.args[0], call.args[1]].map(u64::to_le_bytes);
-    Ok(words
-        .chunks_exact(wanted.len())
-        .any(|entry| entry == wanted))
+    Ok(entries
+        .chunks_exact(ENTRY)
+        .any(|entry| entry.starts_with(wanted.as_flattened())))
 }
 
 /// The place of an object that the kernel answers for.
