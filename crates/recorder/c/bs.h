@@ -113,6 +113,9 @@ struct bs_thread {
 #ifdef BS_AUTO
     bool reopens; /* libc's `freopen` is opening a file */
 #endif
+#ifdef BS_FUNCTIONS
+    u64 steps; /* recorded functions that it has entered or left */
+#endif
 };
 extern __thread struct bs_thread bs_me __attribute__((tls_model("initial-exec")));
 
@@ -512,10 +515,20 @@ bool bs_mark_line(const char *mark);
 struct bs_reservation bs_begin_room(u32 op, s32 fd, s32 arg, const void *bytes, u32 size);
 void bs_functions_begin(void);    /* functions/modules.c */
 void bs_redirect_libraries(void); /* functions/libraries.c */
+/* descriptors.c: the thread entered or left a recorded function since it used the descriptor so */
+bool bs_is_in_other_function(int fd, u32 mark);
 #define BS_FUNCTIONS_DO(statement) statement
 #else
+#define bs_is_in_other_function(fd, mark) false
 #define BS_FUNCTIONS_DO(statement) ((void)0)
 #endif
+
+/* True if an operation is the first of its kind on the descriptor, or all are logged. */
+static inline bool bs_is_news(int fd, u32 mark)
+{
+    return !(bs_fd_marks(fd) & mark) || bs_modes & BS_MODE_ALL_OPS ||
+           bs_is_in_other_function(fd, mark);
+}
 
 /* text.c */
 u32 bs_length(const char *s, u32 limit); /* of a readable string */

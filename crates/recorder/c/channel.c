@@ -177,11 +177,6 @@ static void log_passed(u64 time, int socket, const struct message *message, u32 
     }
 }
 
-static bool is_news(int fd, u32 mark)
-{
-    return !(bs_fd_marks(fd) & mark) || bs_modes & BS_MODE_ALL_OPS;
-}
-
 /*
  * The first message that a socket sends or receives counts as its first write or read. Further
  * messages may have other addresses.
@@ -191,7 +186,7 @@ static void log_message(u64 time, int fd, u32 op, const struct message *message,
     u32 mark = op == BS_OP_READ ? BS_FD_READ : BS_FD_WROTE;
     if (result < 0)
         return;
-    bool news = is_news(fd, mark);
+    bool news = bs_is_news(fd, mark);
     if (BS_UNLIKELY(message && message->name)) {
         if (op == BS_OP_READ)
             bs_log_received(fd, news, message->name, message->name_size);

@@ -1,15 +1,9 @@
 /*
  * Records the movement of data. The first read and the first write of each descriptor are logged.
- * Any other costs only the test of one byte. The calls themselves are libc's, so they remain
- * cancellation points.
+ * Any other costs only the test of one byte. If functions are recorded, so are the first ones of
+ * each function. The calls themselves are libc's, so they remain cancellation points.
  */
 #include "shape.h"
-
-/* True if this operation is the first of its kind on this descriptor. */
-static inline bool is_news(int fd, u32 mark)
-{
-    return !(bs_fd_marks(fd) & mark) || bs_modes & BS_MODE_ALL_OPS;
-}
 
 /* A function of libc, looked up at its first use. */
 struct far {
@@ -29,7 +23,7 @@ static __attribute__((noinline)) ssize first_read(struct far *far, s64 fd, s64 b
                                                   s64 e, s64 f)
 {
     u64 time = bs_now();
-    bool news = is_news((int)fd, BS_FD_READ);
+    bool news = bs_is_news((int)fd, BS_FD_READ);
     ssize got = reach(far)(fd, b, c, d, e, f);
     if (news && got >= 0) {
         bs_note(time, BS_OP_READ, (s32)fd, 0, 0, got);
@@ -45,7 +39,7 @@ static __attribute__((noinline)) ssize first_read(struct far *far, s64 fd, s64 b
 static __attribute__((noinline)) ssize first_write(struct far *far, s64 fd, s64 b, s64 c, s64 d,
                                                    s64 e, s64 f)
 {
-    if (!is_news((int)fd, BS_FD_WROTE))
+    if (!bs_is_news((int)fd, BS_FD_WROTE))
         return reach(far)(fd, b, c, d, e, f);
     bs_about_to_change((int)fd);
     struct bs_reservation rec = bs_begin(BS_OP_WRITE, (s32)fd, 0, 0);
@@ -62,7 +56,7 @@ static __attribute__((noinline)) ssize first_write(struct far *far, s64 fd, s64 
     ({ \
         static struct far far_ = {0, #name}; \
         void *next_ = __atomic_load_n(&far_.function, __ATOMIC_RELAXED); \
-        BS_LIKELY(next_ && !is_news(fd, mark)) \
+        BS_LIKELY(next_ && !bs_is_news(fd, mark)) \
         ? ((__typeof(&name))next_)(fd, __VA_ARGS__) \
         : first(&far_, fd, BS_FIVE_MORE(__VA_ARGS__, 0, 0, 0, 0, 0)); \
     })
@@ -146,7 +140,7 @@ BS_INTERCEPTED ssize recvfrom(int fd, void *to, size_t n, int flags, void *from,
     if (BS_LIKELY(!from)) {
         READS(__NR_recvfrom, recvfrom, fd, to, n, flags, from, size);
     }
-    bool news = is_news(fd, BS_FD_READ);
+    bool news = bs_is_news(fd, BS_FD_READ);
     u64 began = BS_DEEP_TIME();
     ssize got = BY(first_read, BS_FD_READ, recvfrom, fd, to, n, flags, from, size);
     BS_DEEP_LOG_RETURN(began, got, __NR_recvfrom, fd, to, n, flags, from, size);
@@ -223,7 +217,7 @@ BS_INTERCEPTED ssize sendto(int fd, const void *from, size_t n, int flags, const
     if (BS_LIKELY(!to)) {
         WRITES(__NR_sendto, sendto, fd, from, n, flags, to, size);
     }
-    bool news = is_news(fd, BS_FD_WROTE);
+    bool news = bs_is_news(fd, BS_FD_WROTE);
     u64 time = bs_now();
     ssize put = BY(first_write, BS_FD_WROTE, sendto, fd, from, n, flags, to, size);
     BS_DEEP_LOG_RETURN(time, put, __NR_sendto, fd, from, n, flags, to, size);
@@ -265,7 +259,7 @@ int aio_write(int *request);
 
 BS_API int aio_read(int *request)
 {
-    if (is_news(*request, BS_FD_READ)) {
+    if (bs_is_news(*request, BS_FD_READ)) {
         bs_note(0, BS_OP_READ, *request, 0, 0, 0);
         bs_fd_mark(*request, BS_FD_READ);
     }
@@ -275,7 +269,7 @@ BS_ALIAS(aio_read64, aio_read);
 
 BS_API int aio_write(int *request)
 {
-    if (is_news(*request, BS_FD_WROTE)) {
+    if (bs_is_news(*request, BS_FD_WROTE)) {
         bs_about_to_change(*request);
         bs_note(0, BS_OP_WRITE, *request, 0, 0, 0);
         if (!bs_about_to_write(*request))
@@ -295,7 +289,7 @@ static bool copy_is_news(int from, int to)
 {
     bool same = bs_process->copy_from == from && bs_process->copy_to == to;
     return !same || !(bs_fd_marks(from) & bs_fd_marks(to) & BS_FD_COPIED) ||
-           bs_modes & BS_MODE_ALL_OPS;
+           bs_modes & BS_MODE_ALL_OPS || bs_is_in_other_function(to, BS_FD_COPIED);
 }
 
 static ssize copied(struct bs_reservation rec, int from, int to, s64 n)

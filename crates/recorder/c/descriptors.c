@@ -13,11 +13,43 @@ static bool has_marks(u32 fd)
     return fd < BS_MAX_FD && bs_process->generation && !bs_me.borrowed;
 }
 
+#ifdef BS_FUNCTIONS
+/*
+ * Behind the files of private.c: for each descriptor, the thread of the last logged read and its
+ * step, then the same of writes and copies.
+ */
+static u64 *last_use(int fd, u32 mark)
+{
+    u8 *behind = bs_process->fd + BS_MAX_FD + BS_PRIVATE_FILES * (sizeof(u64) + sizeof(u32));
+    return (u64 *)behind + (mark & BS_FD_READ ? 0 : BS_MAX_FD) + (u32)fd;
+}
+
+/* 0 in a thread that has called no recorded function. */
+static u64 present_use(void)
+{
+    enum { STEP_BITS = 40 };
+    u64 step = bs_me.steps & ((1ull << STEP_BITS) - 1);
+    return step ? (u64)bs_me.tid << STEP_BITS | step : 0;
+}
+
+bool bs_is_in_other_function(int fd, u32 mark)
+{
+    return has_marks((u32)fd) && *last_use(fd, mark) != present_use();
+}
+
+static void note_use(int fd, u32 mark)
+{
+    if (mark & (BS_FD_READ | BS_FD_WROTE | BS_FD_COPIED))
+        *last_use(fd, mark) = present_use();
+}
+#endif
+
 void bs_fd_mark(int fd, u32 mark)
 {
     if (!has_marks((u32)fd))
         return;
     bs_process->fd[fd] |= (u8)mark;
+    BS_FUNCTIONS_DO(note_use(fd, mark));
     if ((u32)fd > bs_process->highest)
         bs_process->highest = (u32)fd;
 }

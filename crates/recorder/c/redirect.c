@@ -36,7 +36,7 @@ static inline int descriptor(const void *stream)
 static s64 read_of_stream(void *stream, void *to, s64 n)
 {
     int fd = descriptor(stream);
-    if (BS_LIKELY(bs_fd_marks(fd) & BS_FD_READ && !(bs_modes & BS_MODE_ALL_OPS)))
+    if (BS_LIKELY(!bs_is_news(fd, BS_FD_READ)))
         return real_read(stream, to, n);
     u64 time = bs_now();
     s64 got = real_read(stream, to, n);
@@ -58,7 +58,7 @@ static s64 stream_read(void *stream, void *to, s64 n)
 static s64 write_of_stream(void *stream, const void *from, s64 n)
 {
     int fd = descriptor(stream);
-    if (BS_LIKELY(bs_fd_marks(fd) & BS_FD_WROTE && !(bs_modes & BS_MODE_ALL_OPS)))
+    if (BS_LIKELY(!bs_is_news(fd, BS_FD_WROTE)))
         return real_write(stream, from, n);
     bs_about_to_change(fd);
     struct bs_reservation rec = bs_begin(BS_OP_WRITE, fd, 0, 0);

@@ -49,10 +49,8 @@ fn the_function_that_wrote_a_line_is_named_with_its_recorded_calls() {
     if built.status != 0 {
         return skipped("functions and bytes", "no gcc");
     }
-    // Otherwise only the first write to the file is recorded, and makes a call an activity.
-    let every_write = ["--suppress", "off"];
     let functions = ["--functions", "write_*", "--arguments"];
-    let wanted = [&["--name", "report"], &every_write[..], &functions].concat();
+    let wanted = [&["--name", "report"], &functions[..]].concat();
     place.keep("./report", &wanted);
     let Some(done) = refined(&place, &engine, "report") else {
         return;

@@ -111,6 +111,48 @@ fn functions_are_named(options: &[&str]) {
     assert!(!of.contains("write_table"), "{of}");
 }
 
+/// Two functions use one descriptor each for reading and for writing.
+const SHARED: &str = r#"
+#include <fcntl.h>
+#include <unistd.h>
+static int in, out;
+static char byte;
+void copy_first(void) { if (read(in, &byte, 1) != 1 || write(out, &byte, 1) != 1) _exit(1); }
+void copy_second(void) { if (read(in, &byte, 1) != 1 || write(out, &byte, 1) != 1) _exit(1); }
+int main(void) {
+    in = open("in.txt", O_RDONLY);
+    out = open("out.txt", O_WRONLY | O_CREAT, 0600);
+    copy_first();
+    copy_second();
+    return 0;
+}
+"#;
+
+#[test]
+fn functions_that_use_one_descriptor_are_all_named() {
+    let place = Place::new();
+    place.write_aged("in.txt", "ab");
+    place.write("shared.c", SHARED);
+    let built = place.run(&["cc", "-g", "-o", "shared", "shared.c"]);
+    if built.status != 0 {
+        return skipped("functions", "there is no compiler");
+    }
+    let functions = ["--functions", "copy_*"];
+    place.keep("./shared", &functions);
+    let made = makers(&place, "out.txt");
+    for function in ["copy_first() in shared.c:6", "copy_second() in shared.c:7"] {
+        assert!(
+            made.iter().any(|one| one == function),
+            "{function}: {made:?}"
+        );
+    }
+    let used = place.run(&["uses", "in.txt"]).out;
+    assert!(
+        used.contains("copy_first()") && used.contains("copy_second()"),
+        "{used}"
+    );
+}
+
 #[test]
 fn a_function_that_made_a_file_is_named() {
     functions_are_named(&["-O1"]);

@@ -232,7 +232,7 @@ fn files_functions_and_bytes_of_one_run_are_in_one_graph() {
         return skipped("functions and bytes", "no gcc");
     }
     let ran = place.shell(&format!(
-        "env {engine} $B record --bytes --functions 'write_*' --arguments --suppress off -- ./report"
+        "env {engine} $B record --bytes --functions 'write_*' --arguments -- ./report"
     ));
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
     let graph = place.run(&["of", "out.txt"]).out;

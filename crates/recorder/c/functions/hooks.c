@@ -108,6 +108,7 @@ static inline u32 entry(u32 kind, const struct calls *c, u64 now)
 
 static inline void put_return(struct calls *c)
 {
+    bs_me.steps++;
     if (BS_LIKELY(c->last != NONE && c->last + 2 == c->used && is_last(c))) {
         c->words[c->last] |= BS_CALLS_RETURN;
         c->last = NONE;
@@ -122,6 +123,7 @@ static inline void put_return(struct calls *c)
 static inline void put_call(struct calls *c, u32 number, bool returned)
 {
     u32 kind = returned ? BS_CALLS_CALL | BS_CALLS_RETURN : BS_CALLS_CALL;
+    bs_me.steps += !returned;
     u64 now = bs_now();
     u32 *words = claim(c, now, 2);
     if (BS_LIKELY(words)) {
