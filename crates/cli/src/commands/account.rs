@@ -15,10 +15,11 @@ use backstory_workflow::ownership::Ownership;
 use backstory_workflow::paths::absolute;
 use backstory_workflow::steps::Word;
 
-use super::byte_origins::FileBytes;
+use super::byte_origins::{FileBytes, UsedBytes};
 use super::judged_records::record_fields;
 use super::{Outcome, answer, here};
 use crate::args::lineage::{LineageArgs, SourceList};
+use crate::current_store::CurrentStore;
 use crate::error::Failure;
 use crate::json::{self, Fields, Value};
 use crate::text::account::{self as text, AccountTail, RemoteStart, Sheet};
@@ -36,7 +37,12 @@ pub struct AskedAccount<'a> {
     pub change: Option<&'a VersionChange>,
     /// The inputs whose bytes came into the file.
     pub bytes: Option<&'a FileBytes>,
+    /// The store, if the results that got bytes of the file are of interest.
+    pub current: Option<&'a CurrentStore>,
 }
+
+/// The facts of the byte engine: a line, and the same for programs.
+type ByteFacts = (String, Value);
 
 /// Prints the steps of a lineage.
 pub fn print(
@@ -51,6 +57,7 @@ pub fn print(
         all_runs,
         change,
         bytes,
+        current,
     } = asked;
     let here = here();
     let (mut account, mut ownership) = account_of(store, lineage, direction, args.possible)?;
@@ -77,17 +84,24 @@ pub fn print(
     if args.commands {
         return answer(|out| text::script(&account, sheet, out));
     }
+    let bytes: Option<ByteFacts> = match bytes {
+        Some(bytes) => Some((bytes.line(&account), bytes.json(&account))),
+        None => current
+            .and_then(|current| UsedBytes::of_results(current, &account))
+            .map(|bytes| (bytes.line(), bytes.json())),
+    };
+    let (bytes, byte_value) = bytes.unzip();
     let tally = packages(&account, &mut ownership);
     let git = work_trees(store, &account)?;
     let starts = remote_starts(store, &account)?;
     answer(|out| match list {
-        _ if args.json => object(&account, &tally, &git, (change, bytes), out),
+        _ if args.json => object(&account, &tally, &git, (change, byte_value.as_ref()), out),
         Some(SourceList::Inputs { files }) => text::inputs(&account, &tally, files, sheet, out),
         Some(SourceList::Packages) => text::package_list(&tally, sheet, out),
         None => {
             let tail = AccountTail {
                 change: change.map(VersionChange::line),
-                bytes: bytes.map(|bytes| bytes.line(&account)),
+                bytes: bytes.clone(),
                 git: &git,
                 starts: &starts,
             };
@@ -210,7 +224,7 @@ fn object(
     account: &Account,
     tally: &PackageTally,
     git: &[Checkout],
-    (change, bytes): (Option<&VersionChange>, Option<&FileBytes>),
+    (change, bytes): (Option<&VersionChange>, Option<&Value>),
     out: &mut impl Write,
 ) -> io::Result<()> {
     let chain = account.chain.iter().chain(&account.drivers);
@@ -285,7 +299,7 @@ fn object(
     }
     if let Some(bytes) = bytes {
         write!(out, ",\n\"bytes\": ")?;
-        bytes.json(account).write(out)?;
+        bytes.write(out)?;
     }
     writeln!(out, ",\n\"uncounted\": {}\n}}", account.uncounted)
 }

@@ -1,12 +1,14 @@
 //! `of --bytes`, `--line`, `--cell`, `--member`: which bytes of which inputs a part came from.
 //!
 //! The answer comes from runs that the byte engine followed. It refines the edges of the graph, and
-//! adds none. `of` without a part has a line of it ([`FileBytes`]).
+//! adds none. `of` without a part has a line of it ([`FileBytes`]), and so has `uses`
+//! ([`UsedBytes`]).
 
 mod file_bytes;
 mod part;
 mod refined_runs;
 mod streams;
+mod used_bytes;
 mod writers;
 
 use std::ffi::OsStr;
@@ -36,6 +38,7 @@ use streams::RecordedStreams;
 
 pub use file_bytes::FileBytes;
 pub use refined_runs::RefinedRuns;
+pub use used_bytes::UsedBytes;
 pub use writers::{WrittenBytes, written_bytes};
 
 /// The most ranges of one source that the text has.

@@ -105,6 +105,7 @@ pub fn run(
             all_runs: runs,
             change: change.as_ref(),
             bytes: bytes.as_ref(),
+            current: (direction == Direction::Uses && list.is_none()).then_some(&current),
         };
         let done = account::print(&current.store, &lineage, &args, asked, direction);
         std::mem::forget(lineage);

@@ -117,6 +117,21 @@ fn of_a_refined_file_names_the_inputs_that_gave_it_no_byte() {
     let (from, none) = (&json["from"][0], &json["none_from"][0]);
     assert!(from.as_str().unwrap().ends_with("/ia"), "{json}");
     assert!(none.as_str().unwrap().ends_with("/ib"), "{json}");
+    // `uses` of each input says the same, and no edge is gone.
+    for (input, line, field) in [
+        ("ia", "bytes: into oa\n", "into"),
+        (
+            "ib",
+            "bytes: none into oa, apart from decisions\n",
+            "none_into",
+        ),
+    ] {
+        let uses = place.run(&["uses", input]).out;
+        assert!(uses.contains("> oa") && uses.contains(line), "{uses}");
+        let json = place.json(&["uses", input, "--json", "--level", "step"]);
+        let result = json["bytes"][field][0].as_str().unwrap_or_default();
+        assert!(result.ends_with("/oa"), "{json}");
+    }
 }
 
 #[test]

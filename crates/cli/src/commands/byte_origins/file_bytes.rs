@@ -26,6 +26,8 @@ pub struct FileBytes {
     length: u64,
     /// The files from before all refined runs, in order.
     from: BTreeSet<Vec<u8>>,
+    /// These, and the files between them and this one.
+    passed: BTreeSet<Vec<u8>>,
     /// True if bytes came from something else than a file: a pipe, a connection, arguments.
     others: bool,
     /// True if more is possible than was found.
@@ -41,9 +43,21 @@ impl FileBytes {
         if !current.home.bytes_dir(&run).exists() {
             return None;
         }
+        FileBytes::in_runs(&mut RefinedRuns::of(current).ok()?, current, version)
+    }
+
+    /// As [`FileBytes::of_version`], for several versions.
+    pub fn in_runs(
+        runs: &mut RefinedRuns<'_>,
+        current: &CurrentStore,
+        version: EntityKey,
+    ) -> Option<FileBytes> {
+        let run = current.store.run_id(version.run()).ok().flatten()?;
+        if !runs.has(&run) {
+            return None;
+        }
         let entity = current.store.entity(version).ok()?;
         let length = u64::try_from(entity.ident?.size).ok()?;
-        let mut runs = RefinedRuns::of(current).ok()?;
         let found = runs
             .origins(&run, &entity.path, slice::from_ref(&(0..length)))
             .ok()??;
@@ -61,7 +75,16 @@ impl FileBytes {
                 .iter()
                 .any(|one| one.entity.kind != EntityKind::File),
             possible: !found.possible.is_empty() || found.coarse,
+            passed: found.passed,
         })
+    }
+
+    /// True if bytes of one of these files came into it. `None`: that is only possible.
+    pub fn has_bytes_of(&self, paths: &BTreeSet<Vec<u8>>) -> Option<bool> {
+        match self.passed.is_disjoint(paths) {
+            false => Some(true),
+            true => (!self.possible).then_some(false),
+        }
     }
 
     /// The user's files that the run used on the way to the file, and that gave it no byte.
@@ -74,9 +97,15 @@ impl FileBytes {
             let run = account.commands[at].run;
             account.runs[run].details.summary.id == self.run
         });
-        let used = own.flat_map(|&at| account.sources(at));
-        let files = used.map(|file| account.files[file].path.to_vec());
-        files.filter(|path| !self.from.contains(path)).collect()
+        let own: Vec<usize> = own.copied().collect();
+        // The engine counts the bytes of programs as constants.
+        let programs = own.iter().flat_map(|&at| &account.commands[at].executes);
+        let programs: BTreeSet<usize> = programs.copied().collect();
+        let used = own.iter().flat_map(|&at| account.sources(at));
+        let files = used
+            .filter(|file| !programs.contains(file))
+            .map(|file| account.files[file].path.to_vec());
+        files.filter(|path| !self.passed.contains(path)).collect()
     }
 
     /// The line of a screen.
@@ -114,7 +143,7 @@ impl FileBytes {
 }
 
 /// The first names, and the number of the others.
-fn names(paths: &BTreeSet<Vec<u8>>) -> Vec<String> {
+pub fn names(paths: &BTreeSet<Vec<u8>>) -> Vec<String> {
     let mut names: Vec<String> = paths.iter().take(NAMED).map(|path| near(path)).collect();
     if paths.len() > NAMED {
         names.push(format!("{} more", paths.len() - NAMED));

@@ -4,7 +4,7 @@
 //! of runs is that of their beginnings.
 
 use backstory_ordering::SmallSort;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::ops::Range;
 
@@ -48,6 +48,8 @@ pub struct FoundBytes {
     pub possible: Vec<Vec<u8>>,
     /// True if ranges are coarser than bytes.
     pub coarse: bool,
+    /// The files on the way: the sources, and those that an earlier refined run made.
+    pub passed: BTreeSet<Vec<u8>>,
 }
 
 fn origins_in(flows: &[ByteFlow], path: &[u8], ranges: &[Range<u64>]) -> Option<Origins> {
@@ -147,6 +149,9 @@ impl<'c> RefinedRuns<'c> {
             for source in origins.sources {
                 let path = &source.entity.path;
                 let parts = FlowKind::ALL.map(|kind| (source.of(kind), kind.max(until_here)));
+                if source.entity.kind == EntityKind::File {
+                    found.passed.insert(path.clone());
+                }
                 if source.entity.kind == EntityKind::File
                     && let Some(writer) = self.writer_before(&run, path)?
                 {
