@@ -673,7 +673,8 @@ struct bs_place {
       "docs/formats/log.md") \
     X(FUNCTION, 100, 2, \
       "a function whose calls are recorded: fd its number; its name, and the file and line that " \
-      "it is in ('': unknown)") \
+      "it is in ('': unknown). With --arguments a third string follows: its type, as " \
+      "i32(ptr,?)") \
     X(CALLS, 101, 0, \
       "the thread's calls of functions up to its next record; aux bytes of words follow, see " \
       "BS_CALLS_CALL") \

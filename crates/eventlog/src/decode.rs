@@ -369,10 +369,14 @@ fn stated(raw: &RawRecord<'_>) -> Option<Op> {
         op::DESCRIBED => Op::Described(crate::statement::statement(raw)?),
         op::FUNCTION => {
             let [name, location] = two();
+            let number = h.fd as u32;
+            // The recorder, which writes the functions of interpreters, knows no types.
+            let kind = (number & abi::FUNCTION_INTERPRETED == 0).then(|| raw.list().nth(2));
             Op::Function {
-                number: h.fd as u32,
+                number,
                 name,
                 location,
+                kind: kind.flatten().unwrap_or_default().into(),
             }
         }
         op::VALUES => {

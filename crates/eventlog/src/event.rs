@@ -468,10 +468,12 @@ pub enum Op {
     /// A statement of an imported description.
     Described(Described),
     /// A function whose calls are recorded: its number in the run, its name, and its file and line.
+    /// If arguments are recorded, its type follows, as `i32(ptr,?)`.
     Function {
         number: u32,
         name: Bytes,
         location: Bytes,
+        kind: Bytes,
     },
     /// Calls of functions in the thread, up to its next operation.
     Calls(Box<[FunctionStep]>),

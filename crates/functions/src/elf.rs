@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SegmentFlags, SymbolKind};
 
 use crate::exports::{Exports, PatternFinding, called_directly};
+use crate::llvm_types::function_type;
 use crate::mangled::qualified_name;
 use crate::patterns::{FilePattern, FunctionPatterns, matches, names_of_file};
 use crate::signatures::{FunctionSignature, signatures};
@@ -21,6 +22,8 @@ pub struct Function {
     /// A redirected function then has its library. ` (direct calls unseen)` follows if the library
     /// calls it directly.
     pub location: String,
+    /// Its type in words of LLVM, as `i32(ptr,?)`. Empty if arguments are not recorded.
+    pub kind: String,
 }
 
 /// A sled of XRay.
@@ -110,6 +113,10 @@ impl CodeFile {
         if patterns.has_arguments() {
             // The parameters of the code that chooses are not those of the function.
             code.signatures = signatures(&elf, low, &(&matched - &code.chosen));
+            for function in &mut code.functions {
+                let signature = code.signatures.get(&function.address);
+                function.kind = signature.map(function_type).unwrap_or_default();
+            }
         }
         Some(code)
     }
@@ -192,6 +199,7 @@ fn functions(
                 address,
                 name,
                 location: location.unwrap_or_default(),
+                kind: String::new(),
             };
             (function, patterns)
         })

@@ -21,6 +21,7 @@ mod catalogue;
 mod dwarf;
 mod elf;
 mod exports;
+mod llvm_types;
 mod mangled;
 mod patterns;
 mod shapes;

@@ -24,6 +24,7 @@ fn scene() -> Scene {
             number,
             name,
             location,
+            kind: bytes(""),
         };
         s.kernel(POUR, Outcome::Done(0), function);
     }

@@ -24,6 +24,7 @@ fn plot() -> Scene {
             number,
             name,
             location,
+            kind: bytes(""),
         };
         s.kernel(PLOT, Outcome::Done(0), function);
     }

@@ -101,6 +101,7 @@ fn log_functions(table: &FileTable, pid: u32, out: &mut ChunkWriter) {
             .fd(*number as i32)
             .string(function.name.as_bytes())
             .string(function.location.as_bytes())
+            .string(function.kind.as_bytes())
             .result(0)
             .finish();
         out.append(record);

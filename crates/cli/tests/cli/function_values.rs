@@ -155,10 +155,10 @@ fn calls_are_exported_as_spades_llvmtrace_writes_them() {
     for expected in [
         "type:Process id:c2 FunctionID:sum_up.2.",
         "type:WasTriggeredBy from:c2 to:c1",
-        "type:Artifact id:a2-0 ArgID:sum_up.2-0 ArgName:n ArgVal:0",
+        "type:Artifact id:a2-0 ArgID:sum_up.2-0 ArgType:i32 ArgName:n ArgVal:0",
         "type:Used from:c2 to:a2-0",
         "type:WasGeneratedBy from:a2-0 to:c1",
-        "type:Artifact id:r0 ReturnVal:3",
+        "type:Artifact id:r0 ReturnType:i32 ReturnVal:3",
         "type:WasGeneratedBy from:r0 to:c0",
     ] {
         let is_there = lines.iter().any(|line| line.starts_with(expected));

@@ -3,7 +3,7 @@
 //! In: the log of a run that was recorded with `--functions`. Out: for each call a process with the
 //! keys `FunctionID`, `FunctionName` and `ThreadID`, triggered by the call around it. An argument
 //! is an artifact that the caller generated and the call used. A result is one that the call
-//! generated.
+//! generated. Both have the type that the log has.
 //!
 //! A pointer to memory that an earlier call could change was derived from that call's argument or
 //! result. Such an edge is possible: the log does not show that memory is freed, and used again.
@@ -33,6 +33,45 @@ struct OpenCall {
 struct FunctionName {
     name: Bytes,
     location: Bytes,
+    types: FunctionTypes,
+}
+
+/// The types of a function's values in words of LLVM. Empty: not known.
+#[derive(Clone, Default)]
+struct FunctionTypes {
+    result: String,
+    parameters: Vec<String>,
+}
+
+impl FunctionTypes {
+    /// The types in a type, as `i32(ptr,?)`.
+    fn of(kind: &[u8]) -> FunctionTypes {
+        let known = |word: &str| match word {
+            "?" | "void" => String::new(),
+            word => word.to_owned(),
+        };
+        let text = String::from_utf8_lossy(kind);
+        let Some((result, parameters)) = text.split_once('(') else {
+            return FunctionTypes::default();
+        };
+        FunctionTypes {
+            result: known(result),
+            parameters: parameters
+                .trim_end_matches(')')
+                .split(',')
+                .map(known)
+                .collect(),
+        }
+    }
+
+    /// The type of a parameter, or of the result.
+    fn get(&self, parameter: Option<usize>) -> Option<&str> {
+        let found = match parameter {
+            Some(at) => self.parameters.get(at)?,
+            None => &self.result,
+        };
+        Some(found.as_str()).filter(|word| !word.is_empty())
+    }
 }
 
 /// Writes calls, and remembers those that are active.
@@ -77,9 +116,14 @@ impl CallWriter<'_> {
                 number,
                 name,
                 location,
+                kind,
             } => {
-                let (name, location) = (name.clone(), location.clone());
-                self.names.insert(*number, FunctionName { name, location });
+                let function = FunctionName {
+                    name: name.clone(),
+                    location: location.clone(),
+                    types: FunctionTypes::of(kind),
+                };
+                self.names.insert(*number, function);
             }
             Op::Calls(steps) => steps.iter().try_for_each(|step| match *step {
                 FunctionStep::Call { number, .. } => self.begin(thread, number),
@@ -160,6 +204,8 @@ impl CallWriter<'_> {
             return Ok(());
         };
         let (id, around) = (*id, outer.last().map(|open| open.id));
+        let types = self.names.get(&function).map(|one| one.types.clone());
+        let types = types.unwrap_or_default();
         let function = self.name(function);
         for (at, text) in values.iter().enumerate() {
             let (name, value) = split(text);
@@ -167,14 +213,18 @@ impl CallWriter<'_> {
                 true => format!("r{id}"),
                 false => format!("a{id}-{at}"),
             };
-            let vertex = OpmElement::new("Artifact").with("id", &artifact);
+            let mut vertex = OpmElement::new("Artifact").with("id", &artifact);
+            if !returned {
+                // LLVMTrace's key is `ID`. SPADE's language would take that for `id`.
+                vertex = vertex.with("ArgID", argument(&function, id, at));
+            }
+            if let Some(kind) = types.get((!returned).then_some(at)) {
+                let key = if returned { "ReturnType" } else { "ArgType" };
+                vertex = vertex.with(key, kind);
+            }
             let vertex = match returned {
                 true => vertex.with("ReturnVal", value),
-                // LLVMTrace's key is `ID`. SPADE's language would take that for `id`.
-                false => vertex
-                    .with("ArgID", argument(&function, id, at))
-                    .with("ArgName", name)
-                    .with("ArgVal", value),
+                false => vertex.with("ArgName", name).with("ArgVal", value),
             };
             self.out.write_all(&vertex.line())?;
             if let Some(pointer) = pointers.iter().find(|one| &*one.name == name) {

@@ -253,6 +253,7 @@ impl<'a, S: Sink> Fold<'a, S> {
                 number,
                 name,
                 location,
+                kind: _,
             } => {
                 self.functions.name(number, &name, &location);
                 return Ok(());
