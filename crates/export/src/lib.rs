@@ -33,6 +33,6 @@ pub use backstory_workflow::Subject;
 pub use error::{Error, Result};
 pub use family::Family;
 pub use format::{Format, Shape, Target};
-pub use formats::{OpmElement, dot_string, opm_elements};
+pub use formats::{OpmElement, dot_string, opm_elements, opm_value};
 pub use registry::{ALL, find, names};
 pub use view::{Level, Request, View};

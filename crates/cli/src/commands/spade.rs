@@ -5,6 +5,8 @@
 
 mod exported;
 mod graph;
+mod hash;
+mod pattern;
 mod reach;
 mod syntax;
 mod words;
@@ -28,10 +30,11 @@ use workspace::Workspace;
 
 const HELP: &str = "\
 $g = $base.getVertex(path == '/work/out')     $g += $h   $g -= $h   $g &= $h   $a + $b - $c & $d
-%c = type == 'Process' and \"command line\" like '%make%'     not, and, or, ==, !=, <, <=, >, >=, like
+%c = type == 'Process' and \"command line\" like '%make%'     not, and, or, ==, !=, <, <=, >, >=, like, regexp
 methods: getVertex, getEdge, getEdgeEndpoints, getEdgeSource, getEdgeDestination,
   getLineage($from, depth, 'a'|'d'|'b'), getPath($from, $to, depth), getShortestPath,
-  getSubgraph($g), collapseEdge('key'), limit(n); function: vertices('id', ...)
+  getSubgraph($g), getMatch($g, 'key', ...), collapseEdge('key'), limit(n)
+functions: vertices('hash', ...), edges('hash', ...): hashes are in the JSON of export > FILE.json
 list [graph|constraint|env]   stat $g   dump $g   visualize $g   export > FILE (of the next dump)
 erase $g %c   reset workspace   env set|unset|print maxDepth|limit|time   help   exit
 ";
@@ -168,9 +171,7 @@ impl Shell {
         let base = &self.workspace.base;
         let text = match (as_dot || has(".dot"), has(".json")) {
             (true, _) => exported::dot(base, part),
-            (_, true) => {
-                exported::objects(elements(base, part).cloned()).map_err(Failure::not_found)?
-            }
+            (_, true) => exported::objects(base, part).map_err(Failure::not_found)?,
             _ => elements(base, part).flat_map(OpmElement::line).collect(),
         };
         let Some(path) = target else {
@@ -225,6 +226,7 @@ fn written(condition: &syntax::Condition) -> String {
     use syntax::Condition;
     match condition {
         Condition::Named(name) => format!("%{name}"),
+        Condition::Matches(key, pattern) => format!("\"{key}\" regexp '{}'", pattern.text()),
         Condition::Compare(key, sign, text) => format!("\"{key}\" {sign} '{text}'"),
         Condition::Not(inner) => format!("not {}", written(inner)),
         Condition::All(one, other) => format!("({} and {})", written(one), written(other)),

@@ -117,6 +117,56 @@ fn a_lineage_respects_time_unless_it_is_told_not_to() {
 }
 
 #[test]
+fn expressions_matches_and_hashes_choose_vertices_and_edges() {
+    let place = imported();
+    let counts = |graph: &str| asked(&place, &[&format!("stat {graph}")]);
+    let chosen = |condition: &str| counts(&format!("$base.getVertex({condition})"));
+    // An expression is found anywhere in a value.
+    assert_eq!(chosen("name ~ '^(root|child) '"), "vertices: 2, edges: 0\n");
+    assert_eq!(chosen("* regexp 'output[.]o$'"), "vertices: 1, edges: 0\n");
+    assert_eq!(
+        chosen("pid not regexp '3' and pid <> '11'"),
+        chosen("pid == '10'")
+    );
+    // The root and the child differ in their pid only.
+    let by = |key: &str| {
+        let of = |name: &str| format!("$base.getVertex(name like '{name}%')");
+        counts(&format!(
+            "{}.getMatch({}, 'type', '{key}')",
+            of("root"),
+            of("child")
+        ))
+    };
+    assert_eq!(by("run"), "vertices: 2, edges: 0\n");
+    assert_eq!(by("pid"), "vertices: 0, edges: 0\n");
+    assert_eq!(by("no such key"), "vertices: 0, edges: 0\n");
+    // Each element has a hash of its own, by which it is found.
+    asked(&place, &["export > all.json", "dump all $base"]);
+    let text = std::fs::read_to_string(place.path("all.json")).unwrap();
+    let all: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();
+    let hashes = |key: &str| -> Vec<String> {
+        let with = all.iter().filter(|one| one.get(key).is_some());
+        with.map(|one| format!("'{}'", one["hash"].as_str().unwrap()))
+            .collect()
+    };
+    let (vertices, edges) = (hashes("id"), hashes("from"));
+    let whole = format!("vertices: {}, edges: {}\n", vertices.len(), edges.len());
+    let named = format!(
+        "vertices({}) + edges({})",
+        vertices.join(", "),
+        edges.join(", ")
+    );
+    assert_eq!(counts(&named), whole);
+    assert_eq!(
+        counts(&format!("edges({})", edges[0])),
+        "vertices: 0, edges: 1\n"
+    );
+    let mistake = ["-c", "dump $base.getVertex(name ~ '(')"];
+    let refused = place.run(&[&["spade"], &mistake[..]].concat());
+    refused.is_error(2, &["'(' is no regular expression: unclosed group"]);
+}
+
+#[test]
 fn a_mistake_names_the_word_that_is_wrong() {
     let place = imported();
     for (statement, words) in [

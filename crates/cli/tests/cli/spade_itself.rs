@@ -270,6 +270,35 @@ fn spades_own_reporters_read_the_graphs_that_a_query_exports() {
 }
 
 #[test]
+fn spades_own_hashes_are_those_by_which_backstory_finds_vertices_and_edges() {
+    let Some(spade) = Spade::here() else {
+        return;
+    };
+    let place = recorded();
+    let exported = |name: &str| {
+        let path = place.path(name);
+        let export = format!("export > {path}");
+        let answer = place.run(&["spade", "out put", "-c", &export, "-c", "dump all $base"]);
+        assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{name}");
+        path
+    };
+    let pipe = spade.questions.path().join("pipe");
+    let theirs = spade.asked(&["dsl", &exported("graph.dsl"), pipe.to_str().unwrap()]);
+    let theirs = theirs.iter().map(|line| {
+        let element: Value = serde_json::from_str(line).unwrap();
+        let hash = element.get("hash").or(element.get("edge")).unwrap();
+        hash.as_str().unwrap().to_owned()
+    });
+    let text = std::fs::read_to_string(exported("graph.json")).unwrap();
+    let ours: Vec<Value> = serde_json::from_str(&text).unwrap();
+    let ours = ours
+        .iter()
+        .map(|element| element["hash"].as_str().unwrap().to_owned());
+    let (theirs, ours) = (theirs.collect::<BTreeSet<_>>(), ours.collect());
+    assert_eq!(theirs, ours);
+}
+
+#[test]
 fn spades_own_grammar_has_the_statements_that_backstory_answers() {
     let Some(spade) = Spade::here() else {
         return;
@@ -288,6 +317,9 @@ fn spades_own_grammar_has_the_statements_that_backstory_answers() {
         "$sub = $base.getSubgraph($path).collapseEdge('operation').limit(3)",
         "stat $path",
         "dump all $both",
+        "%match = name ~ 'co[pm]' or path not regexp 'x$' and pid <> '1'",
+        "$match = $up.getMatch($base, 'path', 'version')",
+        "$named = vertices('815fd285f16cce9ab398b5b2ce5d2d03') + edges('b161b03a4365faf44d8cdd3713f811e9')",
         "list graph",
         "erase $both",
         "reset workspace",

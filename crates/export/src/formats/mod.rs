@@ -55,7 +55,7 @@ pub use ninja::Ninja;
 pub use ocsf::Ocsf;
 pub use openlineage::OpenLineage;
 pub use opm::{Opm, opm_elements};
-pub use opm_element::OpmElement;
+pub use opm_element::{OpmElement, opm_value};
 pub use parquet::Parquet;
 pub use perfetto::Perfetto;
 pub use prov::{ProvJson, ProvN};

@@ -33,11 +33,7 @@ impl OpmElement {
         for (key, value) in &self.annotations {
             escaped(key.as_bytes(), &mut line);
             line.push(b':');
-            escaped(value, &mut line);
-            // It would hide the space behind it.
-            if let Some(last @ b'\\') = line.last_mut() {
-                *last = b'?';
-            }
+            escaped(&opm_value(value), &mut line);
             line.push(b' ');
         }
         line.pop();
@@ -46,13 +42,28 @@ impl OpmElement {
     }
 }
 
+/// A value as SPADE's language can express it.
+pub fn opm_value(value: &[u8]) -> Vec<u8> {
+    let mut written: Vec<u8> = value
+        .iter()
+        .map(|byte| match byte {
+            b'\n' | b'\r' => b'?',
+            other => *other,
+        })
+        .collect();
+    // It would hide the space behind it.
+    if let Some(last @ b'\\') = written.last_mut() {
+        *last = b'?';
+    }
+    written
+}
+
 fn escaped(text: &[u8], line: &mut Vec<u8>) {
     for byte in text {
-        match byte {
-            b' ' | b':' => line.extend([b'\\', *byte]),
-            b'\n' | b'\r' => line.push(b'?'),
-            other => line.push(*other),
+        if matches!(byte, b' ' | b':') {
+            line.push(b'\\');
         }
+        line.push(*byte);
     }
 }
 

@@ -5,6 +5,7 @@ use std::io;
 use backstory_export::{OpmElement, dot_string};
 
 use super::graph::{self, BaseGraph, Part};
+use super::hash;
 use crate::json::{self, Value};
 
 /// The graph in DOT, in the shapes and colours of the Open Provenance Model. SPADE reads a line for
@@ -69,17 +70,26 @@ fn in_quotes(text: &str) -> String {
     quoted[1..quoted.len() - 1].to_owned()
 }
 
-/// An array with an object for each vertex and edge. It has the `type`, the `id` of a vertex or the
-/// ends of an edge, and all else as `annotations`.
-pub(super) fn objects(elements: impl Iterator<Item = OpmElement>) -> io::Result<Vec<u8>> {
+/// An array with an object for each vertex and edge. It has the `type`, and the `id` of a vertex or
+/// the ends of an edge. The `hash` is the one that SPADE has for it. All else is in `annotations`.
+pub(super) fn objects(base: &BaseGraph, part: &Part) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
-    let objects = elements.map(|element| {
+    let vertices = part.vertices.iter().map(|&at| {
+        let vertex = &base.vertices[at];
+        (vertex, hash::of_vertex(vertex))
+    });
+    let edges = part
+        .edges
+        .iter()
+        .map(|&edge| (&base.edges[edge], hash::of_edge(base, edge)));
+    let objects = vertices.chain(edges).map(|(element, hash)| {
         let values = element
             .annotations
-            .into_iter()
-            .map(|(key, value)| (key, Value::Bytes(value)));
+            .iter()
+            .map(|(key, value)| (*key, Value::Bytes(value.clone())));
         let (mut all, rest): (Vec<_>, Vec<_>) =
             values.partition(|(key, _)| matches!(*key, "type" | "id" | "from" | "to"));
+        all.push(("hash", hash.as_str().into()));
         all.push(("annotations", Value::Object(rest)));
         Value::Object(all)
     });

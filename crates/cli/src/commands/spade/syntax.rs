@@ -1,5 +1,6 @@
 //! Statements of SPADE's query language, from words.
 
+use super::pattern::Pattern;
 use super::words::Token;
 
 /// A set of vertices and edges.
@@ -27,6 +28,8 @@ pub(super) enum Condition {
     Named(String),
     /// The key, the comparison, and the text.
     Compare(String, &'static str, String),
+    /// The key, and a regular expression that its value contains.
+    Matches(String, Pattern),
     Not(Box<Condition>),
     All(Box<Condition>, Box<Condition>),
     Any(Box<Condition>, Box<Condition>),
@@ -52,7 +55,7 @@ pub(super) enum Statement {
     Exit,
 }
 
-const COMPARISONS: [&str; 7] = ["==", "!=", "<=", ">=", "<", ">", "="];
+const COMPARISONS: [&str; 8] = ["==", "!=", "<>", "<=", ">=", "<", ">", "="];
 
 /// Reads the words of one statement.
 pub(super) fn statement(tokens: &[Token]) -> Result<Statement, String> {
@@ -280,19 +283,28 @@ impl Parser<'_> {
             return Ok(Condition::Named(name));
         }
         let key = self.name()?;
-        let sign = COMPARISONS.into_iter().find(|sign| self.sign(sign));
-        let like = sign.is_none() && self.keyword("like");
-        let sign = match (sign, like) {
-            (Some("="), _) => "==",
-            (Some(sign), _) => sign,
-            (None, true) => "like",
-            (None, false) => return Err(format!("a comparison is missing after {key}")),
+        let is_negated = self.keyword("not");
+        let sign = match COMPARISONS.into_iter().find(|sign| self.sign(sign)) {
+            Some("=") => "==",
+            Some("<>") => "!=",
+            Some(sign) => sign,
+            None if self.keyword("like") => "like",
+            None if self.sign("~") || self.keyword("regexp") => "regexp",
+            None => return Err(format!("a comparison is missing after {key}")),
         };
-        match self.next().cloned() {
-            Some(Token::Text(text)) => Ok(Condition::Compare(key, sign, text)),
-            Some(Token::Number(number)) => Ok(Condition::Compare(key, sign, number.to_string())),
-            _ => Err(format!("{key} {sign}: a text in single quotes is missing")),
-        }
+        let text = match self.next().cloned() {
+            Some(Token::Text(text)) => text,
+            Some(Token::Number(number)) => number.to_string(),
+            _ => return Err(format!("{key} {sign}: a text in single quotes is missing")),
+        };
+        let condition = match sign {
+            "regexp" => Condition::Matches(key, Pattern::of(&text)?),
+            sign => Condition::Compare(key, sign, text),
+        };
+        Ok(match is_negated {
+            true => Condition::Not(Box::new(condition)),
+            false => condition,
+        })
     }
 }
 

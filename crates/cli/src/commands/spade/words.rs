@@ -20,9 +20,9 @@ pub(super) enum Token {
 }
 
 /// Longer signs come before the shorter ones that they begin with.
-const SIGNS: [&str; 19] = [
-    "==", "!=", "<=", ">=", "+=", "-=", "&=", "=", "<", ">", "+", "-", "&", "(", ")", ".", ",",
-    ";", "*",
+const SIGNS: [&str; 21] = [
+    "==", "!=", "<>", "<=", ">=", "+=", "-=", "&=", "=", "<", ">", "+", "-", "&", "(", ")", ".",
+    ",", ";", "*", "~",
 ];
 
 /// Splits a line.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use backstory_export::OpmElement;
 
 use super::graph::{BaseGraph, Part, is_like, value};
+use super::hash;
 use super::reach::{Direction, Search};
 use super::syntax::{Argument, Condition, Expression};
 use super::words::Token;
@@ -93,20 +94,33 @@ impl Workspace {
         }
     }
 
-    /// `vertices('id', …)` and `edges('position', …)`.
+    /// `vertices('hash', …)` and `edges('hash', …)`. A vertex may also be named by its id.
     fn function(&self, name: &str, arguments: &[Argument]) -> Answer<Part> {
         let wanted: BTreeSet<&[u8]> = arguments
             .iter()
             .map(|one| match one {
                 Argument::Text(text) => Ok(text.as_bytes()),
-                _ => Err(format!("{name} takes ids in single quotes")),
+                _ => Err(format!("{name} takes hashes in single quotes")),
             })
             .collect::<Answer<_>>()?;
-        let has = |element: &OpmElement| value(element, "id").is_some_and(|id| wanted.contains(id));
+        let base = &self.base;
+        let is_wanted = |hash: String| wanted.contains(hash.as_bytes());
+        let is_vertex = |vertex: &OpmElement| {
+            let id = value(vertex, "id").unwrap_or_default();
+            wanted.contains(id) || is_wanted(hash::of_vertex(vertex))
+        };
         match name {
             "vertices" => Ok(Part {
-                vertices: chosen(&self.base.vertices, has),
+                vertices: (0..base.vertices.len())
+                    .filter(|&at| is_vertex(&base.vertices[at]))
+                    .collect(),
                 edges: BTreeSet::new(),
+            }),
+            "edges" => Ok(Part {
+                vertices: BTreeSet::new(),
+                edges: (0..base.edges.len())
+                    .filter(|&edge| is_wanted(hash::of_edge(base, edge)))
+                    .collect(),
             }),
             _ => Err(format!("there is no function '{name}'")),
         }
@@ -159,6 +173,9 @@ impl Workspace {
                     edges: graph.edges.iter().copied().filter(inside).collect(),
                     vertices: &skeleton.vertices & &graph.vertices,
                 })
+            }
+            ("getmatch", [Argument::Graph(other), keys @ ..]) if !keys.is_empty() => {
+                self.matched(graph, &self.graph(other)?, keys)
             }
             ("limit", []) => Ok(first(graph, self.number("limit", LIMIT))),
             ("limit", [Argument::Number(most)]) => Ok(first(graph, *most)),
@@ -242,6 +259,33 @@ impl Workspace {
         }
     }
 
+    /// The vertices of two graphs that have the same values of all of some keys.
+    fn matched(&self, one: &Part, other: &Part, keys: &[Argument]) -> Answer<Part> {
+        let keys: Vec<&str> = keys
+            .iter()
+            .map(|key| match key {
+                Argument::Text(key) => Ok(key.as_str()),
+                _ => Err("getMatch takes keys in single quotes".to_owned()),
+            })
+            .collect::<Answer<_>>()?;
+        let values = |&at: &usize| -> Option<Vec<&[u8]>> {
+            let vertex = &self.base.vertices[at];
+            keys.iter().map(|key| value(vertex, key)).collect()
+        };
+        let has = |part: &Part| -> BTreeSet<Vec<&[u8]>> {
+            part.vertices.iter().filter_map(values).collect()
+        };
+        let common: BTreeSet<Vec<&[u8]>> = &has(one) & &has(other);
+        let is_common = |at: &usize| values(at).is_some_and(|values| common.contains(&values));
+        Ok(Part {
+            vertices: (&one.vertices | &other.vertices)
+                .into_iter()
+                .filter(is_common)
+                .collect(),
+            edges: BTreeSet::new(),
+        })
+    }
+
     /// Of edges between the same vertices with the same values of some keys, the first.
     fn collapsed(&self, graph: &Part, keys: &[Argument]) -> Answer<Part> {
         let mut known = BTreeSet::new();
@@ -294,6 +338,11 @@ impl Workspace {
             Condition::Any(one, other) => {
                 Ok(self.holds(one, element, names)? || self.holds(other, element, names)?)
             }
+            Condition::Matches(key, pattern) => {
+                let mut values = element.annotations.iter();
+                Ok(values
+                    .any(|(known, value)| (key == "*" || key == known) && pattern.is_in(value)))
+            }
             Condition::Compare(key, sign, text) => {
                 let mut values = element.annotations.iter();
                 Ok(values.any(|(known, value)| {
@@ -302,12 +351,6 @@ impl Workspace {
             }
         }
     }
-}
-
-fn chosen(elements: &[OpmElement], is: impl Fn(&OpmElement) -> bool) -> BTreeSet<usize> {
-    (0..elements.len())
-        .filter(|&at| is(&elements[at]))
-        .collect()
 }
 
 fn first(graph: &Part, most: usize) -> Part {

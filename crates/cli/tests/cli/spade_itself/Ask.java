@@ -110,7 +110,8 @@ public class Ask {
         for (AbstractEdge edge : graph.edgeSet()) {
             String from = edge.getChildVertex().bigHashCode();
             String to = edge.getParentVertex().bigHashCode();
-            line(Map.of("from", from, "to", to), edge.getCopyOfAnnotations());
+            Map<String, String> ends = Map.of("from", from, "to", to, "edge", edge.bigHashCode());
+            line(ends, edge.getCopyOfAnnotations());
         }
     }
 
