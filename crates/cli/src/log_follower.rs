@@ -58,6 +58,7 @@ pub fn rules(args: &RecordArgs) -> Result<(Vec<PathBuf>, Vec<String>), Failure> 
         false => &ids[..],
     };
     let rules = commands::hunt::rules(&files, known)?;
+    commands::hunt::tell_not_asked(&rules, "in progress");
     let is_known = |id: &&String| rules.iter().any(|rule| rule.id == **id);
     if let Some(unknown) = report.stop_on.iter().find(|id| !is_known(id)) {
         return Err(Failure::misuse(format!(

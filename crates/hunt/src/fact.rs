@@ -3,7 +3,7 @@
 //! A fact is an edge of the graph, or the start of a program. The fields have the names of Sigma's
 //! taxonomy where Sigma has one.
 
-use backstory_eventlog::event::Time;
+use backstory_eventlog::event::{Bytes, Time};
 use backstory_graph::model::{ActivityId, Certainty, Edge, EntityId, EntityKind, Relation};
 use backstory_query::address_of;
 use backstory_vocabulary::Word;
@@ -88,6 +88,8 @@ fields! {
     TargetKind: "file, directory, symlink, pipe, socket, device and others",
     Existing: "true if the file is older than the run",
     Unexplained: "true if an earlier run made another version at the path, and no run made this one; not while a run goes on",
+    ContentChange: "what changed inside of the file, in a sentence of an inspector; see below",
+    ContentFact: "what an inspector says of the content, as NAME=VALUE; see below",
     DestinationIp: "address of the other end of a connection",
     DestinationPort: "its port; of an accepted connection, the own port",
     Protocol: "tcp or udp",
@@ -95,6 +97,14 @@ fields! {
 }
 
 impl Field {
+    /// The fields whose values are answers of inspectors.
+    pub(crate) const OF_CONTENT: [Field; 2] = [Field::ContentChange, Field::ContentFact];
+
+    /// Whether the values are answers of inspectors.
+    pub(crate) fn is_of_content(self) -> bool {
+        Field::OF_CONTENT.contains(&self)
+    }
+
     /// The field with this name.
     pub fn named(name: &str) -> Option<Field> {
         let mut all = FIELDS.iter();
@@ -106,6 +116,11 @@ impl Field {
 /// True, false as texts.
 fn truth(value: bool) -> &'static [u8] {
     if value { b"true" } else { b"false" }
+}
+
+/// Whether one of the texts meets the test. `None`: there is no text.
+fn any_of(texts: &[Bytes], test: &mut dyn FnMut(&[u8]) -> bool) -> Option<bool> {
+    (!texts.is_empty()).then(|| texts.iter().any(|text| test(text)))
 }
 
 /// The protocol, host and port of an address such as `tcp:[::1]:80`.
@@ -189,6 +204,8 @@ impl RunGraph {
             Field::TargetKind => test(entity?.kind.word().as_bytes()),
             Field::Existing => test(truth(self.existed(entity?.id))),
             Field::Unexplained => test(truth(self.is_unexplained(entity?.id)?)),
+            Field::ContentChange => any_of(&self.content(entity?.id)?.changes, test)?,
+            Field::ContentFact => any_of(&self.content(entity?.id)?.facts, test)?,
             Field::DestinationIp => test(address()?.1),
             Field::DestinationPort => test(address()?.2),
             Field::Protocol => test(address()?.0),

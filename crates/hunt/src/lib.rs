@@ -8,17 +8,19 @@
 //! | `yaml` | reads YAML with the place of each value |
 //! | `library`, `rule`, `selection`, `condition`, `correlation`, `pattern` | compile rules |
 //! | `run_graph`, `fact`, `unexplained` | a run's graph as facts with fields |
+//! | `content` | what inspectors say of contents, for rules that ask for it |
 //! | `run_in_progress` | the graph of a run in progress, which grows with its log |
 //! | `run_filter` | the runs of a lake in which rules can match, in SQL |
 //! | `matching`, `flow` | match rules against facts; follow information forward in time |
 //! | `finding` | tells what was found |
 //!
 //! Invariant: [`find`] is the one matcher. A stored run and a run in progress are both a
-//! [`RunGraph`], so a rule finds the same in both. The one exception is a field that compares a run
-//! with others of its store. Absent on purpose: the form of the answer, which
-//! belongs to `cli`.
+//! [`RunGraph`], so a rule finds the same in both. The exceptions are fields that compare a run with
+//! others of its store, or ask inspectors. Absent on purpose: the form of the answer, which belongs
+//! to `cli`.
 
 mod condition;
+mod content;
 mod correlation;
 mod fact;
 mod finding;
@@ -34,6 +36,7 @@ mod selection;
 mod unexplained;
 mod yaml;
 
+pub use content::contents_asked;
 pub use correlation::GROUPS;
 pub use fact::{FIELDS, Fact, Field, Operation};
 pub use finding::{Extent, FoundProgram, FoundStep, RuleMatch, step};
@@ -41,7 +44,7 @@ pub use library::{BUILT_IN, Library};
 pub use matching::{Found, Limits, RuleFindings, find};
 pub use rule::{CATEGORIES, Level, Rule};
 pub use run_filter::RunFilter;
-pub use run_graph::RunGraph;
+pub use run_graph::{ContentAnswers, RunGraph};
 pub use run_in_progress::RunInProgress;
 pub use selection::MODIFIERS;
 pub use unexplained::RunOutputs;

@@ -143,8 +143,24 @@ impl Rule {
 
     /// Whether the rule asks for what only other runs tell: see [`RunGraph::compare_with`].
     pub fn compares_runs(&self) -> bool {
+        self.asks_for(Field::Unexplained)
+    }
+
+    /// Whether the rule asks for this field.
+    pub fn asks_for(&self, field: Field) -> bool {
         let mut selections = self.selections.iter();
-        selections.any(|selection| selection.asks_for(Field::Unexplained))
+        selections.any(|selection| selection.asks_for(field))
+    }
+
+    /// Whether the rule asks for what inspectors say of contents: see [`crate::contents_asked`].
+    pub fn asks_inspectors(&self) -> bool {
+        Field::OF_CONTENT.iter().any(|field| self.asks_for(*field))
+    }
+
+    /// Whether a fact meets everything but the content in a selection that asks for it.
+    pub(crate) fn depends_on_content(&self, graph: &RunGraph, fact: &Fact) -> bool {
+        let mut selections = self.selections.iter();
+        selections.any(|selection| selection.depends_on_content(graph, fact))
     }
 
     /// Whether a fact meets a condition over the rule's selections.

@@ -176,8 +176,11 @@ fn of_condition(rule: &Rule, condition: &Condition) -> Formula {
 }
 
 fn field_test(test: &FieldTest) -> Formula {
-    if test.exists.is_some() {
-        return Formula::Always;
+    match test.exists {
+        // A lake has no contents, so no inspector is asked.
+        Some(true) if test.field.is_of_content() => return Formula::Never,
+        Some(_) => return Formula::Always,
+        None => {}
     }
     let patterns = test.patterns.iter();
     let parts = patterns.map(|pattern| value(test.field, pattern)).collect();
@@ -206,6 +209,7 @@ fn value(field: Field, pattern: &Pattern) -> Formula {
             (true, false) => file("unexplained".to_owned()),
             _ => Formula::Always,
         },
+        (Field::ContentChange | Field::ContentFact, _) => Formula::Never,
         (Field::DestinationIp | Field::DestinationPort | Field::Protocol, _) => {
             let inside = match pattern {
                 Pattern::Glob(pieces, cased) => within("path", pieces, *cased),
@@ -395,12 +399,19 @@ mod tests {
             "Image: null",
             "ProcessId: 7",
             "Unexplained: false",
+            "ContentChange|exists: false",
             "TargetFilename: [/a, '??*']",
             "CommandLine|contains: \"'\"",
         ] {
             assert_eq!(filter(detection), RunFilter::all(), "{detection}");
         }
-        assert_eq!(filter("Operation|contains: nothing").condition, "false");
+        for detection in [
+            "Operation|contains: nothing",
+            "ContentChange|contains: x",
+            "ContentFact|exists: true",
+        ] {
+            assert_eq!(filter(detection).condition, "false", "{detection}");
+        }
     }
 
     #[test]

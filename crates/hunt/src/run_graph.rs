@@ -32,6 +32,17 @@ pub struct RunGraph {
     older: Vec<bool>,
     /// The versions that no recorded run explains, if the run was compared with its store.
     unexplained: Option<HashSet<EntityId>>,
+    /// The answers of inspectors about versions, if they were asked.
+    contents: HashMap<EntityId, ContentAnswers>,
+}
+
+/// The answers of inspectors about a version.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ContentAnswers {
+    /// Sentences about the change inside of the file.
+    pub changes: Vec<Bytes>,
+    /// Facts of the content, as `NAME=VALUE`.
+    pub facts: Vec<Bytes>,
 }
 
 /// Most names that are looked at in the search for a file's successor.
@@ -87,6 +98,17 @@ impl RunGraph {
     /// Says which versions no recorded run explains, if others were compared elsewhere.
     pub fn set_unexplained(&mut self, unexplained: HashSet<EntityId>) {
         self.unexplained = Some(unexplained);
+    }
+
+    /// Adds the answers of inspectors about a version: see [`contents_asked`].
+    ///
+    /// [`contents_asked`]: crate::contents_asked
+    pub fn set_content(&mut self, version: EntityId, answers: ContentAnswers) {
+        self.contents.insert(version, answers);
+    }
+
+    pub(crate) fn content(&self, version: EntityId) -> Option<&ContentAnswers> {
+        self.contents.get(&version)
     }
 
     /// Derives what the rules need beside nodes and edges. To be called once all of them are here.

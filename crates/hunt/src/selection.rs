@@ -88,6 +88,16 @@ impl Selection {
         tests.any(|test| test.field == field)
     }
 
+    /// Whether a fact meets everything but the content in an alternative that asks for it.
+    pub(crate) fn depends_on_content(&self, graph: &RunGraph, fact: &Fact) -> bool {
+        let mut alternatives = self.alternatives.iter();
+        alternatives.any(|tests| {
+            let is_asked = tests.iter().any(|test| test.field.is_of_content());
+            let mut others = tests.iter().filter(|test| !test.field.is_of_content());
+            is_asked && others.all(|test| test.matches(graph, fact))
+        })
+    }
+
     /// Whether a fact is selected.
     pub(crate) fn matches(&self, graph: &RunGraph, fact: &Fact) -> bool {
         let mut alternatives = self.alternatives.iter();

@@ -1,6 +1,7 @@
 //! `hunt`: looks for known attacks in recorded runs, by rules. The runs are in the store or a lake.
 
 mod follow;
+mod inspected;
 mod notice;
 mod report;
 mod stopped;
@@ -16,6 +17,7 @@ use backstory_hunt::{
 };
 use backstory_store::RunKey;
 
+use super::contents::store_contents;
 use super::{Outcome, answer};
 use crate::args::hunt::{HuntArgs, RunSize, WatchLogArgs, limits};
 use crate::current_store::CurrentStore;
@@ -25,7 +27,9 @@ use crate::lake_graphs::LakeRequest;
 use crate::text::style::{Role, Style};
 use crate::text::words::counted;
 use crate::tool_file::in_configuration;
+use crate::version_inspections::VersionInspections;
 
+pub use inspected::tell_not_asked;
 pub use notice::check_url;
 use report::{FoundRun, finding_object, finding_text};
 
@@ -80,9 +84,13 @@ fn look_in_store<'r>(
     args: &HuntArgs,
     into: &mut Vec<RunFindings<'r>>,
 ) -> Result<usize, Failure> {
-    let current = CurrentStore::open(store)?;
+    let mut current = CurrentStore::open(store)?;
     current.tell_left_running();
+    if rules.iter().any(Rule::asks_inspectors) {
+        store_contents(&mut current);
+    }
     let runs = runs(&current, args)?;
+    let inspections = VersionInspections::new(&current);
     let compares = rules.iter().any(Rule::compares_runs);
     let mut outputs = RunOutputs::of_store(&current.store);
     for (key, id) in &runs {
@@ -95,6 +103,7 @@ fn look_in_store<'r>(
                 if compares {
                     graph.compare_with(&mut outputs, *key)?;
                 }
+                inspected::ask(&mut graph, &run.id, *key, rules, &inspections, args.timeout)?;
                 look(&graph, &run, rules, args, into);
             }
             None => args.size.tell_left_out(id),
@@ -111,6 +120,7 @@ fn look_in_lake<'r>(
     args: &HuntArgs,
     into: &mut Vec<RunFindings<'r>>,
 ) -> Result<usize, Failure> {
+    inspected::tell_not_asked(rules, "of a lake");
     let request = LakeRequest {
         lake,
         runs: &args.runs,

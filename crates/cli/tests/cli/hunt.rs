@@ -559,3 +559,61 @@ fn a_copy_of_an_output_that_was_changed_outside_does_not_explain_the_change() {
     assert_eq!(place.run(&["index", "--wait"]).status, 0);
     assert_eq!(found(&place, &run, rule), [Value::Null; 0]);
 }
+
+/// The runs in which a rule finds something, of all runs. Each is there once.
+fn runs_found(place: &Place, rule: &str) -> Vec<String> {
+    let words = [
+        "hunt", "--all", "--rules", "rules", "--rule", rule, "--json",
+    ];
+    let answer = place.run(&words);
+    assert_eq!(answer.err, "");
+    let found: Vec<Value> = serde_json::from_str(&answer.out).unwrap();
+    let runs = found
+        .iter()
+        .map(|one| one["run"].as_str().unwrap().to_owned());
+    let mut runs: Vec<String> = runs.collect();
+    runs.sort();
+    runs.dedup();
+    runs
+}
+
+#[test]
+fn a_rule_about_contents_finds_the_run_that_changed_them() {
+    let place = Place::new();
+    if !place.has_inspector() {
+        return;
+    }
+    std::fs::create_dir(place.work().join("rules")).unwrap();
+    for (id, file, test) in [
+        ("setting", "out.toml", "ContentChange|contains: '`dt`'"),
+        ("changed", "out.toml", "ContentChange|exists: true"),
+        ("two-rows", "out.csv", "ContentFact: rows=2"),
+    ] {
+        place.write(
+            format!("rules/{id}.yml"),
+            &format!(
+                "title: t\nid: {id}\ndetection:\n  of:\n    Operation: write\n    \
+                 TargetFilename|endswith: /{file}\n    {test}\n  condition: of\n"
+            ),
+        );
+    }
+    let mut runs = Vec::new();
+    for (steps, dt, rows) in [
+        (10, "0.1", "1,2\n"),
+        (20, "0.1", "1,2\n3,4\n"),
+        (20, "0.01", ""),
+    ] {
+        place.write("in.toml", &format!("steps = {steps}\ndt = {dt}\n"));
+        place.write("in.csv", &format!("a,b\n{rows}"));
+        let script = "cat in.toml > out.toml; cat in.csv > out.csv; cp out.toml other.toml";
+        runs.push(place.keep(script, &["--contents=all"]));
+    }
+    assert_eq!(runs_found(&place, "setting"), [runs[2].clone()]);
+    let mut changed = runs[1..].to_vec();
+    changed.sort();
+    assert_eq!(runs_found(&place, "changed"), changed);
+    assert_eq!(runs_found(&place, "two-rows"), [runs[1].clone()]);
+    let message = "rule setting asks inspectors about contents";
+    let watched = ["record", "--watch", "rules", "--", "true"];
+    assert!(place.run(&watched).err.contains(message));
+}
