@@ -44,15 +44,33 @@ impl Condition {
         }
     }
 
-    /// Whether it holds, if `selection` says which selections do.
-    pub fn holds(&self, selection: &mut dyn FnMut(usize) -> bool) -> bool {
+    /// Whether it holds, if `selection` says which selections do. `None`: that depends on a
+    /// selection of which it is not known (Kleene's three values).
+    pub fn holds(&self, selection: &mut dyn FnMut(usize) -> Option<bool>) -> Option<bool> {
         match self {
             Condition::Selection(number) => selection(*number),
-            Condition::Not(inner) => !inner.holds(selection),
-            Condition::All(parts) => parts.iter().all(|part| part.holds(selection)),
-            Condition::Any(parts) => parts.iter().any(|part| part.holds(selection)),
+            Condition::Not(inner) => inner.holds(selection).map(|holds| !holds),
+            Condition::All(parts) => first(parts, false, selection),
+            Condition::Any(parts) => first(parts, true, selection),
         }
     }
+}
+
+/// `decisive` if one of the parts is so, and the opposite if all are.
+fn first(
+    parts: &[Condition],
+    decisive: bool,
+    selection: &mut dyn FnMut(usize) -> Option<bool>,
+) -> Option<bool> {
+    let mut all = Some(!decisive);
+    for part in parts {
+        match part.holds(selection) {
+            Some(one) if one == decisive => return Some(decisive),
+            None => all = None,
+            Some(_) => {}
+        }
+    }
+    all
 }
 
 /// The words of a condition, each with its place.
@@ -184,10 +202,23 @@ mod tests {
     }
 
     #[test]
+    fn a_selection_that_is_not_known_decides_only_where_it_does_not_matter() {
+        let holds = |text: &str| {
+            let known = [Some(true), Some(false), None];
+            parse(text).unwrap().holds(&mut |number| known[number])
+        };
+        assert_eq!(holds("sel_a or filter"), Some(true));
+        assert_eq!(holds("sel_b and not filter"), Some(false));
+        assert_eq!(holds("sel_a and not filter"), None);
+        assert_eq!(holds("sel_b or filter"), None);
+    }
+
+    #[test]
     fn words_bind_as_in_sigma() {
         let holds = |text: &str, selected: &[usize]| {
             let condition = parse(text).unwrap();
-            condition.holds(&mut |number| selected.contains(&number))
+            let found = condition.holds(&mut |number| Some(selected.contains(&number)));
+            found.unwrap()
         };
         assert!(holds("sel_a or sel_b and filter", &[0]));
         assert!(!holds("(sel_a or sel_b) and filter", &[0]));

@@ -171,6 +171,13 @@ impl RunGraph {
         (!address.starts_with(b"unix:")).then_some(address)
     }
 
+    /// False if inspectors could have been asked about the content of a fact's file, and were not.
+    pub(crate) fn knows_content(&self, fact: &Fact) -> bool {
+        let is_file = |id: &EntityId| self.entity(*id).kind == EntityKind::File;
+        let file = fact.entity.filter(is_file);
+        file.is_none_or(|id| self.content(id).is_some())
+    }
+
     /// Calls `test` with each value of a field, until it returns true. `None`: there is no value.
     pub(crate) fn any_value(
         &self,

@@ -378,6 +378,21 @@ mod tests {
     }
 
     #[test]
+    fn what_no_inspector_was_asked_about_meets_no_negation() {
+        let text = "title: t\nid: t\ndetection: {a: {Operation: read}, \
+                    b: {ContentChange|exists: true}, condition: a and not b}\n";
+        let rule = Rule::parse(&yaml::documents(text).unwrap()[0], "t.yml").unwrap();
+        let limits = Limits {
+            time: Duration::from_secs(60),
+            findings: 100,
+        };
+        let mut graph = reads(2);
+        assert!(find(&graph, &rule, limits).found.is_empty());
+        graph.set_content(EntityId(1), crate::ContentAnswers::default());
+        assert_eq!(find(&graph, &rule, limits).found.len(), 1);
+    }
+
+    #[test]
     fn operations_in_1970_are_in_order() {
         let graph = reads(3);
         let limits = Limits {

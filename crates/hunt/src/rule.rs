@@ -163,10 +163,11 @@ impl Rule {
         selections.any(|selection| selection.depends_on_content(graph, fact))
     }
 
-    /// Whether a fact meets a condition over the rule's selections.
+    /// Whether a fact certainly meets a condition over the rule's selections.
     pub(crate) fn meets(&self, graph: &RunGraph, fact: &Fact, condition: &Condition) -> bool {
         self.is_about(fact.operation)
             && condition.holds(&mut |number| self.selections[number].matches(graph, fact))
+                == Some(true)
     }
 
     /// A selection by its number in conditions.

@@ -91,18 +91,36 @@ impl Selection {
     /// Whether a fact meets everything but the content in an alternative that asks for it.
     pub(crate) fn depends_on_content(&self, graph: &RunGraph, fact: &Fact) -> bool {
         let mut alternatives = self.alternatives.iter();
-        alternatives.any(|tests| {
-            let is_asked = tests.iter().any(|test| test.field.is_of_content());
-            let mut others = tests.iter().filter(|test| !test.field.is_of_content());
-            is_asked && others.all(|test| test.matches(graph, fact))
-        })
+        alternatives.any(|tests| asks_content(tests) && matches_without(tests, graph, fact))
     }
 
-    /// Whether a fact is selected.
-    pub(crate) fn matches(&self, graph: &RunGraph, fact: &Fact) -> bool {
-        let mut alternatives = self.alternatives.iter();
-        alternatives.any(|tests| tests.iter().all(|test| test.matches(graph, fact)))
+    /// Whether a fact is selected. `None`: it depends on a content that no inspector was asked
+    /// about.
+    pub(crate) fn matches(&self, graph: &RunGraph, fact: &Fact) -> Option<bool> {
+        let is_known = graph.knows_content(fact);
+        let mut found = Some(false);
+        for tests in &self.alternatives {
+            if asks_content(tests) && !is_known {
+                if matches_without(tests, graph, fact) {
+                    found = None;
+                }
+            } else if tests.iter().all(|test| test.matches(graph, fact)) {
+                return Some(true);
+            }
+        }
+        found
     }
+}
+
+/// Whether an alternative asks what inspectors say.
+fn asks_content(tests: &[FieldTest]) -> bool {
+    tests.iter().any(|test| test.field.is_of_content())
+}
+
+/// Whether a fact meets everything but the content in an alternative.
+fn matches_without(tests: &[FieldTest], graph: &RunGraph, fact: &Fact) -> bool {
+    let mut others = tests.iter().filter(|test| !test.field.is_of_content());
+    others.all(|test| test.matches(graph, fact))
 }
 
 impl FieldTest {
