@@ -655,7 +655,8 @@ struct bs_place {
     X(KEPT, 94, 1, \
       "supervisor: the content of path (resolved, absolute) with this ident, before the call " \
       "of `who` changes it, is in file ID.kept/arg; aux BS_KEPT_*; result -errno if it could " \
-      "not be stored. Recorder: the same, if aux is BS_KEPT_OWN_LINK") \
+      "not be stored. Recorder: the same with aux BS_KEPT_OWN_LINK; links in the path are not " \
+      "resolved") \
     X(RUNS, 95, 2, \
       "resolver: a program (resolved, absolute), and the interpreter or loader that its first " \
       "bytes name, as written there") \

@@ -279,7 +279,7 @@ static inline const char *bs_entry_point_later(bool logged)
 
 /* attach.c */
 void bs_lose(u32 op);                            /* an operation could not be logged */
-u64 bs_ask_simulator(u64 request, u64 argument); /* attach.c; 0 without a simulator */
+u64 bs_ask_simulator(u64 request, u64 argument); /* 0 without a simulator */
 bool bs_is_muted(void);                          /* this process will never log anything */
 bool bs_is_flow(u32 op);                         /* the guard watches this operation */
 void bs_note_pid_namespace(void);                /* the process may be in another pid namespace */

@@ -79,8 +79,8 @@ static bool absolute(const struct bs_look *look, char *to)
 BS_COLD u64 bs_link_own(const struct bs_look *look, const struct bs_ident *ident)
 {
     u32 directory = __atomic_load_n(&bs_arena->kept_path, __ATOMIC_ACQUIRE);
-    if (!directory || directory >= BS_PAGE || !bs_process->generation || ident->nlink != 1 ||
-        ident->size > LARGE || ident->dev == bs_process->other_disk)
+    if (!directory || directory >= BS_PAGE || !bs_process->generation || bs_modes & BS_MODE_MOVED ||
+        ident->nlink != 1 || ident->size > LARGE || ident->dev == bs_process->other_disk)
         return 0;
     char path[ROOM], name[ROOM];
     if (!absolute(look, path))

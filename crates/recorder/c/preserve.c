@@ -4,7 +4,7 @@
  * where that is possible (own_link.c).
  *
  * The supervisor responds when it has preserved the content, or need not. After any response the
- * recorder makes the program's call. The recorder skips the notification in two cases:
+ * recorder makes the program's call. The recorder skips the notification in two more cases:
  *
  * - The run has certainly not read the file. The arena has a filter of the files read, written by
  *   the supervisor. Beside it stands how many of the counted reports the filter covers.

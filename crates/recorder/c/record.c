@@ -288,9 +288,9 @@ struct bs_reservation bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const cha
     u32 size = sizeof(struct bs_record) + (known ? sizeof ident : 0) + (named ? n + 1 : 0) +
                (two ? m + 1 : 0);
     struct bs_reservation rec = reserve(op, rounded(size), flags);
+    rec.changes |= linked << 32;
     if (BS_UNLIKELY(!rec.record))
         return rec;
-    rec.changes |= linked << 32;
     char *to = (char *)(rec.record + 1);
     if (known) {
         bs_copy(to, &ident, sizeof ident);
