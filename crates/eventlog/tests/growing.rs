@@ -60,7 +60,8 @@ impl Reader {
             let is_wait = matches!(event.op, Op::Wait { .. }) && event.outcome == Outcome::Unknown;
             is_wait && (event.time, event.pid, event.tid) == (wait.time, wait.pid, wait.tid)
         };
-        if let Some(event) = self.events.iter_mut().find(is_it) {
+        // Earlier calls of the thread have ended without a result.
+        if let Some(event) = self.events.iter_mut().rev().find(is_it) {
             *event = wait;
         }
     }
@@ -177,11 +178,16 @@ proptest! {
         log.clock(0).clock(60);
         let mut reader = Reader::default();
         let patience = Patience { late: Duration::from_nanos(late), lasting: Duration::from_nanos(late) };
-        let mut ends = vec![0; threads.len()];
+        // Of each thread: its records so far, and whether the last call goes on.
+        let mut known = vec![(0, true); threads.len()];
         for (thread, more, is_open) in steps {
             let thread = thread.index(threads.len());
-            ends[thread] = (ends[thread] + more).min(threads[thread].len());
-            let mut records = threads[thread][..ends[thread]].to_vec();
+            let (former, was_open) = known[thread];
+            let end = (former + more).min(threads[thread].len());
+            // A call that has returned does not go on again.
+            let is_open = is_open && (was_open || end > former);
+            known[thread] = (end, is_open);
+            let mut records = threads[thread][..end].to_vec();
             if let Some(last) = records.last_mut().filter(|_| is_open) {
                 // Its call goes on.
                 last.2 = None;
