@@ -35,9 +35,9 @@ pub struct ImportArgs {
     #[arg(long, value_name = "PIPE", conflicts_with_all = ["files", "print_script"], value_hint = clap::ValueHint::FilePath)]
     pub pipe: Option<PathBuf>,
 
-    /// How often what has come through the pipe is imported while the log goes on, if its format
-    /// is spade. The run of the longer part replaces that of the shorter one. 0 waits for the end
-    /// of the log
+    /// How often what has come through the pipe is imported while the log goes on, if each line of
+    /// the format stands for itself (spade). The run of the longer part replaces that of the
+    /// shorter one. 0 waits for the end of the log
     #[arg(long, value_name = "SECONDS", requires = "pipe", default_value_t = 10)]
     pub every: u64,
 

@@ -251,7 +251,14 @@ fn report(args: &ImportArgs, id: &str, run: Option<ImportedRun>, is_part: bool) 
         complain(&line);
     }
     answer(|out| match (args.json, is_new) {
-        (true, _) => json::object(out, vec![("run", id.into()), ("new", is_new.into())]),
+        (true, _) => {
+            let mut fields = vec![("run", id.into()), ("new", is_new.into())];
+            if is_part {
+                // The run of the longer part replaces it.
+                fields.push(("part", true.into()));
+            }
+            json::object(out, fields)
+        }
         (false, _) if is_part => writeln!(out, "imported the log so far as run {id}"),
         (false, true) => writeln!(out, "imported as run {id}"),
         (false, false) => writeln!(out, "in the store already: run {id}"),

@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,9 @@ use crate::commands::Outcome;
 use crate::commands::store::reclaim;
 use crate::current_store::CurrentStore;
 use crate::error::{self, Failure, complain};
+
+/// Logs that wait to be imported. Each has an open file. With more, the pipe is read no further.
+const WAITING: usize = 64;
 
 /// An import of a part takes at most this part of the time.
 const SHARE: u32 = 10;
@@ -41,7 +44,7 @@ struct ImporterState {
 
 /// The thread that imports. It ends when this is dropped.
 pub(super) struct PipeImporter<'s> {
-    jobs: Sender<Job>,
+    jobs: SyncSender<Job>,
     state: &'s ImporterState,
 }
 
@@ -53,7 +56,7 @@ pub(super) fn beside_importer(
 ) -> Outcome {
     let state = ImporterState::default();
     std::thread::scope(|scope| {
-        let (jobs, arriving) = channel();
+        let (jobs, arriving) = sync_channel(WAITING);
         let one = ImportingThread {
             import,
             pipe,
