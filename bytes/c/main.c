@@ -62,6 +62,7 @@ static void before_fork(ThreadId tid)
 
 static void in_child(ThreadId tid)
 {
+    under_way_in_child(tid);
     record_start(True);
 }
 

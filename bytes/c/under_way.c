@@ -61,6 +61,13 @@ void program_called(ThreadId tid)
         under_way.calls[tid].is_active = 0;
 }
 
+void under_way_in_child(ThreadId tid)
+{
+    for (UInt i = 0; i < under_way.used; i++)
+        if (i != tid)
+            under_way.calls[i].is_active = 0;
+}
+
 Bool take_request(ThreadId tid, UWord *words, UWord *answer)
 {
     const NSegment *there;

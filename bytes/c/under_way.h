@@ -15,6 +15,9 @@ void under_way_start(void);
 void program_calls(ThreadId tid, UInt call, const UWord *args);
 void program_called(ThreadId tid);
 
+/* The process was forked. Only this thread is in the child. */
+void under_way_in_child(ThreadId tid);
+
 /* The recorder in the program says where its gate is and asks whether to record, or asks whether a
    page is readable. */
 Bool take_request(ThreadId tid, UWord *words, UWord *answer);

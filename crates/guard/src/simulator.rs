@@ -146,7 +146,7 @@ impl Simulator {
         is_own
     }
 
-    /// The start of the command, in the place of the engine's with the command as its arguments.
+    /// Replaces the start of the engine by that of the command, which its arguments contain.
     pub(crate) fn unwrapped(&self, decoded: DecodedCall, a: &Arguments<'_>) -> DecodedCall {
         match decoded {
             DecodedCall::Exec {
@@ -297,6 +297,22 @@ mod tests {
         let exec = found(libc::SYS_execve, of(0)).unwrap();
         assert_eq!((i64::from(exec.nr), exec.args), (libc::SYS_execveat, of(9)));
         assert_eq!(exec.ip, 5);
+    }
+
+    #[test]
+    fn the_engine_has_the_numbers_of_the_recordings_requests() {
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bytes/c/under_way.c");
+        let source = std::fs::read_to_string(source).unwrap();
+        let number = |name: &str| {
+            let define = format!("#define {name} ");
+            let text = source.split(&define).nth(1).unwrap().lines().next();
+            let text = text.unwrap().trim_start_matches("0x");
+            u32::from_str_radix(text, if name == "SIMULATOR" { 10 } else { 16 }).unwrap()
+        };
+        assert_eq!(number("WHICH"), MAGIC_WHICH as u32);
+        assert_eq!(number("SIMULATOR"), MAGIC_SIMULATOR as u32);
+        assert_eq!(number("RECORDS"), backstory_abi::RECORDS_IN_SIMULATOR);
+        assert_eq!(number("READABLE"), backstory_abi::READABLE_IN_SIMULATOR);
     }
 
     #[test]
