@@ -55,10 +55,10 @@ def _ends(given: argparse.Namespace) -> int:
     print(f"{escaped(given.subject)}: content {verb} {many if found else 'no recorded address'}")
     for row in found:
         names = f" ({', '.join(row['names'])})" if row["names"] else ""
-        bytes = ""
+        moved = ""
         if row["sent"] is not None:
-            bytes = f", sent {row['sent']:,} bytes, received {row['received']:,}"
-        _line(row, row["started_ns"], f"{row['address']}{names}{bytes}")
+            moved = f", sent {row['sent']:,} bytes, received {row['received']:,}"
+        _line(row, row["started_ns"], f"{row['address']}{names}{moved}")
         for step in row["way"]:
             _step(step, row["host"], given.direction)
     return int(not found)

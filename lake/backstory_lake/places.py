@@ -109,7 +109,7 @@ ON o.run = c.run AND o.address = c.address""",
         own = [one for one in known if one["process"] == row["process"]] or known
         for name in ("sent", "received"):
             row[name] = sum(one[name] for one in own) if own else None
-        steps = [dict(step) for step in found_ways[row.pop("process")]]
+        steps = [dict(step) for step in found_ways.get(row.pop("process"), [])]
         # The file can have another name, too.
         steps[0]["from"] = path
         steps[-1]["to"] = row["address"]

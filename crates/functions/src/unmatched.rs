@@ -35,7 +35,7 @@ impl fmt::Display for UnmatchedPattern {
                 ),
                 false => write!(
                     f,
-                    "no instrumented program and no Python module has this function; compile with `backstory cc`, or name its library: libNAME.so:{name}"
+                    "no instrumented program and no Python module has this function; a program must be compiled with `backstory cc`, be linked dynamically and have its symbols; or name its library: libNAME.so:{name}"
                 ),
             };
         };
@@ -111,7 +111,9 @@ mod tests {
             absent.contains("--functions x* recorded nothing"),
             "{absent}"
         );
-        assert!(absent.contains("backstory cc"), "{absent}");
+        for word in ["backstory cc", "linked dynamically", "its symbols"] {
+            assert!(absent.contains(word), "{absent}");
+        }
         let program = unmatched(Some("plot"), None);
         assert!(program.contains("plot:x*"), "{program}");
         assert!(!program.contains("loaded a library"), "{program}");

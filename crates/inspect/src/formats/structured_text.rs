@@ -14,6 +14,7 @@ use similar::DiffOp;
 
 use super::plain_text::PlainText;
 use crate::changes::{FileChanges, PairedValues};
+use crate::parts::member_path::{ROOT, item_path, member_path};
 use crate::parts::{json_value, toml_value};
 use crate::{FileFacts, Inspector, NamedContent, Read, UnreadableContent};
 
@@ -22,9 +23,6 @@ const LARGEST: usize = 4 << 20;
 
 /// The most items of a list whose items are found by their values.
 const ALIGNED: usize = 5_000;
-
-/// The root of a content, in a path.
-const ROOT: &str = "$";
 
 /// How values are written.
 pub enum StructuredText {
@@ -229,25 +227,5 @@ fn compare_lists<'v>(
             .for_each(|at| paired.remove(place(at), &from[at]));
         come.skip(both)
             .for_each(|at| paired.add(place(at), &to[at]));
-    }
-}
-
-/// The path of a member. A name that is no word stands in brackets.
-fn member_path(path: &str, name: &str) -> String {
-    let is_word = |char: char| char.is_alphanumeric() || "_-".contains(char);
-    let (path, dot) = match path {
-        ROOT => ("", ""),
-        path => (path, "."),
-    };
-    match !name.is_empty() && name.chars().all(is_word) {
-        true => format!("{path}{dot}{name}"),
-        false => format!("{path}[{}]", json!(name)),
-    }
-}
-
-fn item_path(path: &str, at: usize) -> String {
-    match path {
-        ROOT => format!("[{at}]"),
-        path => format!("{path}[{at}]"),
     }
 }

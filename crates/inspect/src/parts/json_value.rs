@@ -9,7 +9,7 @@ use backstory_inspection::file_parts::{NoPart, PartAnswer, PartPlace};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::member_path::{MemberPath, PathStep};
+use super::member_path::{MemberPath, PathStep, ROOT, item_path, member_path};
 use super::{absent, marked_text, range_in, unreadable};
 
 /// The place of a member. With `is_lines`, each line is an item of a list.
@@ -45,14 +45,12 @@ pub fn find(text: &str, steps: &[PathStep]) -> Result<Range<usize>, NoPart> {
 
 /// The error of a path that leads nowhere at its last step.
 pub(super) fn nowhere(steps: &[PathStep]) -> NoPart {
-    let mut shown = String::new();
-    for step in steps {
-        match step {
-            PathStep::Item(number) => shown.push_str(&format!("[{number}]")),
-            PathStep::Name(name) if shown.is_empty() => shown.push_str(name),
-            PathStep::Name(name) => shown.push_str(&format!(".{name}")),
-        }
-    }
+    let shown = steps
+        .iter()
+        .fold(ROOT.to_owned(), |shown, step| match step {
+            PathStep::Item(number) => item_path(&shown, *number),
+            PathStep::Name(name) => member_path(&shown, name),
+        });
     absent(format!("it has no member `{shown}`"))
 }
 

@@ -4,6 +4,10 @@
 //! programs do.
 
 use backstory_inspection::file_parts::NoPart;
+use serde_json::json;
+
+/// The root of a content, in a path.
+pub(crate) const ROOT: &str = "$";
 
 /// A path from the root of a content. An empty one is the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,6 +103,27 @@ fn bracketed(inner: &str) -> Option<(PathStep, &str)> {
     let is_number = digits.bytes().all(|digit| digit.is_ascii_digit());
     let item = digits.parse().ok().filter(|_| is_number)?;
     Some((PathStep::Item(item), after))
+}
+
+/// The path of a member. A name that is no word stands in brackets.
+pub(crate) fn member_path(path: &str, name: &str) -> String {
+    let is_word = |char: char| char.is_alphanumeric() || "_-".contains(char);
+    let (path, dot) = match path {
+        ROOT => ("", ""),
+        path => (path, "."),
+    };
+    match !name.is_empty() && name.chars().all(is_word) {
+        true => format!("{path}{dot}{name}"),
+        false => format!("{path}[{}]", json!(name)),
+    }
+}
+
+/// The path of an item of a list.
+pub(crate) fn item_path(path: &str, at: usize) -> String {
+    match path {
+        ROOT => format!("[{at}]"),
+        path => format!("{path}[{at}]"),
+    }
 }
 
 #[cfg(test)]

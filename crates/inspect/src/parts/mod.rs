@@ -117,11 +117,10 @@ impl TableCell {
     }
 }
 
-/// Two and more names in a sentence.
+/// Names in a sentence.
 fn listed(names: &[String]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => one.clone(),
-        [all @ .., last] => format!("{} and {last}", all.join(", ")),
+    match names.split_last() {
+        Some((last, all)) if !all.is_empty() => format!("{} and {last}", all.join(", ")),
+        _ => names.concat(),
     }
 }

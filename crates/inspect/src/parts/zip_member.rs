@@ -80,13 +80,12 @@ pub fn within(content: &[u8], parts: &[(XmlMember, Range<usize>)]) -> PartAnswer
         let range = data.start + inner.start..data.start + inner.end;
         place.ranges.push(range);
     }
-    place.within = match compressed.len() {
-        0 => None,
-        1 => Some(format!("all of the compressed member {}", compressed[0])),
-        _ => Some(format!(
-            "all of the compressed members {}",
+    place.within = (!compressed.is_empty()).then(|| {
+        let plural = if compressed.len() == 1 { "" } else { "s" };
+        format!(
+            "all of the compressed member{plural} {}",
             listed(&compressed)
-        )),
-    };
+        )
+    });
     Ok(place)
 }

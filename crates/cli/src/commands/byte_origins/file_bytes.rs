@@ -46,7 +46,7 @@ impl FileBytes {
         FileBytes::in_runs(&mut RefinedRuns::of(current).ok()?, current, version)
     }
 
-    /// As [`FileBytes::of_version`], for several versions.
+    /// As [`FileBytes::of_version`], with the refined runs that the caller has read.
     pub fn in_runs(
         runs: &mut RefinedRuns<'_>,
         current: &CurrentStore,

@@ -27,6 +27,8 @@ pub struct UsedBytes {
     none_into: BTreeSet<Vec<u8>>,
     /// It is only possible that they have some.
     possible: BTreeSet<Vec<u8>>,
+    /// The number of results that were not looked at.
+    others: usize,
 }
 
 impl UsedBytes {
@@ -40,16 +42,16 @@ impl UsedBytes {
             .map(|&root| account.files[root].path.to_vec())
             .collect();
         let mut runs = RefinedRuns::of(current).ok()?;
-        let results = account.files.iter().filter(|file| {
+        let mut results = account.files.iter().filter(|file| {
             let is_result = file.kind == EntityKind::File && !file.makers.is_empty();
             is_result && file.own && !subject.contains(&*file.path)
         });
         let mut found = UsedBytes::default();
-        let refined = results.filter_map(|file| {
+        let mut refined = results.by_ref().filter_map(|file| {
             let bytes = FileBytes::in_runs(&mut runs, current, EntityKey(file.entity))?;
             Some((file, bytes))
         });
-        for (file, bytes) in refined.take(MOST) {
+        for (file, bytes) in refined.by_ref().take(MOST) {
             let to = match bytes.has_bytes_of(&subject) {
                 Some(true) => &mut found.into,
                 Some(false) => &mut found.none_into,
@@ -57,6 +59,7 @@ impl UsedBytes {
             };
             to.insert(file.path.to_vec());
         }
+        found.others = results.count();
         // Another version of the same path can have some.
         found.none_into.retain(|path| !found.into.contains(path));
         let all = [&found.into, &found.none_into, &found.possible];
@@ -72,9 +75,12 @@ impl UsedBytes {
             ("possibly into", &self.possible, ""),
         ];
         let parts = parts.iter().filter(|(_, paths, _)| !paths.is_empty());
-        let parts: Vec<String> = parts
+        let mut parts: Vec<String> = parts
             .map(|(how, paths, behind)| format!("{how} {}{behind}", names(paths).join(", ")))
             .collect();
+        if self.others > 0 {
+            parts.push(format!("{} more results not looked at", self.others));
+        }
         format!("bytes: {}", parts.join("; "))
     }
 
@@ -85,6 +91,7 @@ impl UsedBytes {
             ("into", list(&self.into)),
             ("none_into", list(&self.none_into)),
             ("possible_into", list(&self.possible)),
+            ("not_looked_at", self.others.into()),
         ])
     }
 }
