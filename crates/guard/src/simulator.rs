@@ -147,31 +147,15 @@ impl Simulator {
     }
 
     /// Replaces the start of the engine by that of the command, which its arguments contain.
-    pub(crate) fn unwrapped(&self, decoded: DecodedCall, a: &Arguments<'_>) -> DecodedCall {
-        match decoded {
-            DecodedCall::Exec {
-                name,
-                args,
-                env,
-                flags,
-            } if Path::new(OsStr::from_bytes(&name.path)) == self.launcher => {
-                match self.behind_words(&args) {
-                    Some(args) => DecodedCall::Exec {
-                        name: a.name(libc::AT_FDCWD, &self.program),
-                        args,
-                        env,
-                        flags,
-                    },
-                    None => DecodedCall::Exec {
-                        name,
-                        args,
-                        env,
-                        flags,
-                    },
-                }
-            }
-            other => other,
+    pub(crate) fn unwrapped(&self, mut decoded: DecodedCall, a: &Arguments<'_>) -> DecodedCall {
+        if let DecodedCall::Exec { name, args, .. } = &mut decoded
+            && Path::new(OsStr::from_bytes(&name.path)) == self.launcher
+            && let Some(behind) = self.behind_words(args)
+        {
+            *name = a.name(libc::AT_FDCWD, &self.program);
+            *args = behind;
         }
+        decoded
     }
 
     /// The arguments behind the engine's own.

@@ -100,8 +100,7 @@ fn programs_that_write_for_spades_reporter_write_into_a_pipe() {
     let mut child = reporter(&desk, "spade");
     let pipe = desk.work().join("pipe");
     let write = |text: &str| std::fs::write(&pipe, text).unwrap();
-    let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut imported = || output.next().unwrap().unwrap();
+    let mut imported = lines_of(&mut child);
     let vertices = |made: &str| {
         format!(
             "type:Process id:1 pid:7 name:make\ntype:Artifact id:2 path:/work/{made}\ntype:WasGeneratedBy from:2 to:1\n"
@@ -129,6 +128,20 @@ fn programs_that_write_for_spades_reporter_write_into_a_pipe() {
 fn lines_of(child: &mut Child) -> impl FnMut() -> String + use<> {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     move || lines.next().unwrap().unwrap()
+}
+
+/// Ends a reporter, which reports success.
+#[track_caller]
+fn ends(mut child: Child) {
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+/// No copy of a log is left.
+#[track_caller]
+fn has_no_copies(desk: &Desk) {
+    let left = std::fs::read_dir(desk.stage.store().join("pipes")).unwrap();
+    assert_eq!(left.count(), 0);
 }
 
 /// The runs of the store.
@@ -177,10 +190,8 @@ fn elements_are_visible_while_a_program_has_the_pipe_open() {
     let whole = whole.strip_prefix("imported as run ").unwrap();
     assert_eq!(runs(&desk), [whole]);
     assert_eq!(desk.reasons(), "[]");
-    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
-    assert!(child.wait().unwrap().success());
-    let left = std::fs::read_dir(desk.stage.store().join("pipes")).unwrap();
-    assert_eq!(left.count(), 0);
+    ends(child);
+    has_no_copies(&desk);
 }
 
 #[test]
@@ -220,10 +231,8 @@ fn a_killed_reader_of_a_pipe_loses_nothing() {
         behind(&desk, &format!("/work/{made}"), &["make"]);
     }
     assert_eq!(desk.reasons(), "[]");
-    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
-    assert!(child.wait().unwrap().success());
-    let left = std::fs::read_dir(desk.stage.store().join("pipes")).unwrap();
-    assert_eq!(left.count(), 0);
+    ends(child);
+    has_no_copies(&desk);
 }
 
 #[test]
@@ -253,8 +262,7 @@ fn a_log_whose_writers_ended_while_no_reader_was_there_is_imported_by_the_next()
     let mut said = lines_of(&mut child);
     assert!(said().starts_with("imported as run "));
     behind(&desk, "/work/first", &["make"]);
-    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
-    assert!(child.wait().unwrap().success());
+    ends(child);
 }
 
 #[test]
