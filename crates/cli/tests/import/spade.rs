@@ -120,8 +120,7 @@ fn programs_that_write_for_spades_reporter_write_into_a_pipe() {
         behind(&desk, &format!("/work/{made}"), &["make"]);
     }
     assert!(!pipe.exists());
-    let left = std::fs::read_dir(desk.stage.store().join("pipes")).unwrap();
-    assert_eq!(left.count(), 0);
+    has_no_copies(&desk);
 }
 
 /// The lines of a reporter's standard output.
