@@ -12,8 +12,9 @@
 //! budget is used up, the least valuable contents of the store make room, once for each run.
 //!
 //! A file that a package owns and verifies is named, not stored. A file that a package owns but
-//! cannot verify is named and stored. Facts refer to identities, so that a file with a known
-//! identity is not read again.
+//! cannot verify is named and stored. A large content that another content-addressed store has is
+//! left there ([`holders`]). Facts refer to identities, so that a file with a known identity is
+//! not read again.
 //!
 //! Invariants: a fact is added after its content is durable. A run is done once its directory
 //! snapshot is added; only then its preserved files are removed. The process can therefore be
@@ -21,6 +22,7 @@
 
 mod allowance;
 mod former;
+mod holders;
 mod snapshot;
 mod source;
 mod wanted;
@@ -34,10 +36,8 @@ use std::path::{Path, PathBuf};
 use backstory_contents::{self as contents, Contents};
 use backstory_eventlog::{self as eventlog, Log};
 use backstory_files::{Digest, Ident, VersionId};
-use backstory_packages::{Owner, Packages, compare};
-use backstory_store::facts::{
-    Availability, DirectorySnapshot, Fact, Journal, JournalRecord, Package,
-};
+use backstory_packages::{ContentStores, Packages};
+use backstory_store::facts::{Availability, DirectorySnapshot, Fact, Journal, JournalRecord};
 use backstory_store::{self as store, Home, RunRecord, Store, same_version};
 use backstory_workflow::paths::is_history;
 
@@ -162,6 +162,7 @@ fn store_run(
         contents,
         journal: Journal::open(&home.facts_path())?,
         packages,
+        stores: ContentStores::default(),
         self_contained: run.header.modes.self_contained,
         ended: run.end.ended.max(run.end.command_ended),
         contents_dir: home.contents_dir(),
@@ -214,6 +215,7 @@ struct ContentsWriter<'a> {
     contents: Contents,
     journal: Journal,
     packages: &'a mut Packages,
+    stores: ContentStores,
     self_contained: bool,
     /// The time at which the run had ended.
     ended: i64,
@@ -241,7 +243,9 @@ impl ContentsWriter<'_> {
             return Ok(());
         }
         let known = store.fact(&ident)?;
-        if known.is_some_and(|fact| self.is_enough(&fact)) {
+        if let Some(fact) = known
+            && self.is_enough(&fact)?
+        {
             return Ok(());
         }
         let (digest, held) = self.find(store, wanted)?;
@@ -256,12 +260,12 @@ impl ContentsWriter<'_> {
         Ok(())
     }
 
-    fn is_enough(&self, fact: &Fact) -> bool {
-        match fact.availability {
-            Availability::Stored | Availability::StoredPackage(_) => true,
+    fn is_enough(&self, fact: &Fact) -> Result<bool, Error> {
+        Ok(match fact.availability {
+            Availability::Stored | Availability::StoredPackage(_) => !self.is_to_move_here(fact)?,
             Availability::Package(_) => !self.self_contained,
             Availability::Missing(_) => false,
-        }
+        })
     }
 
     fn find(
@@ -338,8 +342,8 @@ impl ContentsWriter<'_> {
         path: Option<&Path>,
     ) -> Result<(Option<Digest>, Availability), Changed> {
         let real = path.and_then(|path| self.real_path(path));
-        let package = match real {
-            Some(path) => self.package(&mut source, &path)?,
+        let package = match &real {
+            Some(path) => self.package(&mut source, path)?,
             None => None,
         };
         let held = match package {
@@ -347,7 +351,13 @@ impl ContentsWriter<'_> {
                 return Ok((Some(digest), Availability::Package(package)));
             }
             Some((package, _)) => Availability::StoredPackage(package),
-            None => Availability::Stored,
+            None => {
+                let left = real.map(|path| self.left_elsewhere(&mut source, &path));
+                if let Some(digest) = left.transpose()?.flatten() {
+                    return Ok((Some(digest), Availability::Stored));
+                }
+                Availability::Stored
+            }
         };
         let named = wanted.paths.first().map(PathBuf::as_path);
         let contents = &self.contents;
@@ -367,40 +377,6 @@ impl ContentsWriter<'_> {
         // A content that was stored in vain has no reference, and `gc` removes it.
         source.check()?;
         Ok((Some(digest), held))
-    }
-
-    /// The package that owns this file, and its digest if the package's checksum matches. A file
-    /// that was changed after its installation does not belong to the package. Leaves the source at
-    /// its beginning.
-    fn package(
-        &mut self,
-        source: &mut Source,
-        path: &Path,
-    ) -> Result<Option<(Package, Option<Digest>)>, Changed> {
-        let named = |owner: Owner, verified| Package {
-            manager: owner.manager.to_owned(),
-            name: owner.name,
-            version: owner.version,
-            verified,
-        };
-        let (mut unverified, mut changed) = (None, false);
-        for owner in self.packages.owners(path) {
-            let Some(checksum) = &owner.checksum else {
-                // An earlier owner with a checksum knows that the file was changed.
-                if !changed {
-                    unverified.get_or_insert(owner);
-                }
-                continue;
-            };
-            let (digest, _, same) = compare(source, checksum).map_err(Changed::Unreadable)?;
-            source.check()?;
-            source.rewind().map_err(Changed::Unreadable)?;
-            if same {
-                return Ok(Some((named(owner, true), Some(digest))));
-            }
-            changed = true;
-        }
-        Ok(unverified.map(|owner| (named(owner, false), None)))
     }
 
     /// The canonical path of a file. Most files share a directory, which is resolved once.

@@ -52,6 +52,18 @@ pub enum Error {
         /// The path where it should be.
         path: PathBuf,
     },
+    /// Another store had the content, and has it no more.
+    #[error("the content {digest} was left in {store}, whose file {} {what}; fetch it there again, or record with --self-contained", path.display())]
+    Elsewhere {
+        /// The content.
+        digest: Digest,
+        /// The other store, in words.
+        store: String,
+        /// Its file.
+        path: PathBuf,
+        /// The fault: "is gone", "has another content".
+        what: &'static str,
+    },
     /// The bytes of a content are not those that were stored.
     #[error("the content {digest} in {} is damaged ({what}); `backstory store verify` lists all that is damaged", path.display())]
     Damaged {

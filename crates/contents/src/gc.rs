@@ -79,6 +79,7 @@ impl Contents {
         self.state().index = index::load(&self.dir)?;
         let mut given = Reclaimed::default();
         let mut files = layout::files(&self.dir)?;
+        files.extend(layout::notes(&self.dir)?);
         files.retain(|(digest, _)| !keep(digest));
         for (_, path) in &files {
             given.objects += 1;

@@ -5,6 +5,7 @@
 //! DIR/lock                lock of the writers (flock)
 //! DIR/packs/N.pack        small objects, one record after the other;  N.idx  their positions
 //! DIR/objects/ab/DIGEST   a large object: one record
+//! DIR/elsewhere/ab/DIGEST where another store has the content
 //! DIR/new.*               a file being written
 //! ```
 
@@ -98,8 +99,17 @@ pub fn pack_index(dir: &Path, number: u32) -> PathBuf {
 
 /// The file of a large object.
 pub fn object(dir: &Path, digest: &Digest) -> PathBuf {
+    fanned(dir, "objects", digest)
+}
+
+/// The note of a content that another store has.
+pub fn elsewhere(dir: &Path, digest: &Digest) -> PathBuf {
+    fanned(dir, "elsewhere", digest)
+}
+
+fn fanned(dir: &Path, kind: &str, digest: &Digest) -> PathBuf {
     let name = digest.to_string();
-    dir.join("objects").join(&name[..2]).join(name)
+    dir.join(kind).join(&name[..2]).join(name)
 }
 
 /// The numbers of all packs, ascending.
@@ -117,8 +127,17 @@ pub fn packs(dir: &Path) -> Result<Vec<u32>> {
 
 /// All large objects and their files.
 pub fn files(dir: &Path) -> Result<Vec<(Digest, PathBuf)>> {
+    named(&dir.join("objects"))
+}
+
+/// All contents that other stores have, and the files of their notes.
+pub fn notes(dir: &Path) -> Result<Vec<(Digest, PathBuf)>> {
+    named(&dir.join("elsewhere"))
+}
+
+fn named(dir: &Path) -> Result<Vec<(Digest, PathBuf)>> {
     let mut found = Vec::new();
-    for fan in entries(&dir.join("objects"))? {
+    for fan in entries(dir)? {
         for path in entries(&fan)? {
             let digest = path
                 .file_name()

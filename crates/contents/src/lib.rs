@@ -20,6 +20,7 @@
 
 mod batch;
 mod delta;
+mod elsewhere;
 mod error;
 mod gc;
 mod index;
@@ -35,12 +36,13 @@ mod verify;
 mod work_meter;
 
 use backstory_files::Digest;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+pub use elsewhere::Place;
 pub use error::{Error, Result};
 pub use gc::Reclaimed;
 pub use object::Object;
@@ -84,6 +86,10 @@ pub struct ContentsSize {
     pub packs: u64,
     /// Number of objects in files of their own.
     pub files: u64,
+    /// Number of contents that other stores have. They are not among the objects.
+    pub elsewhere: u64,
+    /// Bytes of these contents.
+    pub elsewhere_raw: u64,
 }
 
 impl Contents {
@@ -122,9 +128,21 @@ impl Contents {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The size of a content, if it is stored. Contents that another process put since are found,
-    /// too.
+    /// The size of a content, if it can be read. Contents that another process put since are found,
+    /// too, and those that another store has.
     pub fn size(&self, digest: &Digest) -> Result<Option<u64>> {
+        match self.stored_size(digest)? {
+            Some(size) => Ok(Some(size)),
+            None => match object::open_elsewhere(&self.dir, digest) {
+                Ok(object) => Ok(Some(object.size())),
+                Err(Error::NotKept(_) | Error::Elsewhere { .. }) => Ok(None),
+                Err(error) => Err(error),
+            },
+        }
+    }
+
+    /// The size of a content, if it is stored here.
+    fn stored_size(&self, digest: &Digest) -> Result<Option<u64>> {
         let mut state = self.state();
         let in_batch = state.batch.as_ref().and_then(|batch| batch.size(digest));
         if let Some(size) =
@@ -143,30 +161,43 @@ impl Contents {
         Ok(state.index.get(digest).map(|position| position.size))
     }
 
-    /// True if this content is stored.
+    /// True if this content can be read.
     pub fn has(&self, digest: &Digest) -> Result<bool> {
         Ok(self.size(digest)?.is_some())
     }
 
-    /// The digests of all stored contents, in no order.
+    /// The digests of all stored contents, in no order. Those of contents that other stores have
+    /// are among them.
     pub fn digests(&self) -> Result<Vec<Digest>> {
         self.sync()?;
         let mut all: Vec<Digest> = index::load(&self.dir)?.into_keys().collect();
-        all.extend(
-            layout::files(&self.dir)?
-                .into_iter()
-                .map(|(digest, _)| digest),
-        );
+        let files = layout::files(&self.dir)?.into_iter();
+        all.extend(files.map(|(digest, _)| digest));
+        let notes = layout::notes(&self.dir)?;
+        if !notes.is_empty() {
+            let stored: HashSet<Digest> = all.iter().copied().collect();
+            let notes = notes.into_iter().map(|(digest, _)| digest);
+            all.extend(notes.filter(|digest| !stored.contains(digest)));
+        }
         Ok(all)
     }
 
     /// Opens a content for reading. The bytes are checked while they are read. A reader that
     /// reaches the end without an error has the bytes that the digest names.
+    ///
+    /// A content that is not stored is read where another store has it.
+    ///
+    /// # Errors
+    /// [`Error::NotKept`] for an unknown content, [`Error::Elsewhere`] for one that the other store
+    /// has no more.
     pub fn read(&self, digest: &Digest) -> Result<Object> {
-        self.read_through(digest, delta::DEEPEST)
+        match self.read_through(digest, delta::DEEPEST) {
+            Err(Error::NotKept(_)) => object::open_elsewhere(&self.dir, digest),
+            opened => opened,
+        }
     }
 
-    /// Opens a content that at most `bases` others describe.
+    /// Opens a stored content that at most `bases` others describe.
     fn read_through(&self, digest: &Digest, bases: u8) -> Result<Object> {
         self.settle(digest)?;
         let base = |base: &Digest| self.base(base, bases);
@@ -266,6 +297,13 @@ impl Contents {
                 stats.stored += header.stored;
             }
             stats.files += 1;
+            stats.disk += layout::length(&path);
+        }
+        for (digest, path) in layout::notes(&self.dir)? {
+            if let Ok(Some(note)) = elsewhere::read(&self.dir, &digest) {
+                stats.elsewhere += 1;
+                stats.elsewhere_raw += note.size;
+            }
             stats.disk += layout::length(&path);
         }
         Ok(stats)

@@ -11,7 +11,7 @@ use backstory_files::regular;
 
 use crate::index::PackPosition;
 use crate::record::{HEADER, Header, Method, SMALL};
-use crate::{Error, Result, delta, layout};
+use crate::{Error, Result, delta, elsewhere, layout};
 use backstory_files::Digest;
 
 /// A content that is being read. The last read of damaged bytes fails with
@@ -24,6 +24,7 @@ pub struct Object {
 enum From {
     Memory(Cursor<Vec<u8>>),
     File(Box<Checked>),
+    Elsewhere(Box<elsewhere::Referred>),
 }
 
 impl Object {
@@ -38,6 +39,7 @@ impl Read for Object {
         match &mut self.from {
             From::Memory(bytes) => bytes.read(buffer),
             From::File(checked) => checked.read(buffer),
+            From::Elsewhere(referred) => referred.read(buffer),
         }
     }
 }
@@ -193,6 +195,15 @@ fn decompress(stored: &[u8], size: usize) -> io::Result<Vec<u8>> {
             none => none.insert(zstd::bulk::Decompressor::new()?),
         };
         unpacker.decompress(stored, size)
+    })
+}
+
+/// Opens a content that another store has.
+pub fn open_elsewhere(dir: &Path, digest: &Digest) -> Result<Object> {
+    let (size, referred) = elsewhere::open(dir, digest)?;
+    Ok(Object {
+        size,
+        from: From::Elsewhere(Box::new(referred)),
     })
 }
 

@@ -98,7 +98,7 @@ impl Contents {
     }
 
     /// Takes the writers' lock, unless a batch has it already.
-    fn begin(&self) -> Result<()> {
+    pub(crate) fn begin(&self) -> Result<()> {
         self.batch(&mut self.state()).map(|_| ())
     }
 
@@ -117,7 +117,7 @@ impl Contents {
     }
 
     /// True if a pack has this content, or the batch.
-    fn is_put(&self, digest: &Digest) -> bool {
+    pub(crate) fn is_put(&self, digest: &Digest) -> bool {
         let state = self.state();
         let in_batch = state
             .batch

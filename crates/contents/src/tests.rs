@@ -1,6 +1,8 @@
 //! Promises of the whole store: no content is lost and none is wrong, whatever happens to the
 //! files.
 
+mod elsewhere;
+
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;

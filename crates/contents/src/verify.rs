@@ -56,8 +56,42 @@ impl Contents {
             done += layout::length(&path);
             progress(done, all);
         }
+        for (digest, note) in layout::notes(&self.dir)? {
+            self.verify_elsewhere(digest, note, &mut damages)?;
+        }
         self.strangers(&mut damages)?;
         Ok(damages)
+    }
+
+    /// Reads a content of another store, unless it is stored here, too.
+    fn verify_elsewhere(
+        &self,
+        digest: Digest,
+        note: PathBuf,
+        damages: &mut Vec<Damage>,
+    ) -> Result<()> {
+        if self.is_put(&digest) || layout::object(&self.dir, &digest).exists() {
+            return Ok(());
+        }
+        let whole = object::open_elsewhere(&self.dir, &digest).and_then(|mut object| {
+            io::copy(&mut object, &mut io::sink()).map_err(Error::io("read", &note))
+        });
+        let (path, what) = match whole {
+            Ok(_) => return Ok(()),
+            Err(Error::Elsewhere { path, what, .. }) => (path, what.to_owned()),
+            Err(Error::Io { source, path, .. }) => match source.downcast::<Error>() {
+                Ok(Error::Elsewhere { path, what, .. }) => (path, what.to_owned()),
+                Ok(error) => (path, error.to_string()),
+                Err(source) => (path, source.to_string()),
+            },
+            Err(error) => (note, what(&error)),
+        };
+        damages.push(Damage {
+            path,
+            digest: Some(digest),
+            what,
+        });
+        Ok(())
     }
 
     fn verify_pack(&self, pack: u32, damages: &mut Vec<Damage>) -> Result<()> {
@@ -111,12 +145,18 @@ impl Contents {
 
     /// Finds unknown files. A flipped bit in a name makes a file unknown.
     fn strangers(&self, damages: &mut Vec<Damage>) -> Result<()> {
-        for fan in layout::entries(&self.dir.join("objects"))? {
+        let objects = layout::entries(&self.dir.join("objects"))?;
+        let notes = layout::entries(&self.dir.join("elsewhere"))?;
+        for fan in objects.into_iter().chain(notes) {
             for path in layout::entries(&fan)? {
                 let digest = path
                     .file_name()
                     .and_then(|name| name.to_str()?.parse::<Digest>().ok());
-                if digest.is_none_or(|digest| layout::object(&self.dir, &digest) != path) {
+                let is_of = |digest: Digest| {
+                    let (object, note) = (layout::object, layout::elsewhere);
+                    [object(&self.dir, &digest), note(&self.dir, &digest)].contains(&path)
+                };
+                if !digest.is_some_and(is_of) {
                     damages.push(Damage {
                         path,
                         digest: None,

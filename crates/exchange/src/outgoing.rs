@@ -10,7 +10,7 @@ use backstory_eventlog::Log;
 use backstory_eventlog::event::Op;
 use backstory_files::{Digest, Ident, VersionId, regular};
 use backstory_store::annotation_history::AnnotationHistory;
-use backstory_store::facts::{self, Fact, JournalRecord};
+use backstory_store::facts::{self, Availability, Fact, JournalRecord};
 use backstory_store::{Home, RunRecord, Store, annotations};
 use backstory_vocabulary::ContentsMode;
 
@@ -33,8 +33,35 @@ pub fn learned(home: &Home, store: &dyn Store, runs: &[RunRecord]) -> Result<Vec
         let snapshot = store.directory_snapshot(&run.header.id)?;
         learned.extend(snapshot.map(JournalRecord::Run));
     }
-    learned.extend(facts.into_values().map(JournalRecord::Fact));
+    let mut facts: Vec<Fact> = facts.into_values().collect();
+    note_lost(home, &mut facts)?;
+    learned.extend(facts.into_iter().map(JournalRecord::Fact));
     Ok(learned)
+}
+
+/// A content that was left in another store, and is not there any more, cannot leave this one: its
+/// facts say why.
+fn note_lost(home: &Home, facts: &mut [Fact]) -> Result<()> {
+    let contents = match Contents::open(&home.contents_dir()) {
+        Ok(contents) if contents.has_places() => contents,
+        Ok(_) | Err(backstory_contents::Error::None(_)) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    for fact in facts
+        .iter_mut()
+        .filter(|fact| fact.availability.is_stored())
+    {
+        let Some(digest) = fact.digest else { continue };
+        let Some(place) = contents.place(&digest)? else {
+            continue;
+        };
+        if !contents.has(&digest)? {
+            let (store, path) = (place.store, place.path.display());
+            let why = format!("it was left in {store}, whose file {path} is gone");
+            fact.availability = Availability::Missing(why);
+        }
+    }
+    Ok(())
 }
 
 /// The versions that a run with `--contents=all` preserved. The graph does not have all of them.

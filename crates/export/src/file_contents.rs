@@ -110,8 +110,12 @@ impl FileContents {
                 path: shell::quote(&content.path),
                 source,
             };
-            let object = kept.read(digest).map_err(unreadable)?;
-            return Ok(Box::new(Named(object, &content.path)));
+            match (kept.read(digest), live(content)) {
+                (Ok(object), _) => return Ok(Box::new(Named(object, &content.path))),
+                // The store that had it has lost it, but the file is still this version.
+                (Err(ContentsError::Elsewhere { .. }), Some(file)) => return Ok(Box::new(file)),
+                (Err(error), _) => return Err(unreadable(error)),
+            }
         }
         if let Some(file) = live(content) {
             return Ok(Box::new(file));

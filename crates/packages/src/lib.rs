@@ -8,6 +8,7 @@
 //! | Which package provides this path? | [`Packages::package`] |
 //! | Which packages provide these paths, and how many of them each? | [`PackageTally::of`] |
 //! | Which package can install this file again, and with which checksum? | [`Packages::owners`] |
+//! | Which content-addressed store has this content, too? | [`ContentStores::holder`] |
 //!
 //! A provider looks at the path and at the managers' records as they are now. Where the records are
 //! gone, the path itself may name the package: see [`PathLayouts`].
@@ -34,6 +35,7 @@
 
 mod archive;
 mod checksum;
+mod content_stores;
 mod layouts;
 mod package_id;
 mod provider;
@@ -48,6 +50,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 pub use checksum::{Checksum, compare};
+pub use content_stores::{ContentStores, HeldFile};
 pub use layouts::{LayoutError, PathLayouts};
 pub use package_id::PackageId;
 pub use provider::{Owner, Provider};

@@ -73,7 +73,10 @@ impl VersionBytes {
                     return Ok(opened(Source::Stored(object), size));
                 }
                 // The file may still be there.
-                Err(backstory_contents::Error::NotKept(_)) => {}
+                Err(
+                    backstory_contents::Error::NotKept(_)
+                    | backstory_contents::Error::Elsewhere { .. },
+                ) => {}
                 Err(error) => return Err(Problem::failed(error.to_string())),
             }
         }

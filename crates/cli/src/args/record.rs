@@ -72,8 +72,8 @@ pub struct RecordArgs {
     #[arg(long, value_name = "MODE", help = CONTENTS, value_parser = words::<ContentsMode>(), default_value_t = ContentsMode::Lazy)]
     pub contents: ContentsMode,
 
-    /// Also store the contents of files that belong to installed packages. By default a replay
-    /// takes these files from this machine
+    /// Also store the contents of files of installed packages, and of large files that another
+    /// store has, such as git-annex. By default a replay takes these files from this machine
     #[arg(long)]
     pub self_contained: bool,
 

@@ -40,7 +40,7 @@ impl Place {
 
     /// The content of the version of `name` whose text was `text`, by its digest in the ancestry of
     /// `of`.
-    fn kept_ancestor(&self, of: &str, name: &str) -> Option<String> {
+    pub(crate) fn kept_ancestor(&self, of: &str, name: &str) -> Option<String> {
         let lineage = self.json(&["of", of, "--json"]);
         let path = self.path(name);
         let nodes = lineage["nodes"].as_array().unwrap();

@@ -19,6 +19,7 @@ mod comes_back;
 mod connections;
 mod containers;
 mod contents;
+mod contents_elsewhere;
 mod copier;
 mod crowds;
 mod currency;

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::time::Duration;
 
-use backstory_contents::Reclaimed;
+use backstory_contents::{Contents, Reclaimed};
 use backstory_evidence::Chain;
 use backstory_exchange::outgoing;
 use backstory_files::Digest;
@@ -174,6 +174,14 @@ fn gather(home: &Home, store: &dyn Store, until: i64) -> Result<Gathered, Failur
             let size = fact.ident.size.unsigned_abs();
             let known = stored.entry(digest).or_insert((size, fact.ident.mtime));
             known.1 = known.1.max(fact.ident.mtime);
+        }
+    }
+    // To forget where a content lies elsewhere would free no space.
+    if let Some(contents) = open_contents(home)?.filter(Contents::has_places) {
+        for digest in stored.keys().copied().collect::<Vec<_>>() {
+            if contents.place(&digest)?.is_some() {
+                stored.remove(&digest);
+            }
         }
     }
     let own = store.own_runs()?;

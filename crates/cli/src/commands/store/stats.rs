@@ -39,7 +39,7 @@ pub fn run(args: StoreStatsArgs, store: Option<&Path>) -> Outcome {
     } = VersionCounts::of(&current.store.facts()?);
     let ratio = match contents.stored {
         0 => 1.0,
-        stored => versions as f64 / stored as f64,
+        stored => versions.saturating_sub(contents.elsewhere_raw) as f64 / stored as f64,
     };
     let counts = graph.counts;
     let engine = StoreEngine::of(&current.home)?;
@@ -67,6 +67,8 @@ pub fn run(args: StoreStatsArgs, store: Option<&Path>) -> Outcome {
                         ("stored_bytes", contents.stored.into()),
                         ("disk_bytes", contents.disk.into()),
                         ("packs", contents.packs.into()),
+                        ("elsewhere", contents.elsewhere.into()),
+                        ("elsewhere_bytes", contents.elsewhere_raw.into()),
                         ("versions_kept", kept.into()),
                         ("versions_packaged", packaged.into()),
                         ("versions_missing", missing.into()),
@@ -106,6 +108,9 @@ pub fn run(args: StoreStatsArgs, store: Option<&Path>) -> Outcome {
             }
             line("facts", size(facts_bytes))?;
             line("contents", contents_text(&contents))?;
+            if contents.elsewhere > 0 {
+                line("elsewhere", elsewhere_text(&contents))?;
+            }
             line(
                 "versions",
                 format!(
@@ -131,6 +136,19 @@ fn contents_text(contents: &backstory_contents::ContentsSize) -> String {
         size(contents.disk),
         contents.objects,
         size(contents.raw)
+    )
+}
+
+fn elsewhere_text(contents: &backstory_contents::ContentsSize) -> String {
+    let noun = if contents.elsewhere == 1 {
+        "content"
+    } else {
+        "contents"
+    };
+    format!(
+        "{} {noun} of {} left in other stores, such as git-annex or the cache of DVC",
+        contents.elsewhere,
+        size(contents.elsewhere_raw)
     )
 }
 

@@ -1,0 +1,238 @@
+//! Contents that another content-addressed store on this machine has, such as the cache of DVC.
+//!
+//! They are large. Instead of a second copy, a note says where the content lies:
+//!
+//! ```text
+//! DIR/elsewhere/ab/DIGEST:
+//!  0   4  "bsel"
+//!  4   4  CRC-32 of the rest
+//!  8   8  size of the content
+//! 16   1  bytes of the name of the other store
+//! 17      its name, and then the path of the file that has the content
+//! ```
+//!
+//! Numbers are little-endian. A reader gets the bytes from that file, and checks them against the
+//! digest like any other.
+//!
+//! Invariants: a content that is stored here is never read from elsewhere. No content is stored as
+//! changes from one that lies elsewhere, because the other store may remove it.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use backstory_files::{Digest, regular};
+
+use crate::{Contents, Error, Result, layout};
+
+const MAGIC: &[u8; 4] = b"bsel";
+
+/// Bytes before the name of the other store.
+const HEAD: usize = 17;
+
+/// Where a content lies that is not stored here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The other store in words, at most 255 bytes: `the cache of DVC`.
+    pub store: String,
+    /// The file that has exactly this content.
+    pub path: PathBuf,
+}
+
+/// A note, as it lies in its file.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Bytes of the content.
+    pub size: u64,
+    pub place: Place,
+}
+
+impl Contents {
+    /// Notes that the file at `place` has this content, of `size` bytes. The note is durable when
+    /// the call returns, and replaces an earlier one. It is without effect while the content itself
+    /// is stored.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn refer(&self, digest: &Digest, size: u64, place: &Place) -> Result<()> {
+        // The writers' lock protects the temporary file.
+        self.begin()?;
+        let note = Note {
+            size,
+            place: place.clone(),
+        };
+        let target = layout::elsewhere(&self.dir, digest);
+        let above = target.parent().unwrap_or(&self.dir);
+        layout::make_dir(above)?;
+        let beside = layout::temporary(&self.dir);
+        let mut file = layout::new_file(&beside)?;
+        layout::write_synced(&mut file, &beside, &note.encode())?;
+        fs::rename(&beside, &target).map_err(Error::io("rename", &beside))?;
+        for dir in [above, &self.dir.join("elsewhere"), &self.dir] {
+            layout::sync_dir(dir)?;
+        }
+        Ok(())
+    }
+
+    /// False if no content was ever left in another store.
+    pub fn has_places(&self) -> bool {
+        self.dir.join("elsewhere").exists()
+    }
+
+    /// The file of another store that a content is read from. `None` for a content that is stored
+    /// here, and for an unknown one.
+    ///
+    /// # Errors
+    /// Those of the file system, and [`Error::Damaged`] for a damaged note.
+    pub fn place(&self, digest: &Digest) -> Result<Option<Place>> {
+        Ok(match self.stored_size(digest)? {
+            Some(_) => None,
+            None => read(&self.dir, digest)?.map(|note| note.place),
+        })
+    }
+}
+
+impl Note {
+    fn encode(&self) -> Vec<u8> {
+        let name = self.place.store.as_bytes();
+        let name = &name[..name.len().min(usize::from(u8::MAX))];
+        let mut rest = self.size.to_le_bytes().to_vec();
+        rest.push(name.len() as u8);
+        rest.extend(name);
+        rest.extend(self.place.path.as_os_str().as_bytes());
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(crc32fast::hash(&rest).to_le_bytes());
+        bytes.extend(rest);
+        bytes
+    }
+
+    /// `None` if these bytes are not as they were written.
+    fn decode(bytes: &[u8]) -> Option<Note> {
+        let (head, rest) = bytes.split_first_chunk::<8>()?;
+        let whole = head[..4] == *MAGIC && head[4..] == crc32fast::hash(rest).to_le_bytes();
+        let size = u64::from_le_bytes(*rest.first_chunk()?);
+        let length = usize::from(*rest.get(8)?);
+        let (store, path) = bytes.get(HEAD..)?.split_at_checked(length)?;
+        whole.then(|| Note {
+            size,
+            place: Place {
+                store: String::from_utf8_lossy(store).into_owned(),
+                path: OsStr::from_bytes(path).into(),
+            },
+        })
+    }
+}
+
+/// The note of a content, if there is one.
+pub fn read(dir: &Path, digest: &Digest) -> Result<Option<Note>> {
+    let path = layout::elsewhere(dir, digest);
+    let bytes = match regular::read(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        read => read.map_err(Error::io("read", &path))?,
+    };
+    let note = Note::decode(&bytes).ok_or(Error::Damaged {
+        digest: *digest,
+        path,
+        what: "the note of its place is not as it was written",
+    })?;
+    Ok(Some(note))
+}
+
+/// Opens a content where its note says that it lies.
+///
+/// # Errors
+/// [`Error::NotKept`] without a note, [`Error::Elsewhere`] if the file is gone or another one.
+pub fn open(dir: &Path, digest: &Digest) -> Result<(u64, Referred)> {
+    let note = read(dir, digest)?.ok_or(Error::NotKept(*digest))?;
+    let lost = |what| Error::Elsewhere {
+        digest: *digest,
+        store: note.place.store.clone(),
+        path: note.place.path.clone(),
+        what,
+    };
+    let file = regular::open(&note.place.path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => lost("is gone"),
+        ErrorKind::InvalidInput => lost("is not a regular file any more"),
+        _ => Error::io("read", &note.place.path)(error),
+    })?;
+    let length = file.metadata().map_err(Error::io("read", &note.place.path));
+    if length?.len() != note.size {
+        return Err(lost("has another content"));
+    }
+    let referred = Referred {
+        digest: *digest,
+        note,
+        file,
+        hash: blake3::Hasher::new(),
+        read: 0,
+    };
+    Ok((referred.note.size, referred))
+}
+
+/// Reads a file of another store, and compares it with the digest at its end.
+pub struct Referred {
+    digest: Digest,
+    note: Note,
+    file: File,
+    hash: blake3::Hasher,
+    read: u64,
+}
+
+impl Referred {
+    fn changed(&self) -> io::Error {
+        let error = Error::Elsewhere {
+            digest: self.digest,
+            store: self.note.place.store.clone(),
+            path: self.note.place.path.clone(),
+            what: "has another content",
+        };
+        io::Error::new(ErrorKind::InvalidData, error)
+    }
+}
+
+impl Read for Referred {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        let read = self.file.read(buffer)?;
+        self.hash.update(&buffer[..read]);
+        self.read += read as u64;
+        let named = || self.hash.finalize().as_bytes() == &self.digest.0;
+        match self.read > self.note.size || (read == 0 && !named()) {
+            true => Err(self.changed()),
+            false => Ok(read),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note() -> Note {
+        Note {
+            size: 70_000,
+            place: Place {
+                store: "the cache of DVC".to_owned(),
+                path: OsStr::from_bytes(b"/w/.dvc/cache/\xff").into(),
+            },
+        }
+    }
+
+    #[test]
+    fn a_note_comes_back_and_no_flipped_bit_or_cut_passes() {
+        let bytes = note().encode();
+        assert_eq!(Note::decode(&bytes), Some(note()));
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Note::decode(&flipped), None, "bit {bit}");
+        }
+        for cut in 0..bytes.len() {
+            assert_eq!(Note::decode(&bytes[..cut]), None, "cut at {cut}");
+        }
+    }
+}
