@@ -30,11 +30,16 @@ pub fn run(data: &[u8]) {
         panic!("there is no inspector {inspector}");
     };
     let (whole, half) = (signed(content), signed(&content[..content.len() / 2]));
-    let named = |bytes| NamedContent { name, bytes };
+    let key = ["a".to_owned()];
+    let named = |bytes| NamedContent {
+        name,
+        bytes,
+        key: &key,
+    };
     let _ = inspector.facts(named(&whole));
     let _ = inspector.changes(named(&half), named(&whole));
     let cells = ["B2", "1.source"].map(|name| PartName::Cell(name.to_owned()));
-    let members = ["[0].a", "a[0]"].map(|name| PartName::Member(name.to_owned()));
+    let members = ["[0].a", "a[0]", "0a"].map(|name| PartName::Member(name.to_owned()));
     for part in cells.iter().chain(&members) {
         let place = inspector.part(named(&whole), part).unwrap_or_default();
         let mut ranges = place.ranges.iter();

@@ -13,7 +13,7 @@ use backstory_files::{Digest, regular};
 use backstory_inspection::worker::printable;
 use backstory_inspection::{
     Answer, AnswerCache, Catalogue, ComparedContents, FormatReader, InspectionWorker,
-    InspectorEntry, Question, Trouble,
+    InspectorEntry, Question, TableKeys, Trouble,
 };
 
 use crate::error::complain;
@@ -31,6 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct FileInspector {
     begun: Instant,
     catalogue: Catalogue,
+    keys: TableKeys,
     cache: Option<AnswerCache>,
     formats: FormatReader,
 }
@@ -38,12 +39,22 @@ pub struct FileInspector {
 impl FileInspector {
     /// The built-in inspectors and the user's. `store`: the store's directory, if there is one.
     pub fn new(store: Option<&Path>) -> FileInspector {
+        let catalogue = catalogue();
+        let keys = catalogue.keys().clone();
         FileInspector {
             begun: Instant::now(),
-            catalogue: catalogue(),
+            catalogue,
+            keys: keys.clone(),
             cache: store.map(|store| AnswerCache::at(kept_answers(store))),
-            formats: FormatReader::new(),
+            formats: FormatReader::new().by_keys(keys),
         }
+    }
+
+    /// The same inspectors. Rows of tables are matched by the columns `key`, if there are any.
+    pub fn by_key(mut self, key: &[String]) -> FileInspector {
+        self.keys = self.keys.with(key);
+        self.formats = self.formats.by_keys(self.keys.clone());
+        self
     }
 
     /// Compares two contents of a file in the terms of their format. When earlier files took too
@@ -83,6 +94,7 @@ impl FileInspector {
             name,
             first,
             second,
+            key: self.key(entry, name),
         };
         let worker = InspectionWorker::find();
         let worker = worker.map_err(|directory| Trouble::no_worker(name, directory))?;
@@ -95,7 +107,18 @@ impl FileInspector {
         let cache = self.cache.as_ref()?;
         let digests: Vec<[u8; 32]> = digests.iter().map(|digest| digest.0).collect();
         let mut entries = self.catalogue.entries().iter();
-        entries.find_map(|entry| cache.kept(entry, name, &digests))
+        entries.find_map(|entry| {
+            let key = match digests.len() {
+                1 => &[],
+                _ => self.key(entry, name),
+            };
+            cache.kept(entry, (name, key), &digests)
+        })
+    }
+
+    /// The columns by which rows of a file are matched.
+    pub fn key(&self, entry: &InspectorEntry, name: &[u8]) -> &[String] {
+        self.keys.of(&entry.name, name)
     }
 
     /// Asks a worker, unless the answer is kept.
@@ -138,6 +161,11 @@ impl FileInspector {
 /// The directory of kept answers of a store.
 pub fn kept_answers(store: &Path) -> PathBuf {
     store.join(KEPT)
+}
+
+/// The columns that the user chose as keys of tables.
+pub fn table_keys() -> TableKeys {
+    catalogue().keys().clone()
 }
 
 /// The built-in inspectors, with the user's own before them.

@@ -99,6 +99,7 @@ pub fn changes(store: &Path, name: &[u8], old: &[u8], new: &[u8]) -> Option<Answ
         name,
         first: old,
         second: Some(new),
+        key: inspector.key(entry, name),
     };
     let answer = inspector.ask_worker(&worker, entry, &question);
     answer.ok().filter(|answer| !answer.sentences.is_empty())

@@ -109,6 +109,7 @@ impl<'c> VersionInspections<'c> {
                     name,
                     first: &content,
                     second: None,
+                    key: &[],
                 };
                 self.ask(entry, &question)?
             }
@@ -172,6 +173,7 @@ impl<'c> VersionInspections<'c> {
             name,
             first: &first,
             second: Some(&second),
+            key: self.inspector.key(entry, name),
         };
         self.ask(entry, &question).map(Some)
     }

@@ -68,9 +68,16 @@ fn of_table(table: &TableDifference, printable: &dyn Fn(&[u8]) -> String) -> Str
     if table.rows_moved {
         parts.push("rows in another order".to_owned());
     }
-    match parts.is_empty() {
+    let told = match parts.is_empty() {
         true => "the same cells, written in another form".to_owned(),
         false => parts.join(", "),
+    };
+    match &table.key_not_used_because {
+        Some(why) => format!(
+            "{told}; the key was not used, because {}",
+            printable(why.as_bytes())
+        ),
+        None => told,
     }
 }
 

@@ -32,13 +32,21 @@ pub struct TableDifference {
     pub cells_changed: usize,
     /// The first of the changed cells.
     pub cells: Vec<CellChange>,
+    /// The keys of the first of the rows that only the first table has, if rows have keys.
+    #[serde(with = "wire_bytes::list")]
+    pub keys_removed: Vec<Vec<u8>>,
+    /// The keys of the first of the rows that only the second table has.
+    #[serde(with = "wire_bytes::list")]
+    pub keys_added: Vec<Vec<u8>>,
+    /// Why rows were not matched by the columns that the user chose.
+    pub key_not_used_because: Option<String>,
 }
 
 /// A cell that differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CellChange {
-    /// The row: the value of the first column if that is unique, else the row's number from 1.
+    /// The row: its key, or its number from 1. The values of several key columns are joined by `/`.
     #[serde(with = "wire_bytes::one")]
     pub row: Vec<u8>,
     /// The name of the column.

@@ -43,6 +43,7 @@ fn ask_worker(
         name,
         first,
         second,
+        key: &[],
     };
     worker.ask(all.choose(name, first).unwrap(), &question)
 }

@@ -51,6 +51,13 @@ impl FileChanges {
         self.details.insert(name.to_owned(), visible::value(value));
     }
 
+    /// Says that rows were not matched by a chosen key, as their cells were not compared.
+    pub(crate) fn without_key(&mut self, key: &[String]) {
+        if !key.is_empty() {
+            self.say("the key was not used, because the rows were not compared");
+        }
+    }
+
     /// Adds all changes of another kind.
     pub(crate) fn append(&mut self, other: FileChanges) {
         self.sentences.extend(other.sentences);

@@ -58,6 +58,8 @@ pub struct NamedContent<'c> {
     pub name: &'c str,
     /// All bytes.
     pub bytes: &'c [u8],
+    /// The columns that the user chose as the key of a table's rows.
+    pub key: &'c [String],
 }
 
 /// Why a content cannot be read as the format that its name or first bytes promise.
@@ -193,6 +195,7 @@ pub fn answer(question: &ReadQuestion<'_>) -> Answer {
     let content = |bytes| NamedContent {
         name: &head.name,
         bytes,
+        key: &head.key,
     };
     let read = match *question.contents {
         [one] => inspector
@@ -219,6 +222,7 @@ pub fn answer_format(question: &ReadFormatQuestion<'_>) -> FormatAnswer {
     let content = |bytes| NamedContent {
         name: &head.name,
         bytes,
+        key: &head.key,
     };
     use FormatQuestion::{Cells, Difference, Lines, Part, RowChanges, Rows, Size, Text};
     let read = match (head.question, &question.contents[..]) {

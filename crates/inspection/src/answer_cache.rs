@@ -42,7 +42,8 @@ impl AnswerCache {
         let digests = question
             .contents()
             .map(|content| *blake3::hash(content).as_bytes());
-        let path = self.path(entry, component.as_deref(), question.name, digests);
+        let named = (question.name, question.key);
+        let path = self.path(entry, component.as_deref(), named, digests);
         if let Some(answer) = read(&path, entry) {
             return Ok(answer);
         }
@@ -55,15 +56,16 @@ impl AnswerCache {
     }
 
     /// The kept answer about contents of which only the BLAKE3 digests are known: of one content,
-    /// or of an older and a newer one. `None` if no answer was kept.
+    /// or of an older and a newer one. `key`: see [`Question::key`]. `None` if no answer was kept.
     pub fn kept(
         &self,
         entry: &InspectorEntry,
-        name: &[u8],
+        (name, key): (&[u8], &[String]),
         digests: &[[u8; 32]],
     ) -> Option<Answer> {
         let component = component::read(entry).ok()?;
-        let path = self.path(entry, component.as_deref(), name, digests.iter().copied());
+        let named = (name, key);
+        let path = self.path(entry, component.as_deref(), named, digests.iter().copied());
         read(&path, entry)
     }
 
@@ -72,7 +74,7 @@ impl AnswerCache {
         &self,
         entry: &InspectorEntry,
         component: Option<&[u8]>,
-        name: &[u8],
+        (name, key): (&[u8], &[String]),
         digests: impl Iterator<Item = [u8; 32]>,
     ) -> PathBuf {
         let mut all = Vec::new();
@@ -80,7 +82,7 @@ impl AnswerCache {
             all.extend((part.len() as u64).to_le_bytes());
             all.extend(part);
         }
-        for word in &entry.command {
+        for word in entry.command.iter().chain(key) {
             all.extend(word.as_bytes());
             all.push(0);
         }

@@ -1,6 +1,7 @@
 //! The inspectors: those of `inspectors.toml`, which is part of the program, and the user's own.
 //!
 //! A user's inspector is a command or a WebAssembly component. It comes before the built-in ones.
+//! The user's file also names the key columns of tables.
 
 use std::path::{Path, PathBuf};
 
@@ -9,6 +10,7 @@ use serde::Deserialize;
 
 use crate::media_types::MediaTypes;
 use crate::name_pattern::{self, MagicBytes};
+use crate::table_keys::{ListedTable, TableKeys};
 
 /// The built-in inspectors.
 const BUILT_IN: &str = include_str!("../inspectors.toml");
@@ -18,6 +20,7 @@ const BUILT_IN: &str = include_str!("../inspectors.toml");
 pub struct Catalogue {
     entries: Vec<InspectorEntry>,
     media_types: MediaTypes,
+    keys: TableKeys,
 }
 
 /// One inspector.
@@ -48,26 +51,28 @@ pub struct InspectorEntry {
 }
 
 /// The form of the file.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Listed {
     #[serde(default)]
     inspector: Vec<InspectorEntry>,
+    #[serde(default)]
+    table: Vec<ListedTable>,
 }
 
-fn read(text: &str) -> Result<Vec<InspectorEntry>, String> {
-    let listed: Listed = toml::from_str(text).map_err(|error| error.to_string())?;
-    Ok(listed.inspector)
+fn read(text: &str) -> Result<Listed, String> {
+    toml::from_str(text).map_err(|error| error.to_string())
 }
 
 impl Catalogue {
     /// The built-in inspectors.
     pub fn built_in() -> Catalogue {
         // A test reads the same text.
-        let entries = read(BUILT_IN).unwrap_or_default();
+        let listed = read(BUILT_IN).unwrap_or_default();
         Catalogue {
-            entries,
+            entries: listed.inspector,
             media_types: MediaTypes::default(),
+            keys: TableKeys::default(),
         }
     }
 
@@ -78,7 +83,9 @@ impl Catalogue {
     /// The mistake in the file, in one line.
     pub fn extended(text: &str, path: &Path) -> Result<Catalogue, String> {
         let wrong = |why: &str| format!("{} is ignored: {why}", path.display());
-        let mut entries = read(text).map_err(|error| wrong(&error.replace('\n', " ")))?;
+        let listed = read(text).map_err(|error| wrong(&error.replace('\n', " ")))?;
+        let keys = TableKeys::listed(listed.table).map_err(|why| wrong(&why))?;
+        let mut entries = listed.inspector;
         let built_in = Catalogue::built_in();
         for entry in &entries {
             let why = match (entry.command.is_empty(), &entry.component) {
@@ -107,7 +114,13 @@ impl Catalogue {
         Ok(Catalogue {
             entries,
             media_types: MediaTypes::built_in(),
+            keys,
         })
+    }
+
+    /// The key columns of the user's tables.
+    pub fn keys(&self) -> &TableKeys {
+        &self.keys
     }
 
     /// True if a user's inspector chooses by MIME type. [`Catalogue::add_media_names`] then helps.
@@ -179,7 +192,7 @@ mod tests {
 
     #[test]
     fn the_built_in_inspectors_are_listed_once_each() {
-        let entries = read(BUILT_IN).unwrap();
+        let entries = read(BUILT_IN).unwrap().inspector;
         let mut names: Vec<&str> = entries.iter().map(|entry| &*entry.name).collect();
         assert_eq!(names.last(), Some(&"text"));
         let number = names.len();

@@ -17,7 +17,7 @@ use crate::format_answer::{FormatAnswer, NotebookCells, TableRows, TextLines};
 use crate::question::{FormatQuestion, Portion};
 use crate::row_changes::{DatabaseFiles, RowChanges, RowsWanted};
 use crate::worker::printable;
-use crate::{Catalogue, InspectionWorker, InspectorEntry, Trouble};
+use crate::{Catalogue, InspectionWorker, InspectorEntry, TableKeys, Trouble};
 
 /// Inspectors whose formats are compared by cells or pixels.
 const COMPARED: [&str; 4] = ["arrow", "csv", "image", "parquet"];
@@ -26,6 +26,7 @@ const COMPARED: [&str; 4] = ["arrow", "csv", "image", "parquet"];
 #[derive(Debug, Clone)]
 pub struct FormatReader {
     catalogue: Catalogue,
+    keys: TableKeys,
     /// Without a worker: the directory in which it could be installed.
     worker: Result<InspectionWorker, PathBuf>,
 }
@@ -58,6 +59,7 @@ impl FormatReader {
     pub fn by(worker: Result<InspectionWorker, PathBuf>) -> FormatReader {
         FormatReader {
             catalogue: Catalogue::built_in(),
+            keys: TableKeys::default(),
             worker,
         }
     }
@@ -68,6 +70,11 @@ impl FormatReader {
             worker: self.worker.map(|worker| worker.within(patience)),
             ..self
         }
+    }
+
+    /// The same reader, which matches rows of tables by these keys.
+    pub fn by_keys(self, keys: TableKeys) -> FormatReader {
+        FormatReader { keys, ..self }
     }
 
     /// Compares two contents of the file `name`.
@@ -85,12 +92,19 @@ impl FormatReader {
         if a == b {
             return ContentDifference::Same.into();
         }
-        let entry = (a.len().max(b.len()) <= LARGEST)
-            .then(|| self.compared_format(name, a, b))
-            .flatten();
-        let Some(entry) = entry else {
+        let Some(entry) = self.compared_format(name, a, b) else {
             return compare(a, b).into();
         };
+        if a.len().max(b.len()) > LARGEST {
+            let large = format!(
+                "it has more than {} MiB: `backstory inspect` compares two files by their key",
+                LARGEST >> 20
+            );
+            return ComparedContents {
+                difference: compare(a, b),
+                trouble: self.unused_key(entry, name, large),
+            };
+        }
         let read = match refusal() {
             Some(trouble) => Err(trouble),
             None if entry.name == "text" => self.texts(entry, name, a, b).map(Some),
@@ -99,12 +113,24 @@ impl FormatReader {
         match read {
             Ok(Some(difference)) => difference.into(),
             // The contents are not what the name promises.
-            Ok(None) => compare(a, b).into(),
+            Ok(None) => ComparedContents {
+                difference: compare(a, b),
+                trouble: self.unused_key(entry, name, "it is no table with columns".to_owned()),
+            },
             Err(trouble) => ComparedContents {
                 difference: compare(a, b),
                 trouble: Some(trouble),
             },
         }
+    }
+
+    /// Says that a chosen key was not used. `None` if the user chose no key.
+    fn unused_key(&self, entry: &InspectorEntry, name: &[u8], because: String) -> Option<Trouble> {
+        let key = self.keys.of(&entry.name, name);
+        (!key.is_empty()).then(|| Trouble::NoKey {
+            object: printable(&String::from_utf8_lossy(name)),
+            because,
+        })
     }
 
     /// The format of both contents, if a worker is needed to compare them.
@@ -329,7 +355,10 @@ impl FormatReader {
         wanted: impl FnOnce(FormatAnswer) -> Option<T>,
     ) -> Result<T, Trouble> {
         match &self.worker {
-            Ok(worker) => worker.read_format(entry, name, question, contents, wanted),
+            Ok(worker) => {
+                let key = self.keys.of(&entry.name, name);
+                worker.read_format(entry, (name, key), question, contents, wanted)
+            }
             Err(directory) => Err(Trouble::no_worker(name, directory.clone())),
         }
     }

@@ -13,6 +13,7 @@
 //! | [`file_parts`] | where a cell or a member is: question and answer |
 //! | [`row_changes`] | rows of a database of SQLite that changed: question and answer |
 //! | [`worker`] | asks the worker about a file, and names both in its errors |
+//! | [`table_keys`] | the columns that the user chose as the key of a table |
 //! | [`judging`] | asks a user's filter about the nodes of a graph |
 //! | `asking` | the one path from this program to a worker |
 //! | `worker_process` | starts a worker, limits its time and output, and ends it |
@@ -42,6 +43,7 @@ mod media_types;
 mod name_pattern;
 pub mod question;
 pub mod row_changes;
+pub mod table_keys;
 mod trouble;
 pub mod worker;
 mod worker_process;
@@ -51,6 +53,7 @@ pub use answer_cache::AnswerCache;
 pub use catalogue::{Catalogue, InspectorEntry};
 pub use format_reader::{ComparedContents, FormatReader};
 pub use question::Question;
+pub use table_keys::TableKeys;
 pub use trouble::Trouble;
 pub use worker::InspectionWorker;
 pub use worker_process::end_workers;

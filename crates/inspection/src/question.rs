@@ -27,6 +27,8 @@ pub struct Question<'q> {
     pub first: &'q [u8],
     /// The newer one of two contents.
     pub second: Option<&'q [u8]>,
+    /// The columns by which rows of two tables are matched. Empty: the inspector finds them.
+    pub key: &'q [String],
 }
 
 impl Question<'_> {
@@ -73,6 +75,9 @@ pub struct QuestionHead {
     /// True if a WebAssembly component answers.
     #[serde(default)]
     pub component: bool,
+    /// [`Question::key`]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub key: Vec<String>,
 }
 
 /// A question about the form of contents, without them.
@@ -85,6 +90,9 @@ pub struct FormatHead {
     pub name: String,
     /// The question.
     pub question: FormatQuestion,
+    /// [`Question::key`]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub key: Vec<String>,
 }
 
 /// A question whose answer has the same form for each format that has one.
@@ -312,6 +320,7 @@ mod tests {
             name: "a".to_owned(),
             command: Vec::new(),
             component,
+            key: Vec::new(),
         })
     }
 

@@ -70,6 +70,14 @@ pub enum Trouble {
         /// Its own words, printable.
         because: String,
     },
+    /// The columns that the user chose as the key of a table were not used.
+    #[error("no key was used for {object}, because {because}")]
+    NoKey {
+        /// The file.
+        object: String,
+        /// The reason, and what helps.
+        because: String,
+    },
     /// The inspector ended without an answer.
     #[error("inspector {inspector} crashed on {object}: {how}; use the format's own program")]
     Crashed {

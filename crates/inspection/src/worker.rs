@@ -86,6 +86,7 @@ impl InspectionWorker {
             name: String::from_utf8_lossy(question.name).into_owned(),
             command: entry.command.clone(),
             component: component.is_some(),
+            key: question.key.to_vec(),
         });
         let contents: Vec<&[u8]> = question.contents().collect();
         asked.check_sizes(&contents)?;
@@ -101,14 +102,15 @@ impl InspectionWorker {
     }
 
     /// Asks about the form of one or two contents of the file `name`, whose format is that of the
-    /// built-in inspector `entry`. `wanted` takes the right variant of the answer.
+    /// built-in inspector `entry`. `key`: see [`Question::key`]. `wanted` takes the right variant
+    /// of the answer.
     ///
     /// # Errors
     /// A content is too large, or the worker gave no answer that may be used.
     pub fn read_format<T>(
         &self,
         entry: &InspectorEntry,
-        name: &[u8],
+        (name, key): (&[u8], &[String]),
         question: FormatQuestion,
         contents: &[&[u8]],
         wanted: impl FnOnce(FormatAnswer) -> Option<T>,
@@ -119,6 +121,7 @@ impl InspectionWorker {
             inspector: entry.name.clone(),
             name: String::from_utf8_lossy(name).into_owned(),
             question,
+            key: key.to_vec(),
         });
         let limits = self.limits(format_answer::LONGEST);
         let wrote = asked.answered(&self.program, &request, contents, limits)?;

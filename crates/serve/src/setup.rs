@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use backstory_inspection::TableKeys;
 use backstory_store::Home;
 
 use crate::gate::AccessToken;
@@ -123,6 +124,8 @@ pub struct Setup {
     pub start: Start,
     /// The directory of the project, in which `status` stays. `None`: everywhere.
     pub project: Option<PathBuf>,
+    /// The columns that the user chose as keys of tables.
+    pub keys: TableKeys,
     /// The abilities of the caller.
     pub hooks: Hooks,
 }

@@ -28,6 +28,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use backstory_eventlog::run::{RunEnd, RunHeader};
+use backstory_inspection::TableKeys;
 use backstory_serve::{AccessToken, Hooks, Setup, Start, serve};
 use backstory_store::{GraphStore, Home, SqliteStore};
 use backstory_testkit::http::{HttpAnswer, request};
@@ -82,6 +83,7 @@ impl MeasuredServer {
             allow_rerun: false,
             start: Start::Home,
             project: None,
+            keys: TableKeys::default(),
             hooks: Hooks {
                 refresh: Arc::new(|| Ok(())),
                 is_recording: |_| false,

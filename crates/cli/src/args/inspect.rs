@@ -8,7 +8,8 @@ use clap::Args;
 pub const INSPECT: &str = "Examples:\n  \
     backstory inspect report.xlsx            sheets, cells, authors\n  \
     backstory inspect model.safetensors@nightly\n  \
-    backstory inspect a.ipynb b.ipynb        what changed from one to the other\n\n\
+    backstory inspect a.ipynb b.ipynb        what changed from one to the other\n  \
+    backstory inspect a.csv b.csv --key id   rows belong together by their column id\n\n\
     Inspectors know texts, CSV, notebooks, office documents, archives, ELF files,\n\
     pickles, tensors and git objects. They run in a sandbox: `backstory-inspect`,\n\
     which is installed beside this program. Inspectors of your own are listed in\n\
@@ -33,6 +34,11 @@ pub struct InspectArgs {
     /// Tell what changed from PATH to this file or version
     #[arg(value_name = "PATH2", value_hint = clap::ValueHint::AnyPath)]
     pub other: Option<OsString>,
+
+    /// Match the rows of both tables (CSV, TSV, Parquet, Arrow) by this column, not by the first
+    /// one. For a key of several columns, give the option for each
+    #[arg(long, value_name = "COLUMN", requires = "other")]
+    pub key: Vec<String>,
 
     /// Print all parts of the file, not only the first of them
     #[arg(long)]

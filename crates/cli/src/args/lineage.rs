@@ -333,6 +333,11 @@ pub struct DiffArgs {
     #[arg(long = "in", value_name = "RUN", num_args = 2, conflicts_with = "b")]
     pub within: Vec<String>,
 
+    /// Match the rows of tables (CSV, TSV, Parquet, Arrow) by this column, not by the first one.
+    /// For a key of several columns, give the option for each
+    #[arg(long, value_name = "COLUMN")]
+    pub key: Vec<String>,
+
     /// Print all causes, outputs and changed lines, not only the first of them
     #[arg(long)]
     pub full: bool,

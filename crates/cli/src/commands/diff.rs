@@ -25,6 +25,7 @@ use backstory_query::answer::RunDetails;
 use backstory_replay::diff::{self, Diff, Difference};
 
 use super::contents::store_contents;
+use super::inspect::no_columns;
 use super::{Outcome, answer, here};
 use crate::args::lineage::{DiffArgs, Level};
 use crate::current_store::CurrentStore;
@@ -50,13 +51,19 @@ pub fn run(args: DiffArgs, store: Option<&Path>) -> Outcome {
     store_contents(&mut current);
     let (a, b) = sides::of(&current, &args)?;
     let contents = VersionContents::new(&current);
-    let inspector = FileInspector::new(Some(current.home.dir()));
+    let inspector = FileInspector::new(Some(current.home.dir())).by_key(&args.key);
     let content = match (&a, &b) {
         (ComparedSide::Version(a), ComparedSide::Version(b)) => {
             Some(compare_versions(&current, &contents, &inspector, a, b)?)
         }
         _ => None,
     };
+    if let (Some(Ok(content)), ComparedSide::Version(b)) = (&content, &b)
+        && !args.key.is_empty()
+        && !content.has_told_the_key()
+    {
+        return Err(no_columns(&b.name));
+    }
     let diff = match (a.subject(), b.subject()) {
         (Some(a), Some(b)) => diff::diff(&current.store, &a, &b)?,
         // A version that no run knows has no history to compare.
@@ -152,6 +159,12 @@ impl ComparedContent {
         let inside = self.inside.as_ref();
         let inside = inside.and_then(|inside| inside.as_ref().err());
         inside.or(self.trouble.as_ref())
+    }
+
+    /// True if the answer says whether a chosen key was used.
+    fn has_told_the_key(&self) -> bool {
+        let is_table = matches!(self.difference, ContentDifference::Table(_));
+        is_table || self.is_same() || self.trouble.is_some()
     }
 
     fn is_same(&self) -> bool {

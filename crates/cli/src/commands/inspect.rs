@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use backstory_files::regular;
-use backstory_inspection::Answer;
+use backstory_inspection::{Answer, table_keys};
 use backstory_query::subject as versions;
 use backstory_store::Home;
 use serde_json::{Map, Value as Fact};
@@ -44,13 +44,16 @@ pub fn run(args: InspectArgs, store: Option<&Path>) -> Outcome {
         contents.push(content(current.as_mut(), name)?);
     }
     let directory = Home::directory(store).ok().filter(|_| current.is_some());
-    let inspector = FileInspector::new(directory.as_deref());
+    let inspector = FileInspector::new(directory.as_deref()).by_key(&args.key);
     let (path, first) = &contents[0];
     let second = contents.get(1);
     let (name, newest) = second.unwrap_or(&contents[0]);
     let entry = inspector.entry(name, newest).ok_or_else(|| {
         Failure::not_found(format!("no inspector knows the format of {}", shown(name)))
     })?;
+    if !args.key.is_empty() && !table_keys::has_columns(&entry.name) {
+        return Err(no_columns(name));
+    }
     let found = inspector
         .ask(entry, name, first, second.map(|(_, content)| &content[..]))
         .map_err(Failure::not_found)?;
@@ -73,6 +76,14 @@ pub fn run(args: InspectArgs, store: Option<&Path>) -> Outcome {
         (false, Some(_)) => sentences(&found, out),
     })?;
     Ok(u8::from(!is_same))
+}
+
+/// The option `--key` was given for a file without columns.
+pub fn no_columns(name: &[u8]) -> Failure {
+    Failure::misuse(format!(
+        "--key is for tables with columns (CSV, TSV, Parquet, Arrow), and {} is none",
+        shown(name)
+    ))
 }
 
 fn is_present(name: &OsStr) -> bool {

@@ -25,6 +25,7 @@ use super::{Outcome, here};
 use crate::args::serve::ServeArgs;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain, complain};
+use crate::file_inspector;
 use crate::index::{self, Busy};
 use crate::scope::ProjectScope;
 use crate::text::paths::shown;
@@ -69,6 +70,7 @@ pub fn run(args: ServeArgs, store: Option<&Path>) -> Outcome {
         allow_rerun: args.allow_rerun,
         start,
         project: scope.directory().map(Path::to_owned),
+        keys: file_inspector::table_keys(),
     };
     if !server::has_page() {
         complain(

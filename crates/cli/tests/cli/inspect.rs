@@ -352,3 +352,112 @@ fn inspectors_look_at_each_run_if_the_user_wants_it_and_their_facts_outlive_the_
     );
     assert_eq!(rows.last().unwrap(), &serde_json::json!({"value": 2}));
 }
+
+/// Two versions of a table whose first column is a number of the row.
+const BEFORE: &str = "n,id,x\n1,oslo,5\n2,bergen,7\n";
+const AFTER: &str = "n,id,x\n1,bergen,8\n2,tromso,3\n";
+
+#[test]
+fn rows_of_a_table_are_matched_by_the_column_that_the_user_chose() {
+    let place = Place::new();
+    if !place.has_inspector() {
+        return;
+    }
+    for content in [BEFORE, AFTER] {
+        place.write("in.csv", content);
+        place.keep("cat in.csv > out.csv", &["--contents=all"]);
+    }
+    place.write("a.csv", BEFORE);
+    place.write("b.csv", AFTER);
+    let said = "1 row removed, 1 row added, 2 cells changed in 1 of 2 rows";
+    let inspect = place.run(&["inspect", "a.csv", "b.csv", "--key", "id"]);
+    let lines: Vec<&str> = inspect.out.lines().collect();
+    let wanted = [
+        said,
+        "`n` of bergen 2 → 1",
+        "`x` of bergen 7 → 8",
+        "removed: oslo",
+        "added: tromso",
+    ];
+    assert_eq!((inspect.status, &lines[..]), (1, &wanted[..]));
+    let diff = place.run(&["diff", "out.csv", "--key", "id"]);
+    for line in [said, "      bergen, x: 7 → 8", "      oslo: row removed"] {
+        assert!(diff.out.contains(line), "{line}: {}", diff.out);
+    }
+    let json = place.run(&["diff", "out.csv", "--key", "id", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(json["content"]["keys_added"], serde_json::json!(["tromso"]));
+    // The other answers, without a key: the first column.
+    let plain = place.run(&["diff", "out.csv"]);
+    assert!(
+        plain.out.contains("4 cells changed in 2 of 2 rows"),
+        "{}",
+        plain.out
+    );
+}
+
+#[test]
+fn a_key_that_a_table_has_not_is_named_and_a_key_of_no_table_is_a_mistake() {
+    let place = Place::new();
+    if !place.has_inspector() {
+        return;
+    }
+    for (name, content) in [
+        ("a.csv", BEFORE),
+        ("b.csv", AFTER),
+        ("a.txt", "1"),
+        ("b.txt", "2"),
+    ] {
+        place.write(name, content);
+    }
+    let other = place.run(&["inspect", "a.csv", "b.csv", "--key", "ID"]);
+    let why = "the key was not used, because the first table has no column `ID`";
+    assert!(other.status == 1 && other.out.contains(why), "{other:?}");
+    let text = place.run(&["inspect", "a.txt", "b.txt", "--key", "id"]);
+    assert!(
+        text.status == 2 && text.err.contains("b.txt is none"),
+        "{text:?}"
+    );
+    for content in ["1", "2"] {
+        place.write("in", content);
+        place.keep("cat in > out.txt", &["--contents=all"]);
+    }
+    let text = place.run(&["diff", "out.txt", "--key", "id"]);
+    assert!(
+        text.status == 2 && text.err.contains("out.txt is none"),
+        "{text:?}"
+    );
+    assert_eq!(place.run(&["inspect", "a.csv", "--key", "id"]).status, 2);
+}
+
+#[test]
+fn a_listed_key_holds_for_every_answer_about_its_tables() {
+    let place = Place::new();
+    if !place.has_inspector() {
+        return;
+    }
+    let config = place.stage.directory("home/.config/backstory").unwrap();
+    let listed = "[[table]]\nglobs = [\"*/out.csv\"]\nkey = [\"id\"]\n";
+    fs::write(config.join("inspectors.toml"), listed).unwrap();
+    for content in [BEFORE, AFTER] {
+        place.write("in.csv", content);
+        place.keep("cat in.csv > out.csv", &["--contents=all"]);
+    }
+    let line = change_line(&place, "out.csv").unwrap();
+    assert!(line.contains("1 row removed, 1 row added"), "{line}");
+    let diff = place.run(&["diff", "out.csv"]);
+    assert!(diff.out.contains("bergen, x: 7 → 8"), "{}", diff.out);
+    let path = place.path("out.csv");
+    let found = rows(
+        &place,
+        &format!("SELECT change FROM changes WHERE path = '{path}' AND change LIKE 'added:%'"),
+    );
+    assert_eq!(found, [serde_json::json!({"change": "added: tromso"})]);
+    // An option comes before the list.
+    let by_number = place.run(&["diff", "out.csv", "--key", "n"]);
+    assert!(
+        by_number.out.contains("1, id: oslo → bergen"),
+        "{}",
+        by_number.out
+    );
+}

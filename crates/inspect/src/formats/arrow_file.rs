@@ -62,7 +62,11 @@ impl Inspector for ArrowFile {
     fn changes(&self, old: NamedContent<'_>, new: NamedContent<'_>) -> Read<FileChanges> {
         match self.difference(old, new) {
             Ok(Some(FormatDifference::Table(table))) => Ok(of_table(&table)),
-            _ => Ok(changes::between(&self.facts(old)?, &self.facts(new)?)),
+            _ => {
+                let mut changes = changes::between(&self.facts(old)?, &self.facts(new)?);
+                changes.without_key(new.key);
+                Ok(changes)
+            }
         }
     }
 

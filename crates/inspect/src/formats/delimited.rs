@@ -105,7 +105,11 @@ impl Inspector for Delimited {
     fn changes(&self, old: NamedContent<'_>, new: NamedContent<'_>) -> Read<FileChanges> {
         match self.difference(old, new) {
             Ok(Some(FormatDifference::Table(table))) => Ok(of_table(&table)),
-            _ => PlainText.changes(old, new),
+            _ => {
+                let mut changes = PlainText.changes(old, new)?;
+                changes.without_key(new.key);
+                Ok(changes)
+            }
         }
     }
 
@@ -128,13 +132,29 @@ impl Inspector for Delimited {
 pub(super) fn of_table(table: &TableDifference) -> FileChanges {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut changes = FileChanges::default();
-    changes
-        .say(ContentDifference::Table(table.clone()).summary(&|name| format!("`{}`", text(name))));
+    let counts = TableDifference {
+        key_not_used_because: None,
+        ..table.clone()
+    };
+    changes.say(ContentDifference::Table(counts).summary(&|name| format!("`{}`", text(name))));
+    if let Some(why) = &table.key_not_used_because {
+        changes.say(format!("the key was not used, because {why}"));
+    }
     for cell in table.cells.iter().take(SHOWN) {
         let [row, column, a, b] =
             [&cell.row, &cell.column, &cell.a, &cell.b].map(|part| text(part));
         let (a, b) = excerpts(&a, &b);
         changes.say(format!("`{column}` of {row} {a} → {b}"));
+    }
+    for (keys, verb) in [
+        (&table.keys_removed, "removed"),
+        (&table.keys_added, "added"),
+    ] {
+        let shown: Vec<String> = keys.iter().take(SHOWN).map(|key| text(key)).collect();
+        let more = if keys.len() > SHOWN { ", …" } else { "" };
+        if !shown.is_empty() {
+            changes.say(format!("{verb}: {}{more}", shown.join(", ")));
+        }
     }
     let names = |names: &[Vec<u8>]| -> Value { names.iter().map(|name| text(name)).collect() };
     let cells = table.cells.iter().map(|cell| {
@@ -153,8 +173,13 @@ pub(super) fn of_table(table: &TableDifference) -> FileChanges {
         ("rows_changed", json!(table.rows_changed)),
         ("cells_changed", json!(table.cells_changed)),
         ("cells", cells.collect()),
+        ("keys_removed", names(&table.keys_removed)),
+        ("keys_added", names(&table.keys_added)),
     ] {
         changes.detail(name, &value);
+    }
+    if let Some(why) = &table.key_not_used_because {
+        changes.detail("key_not_used_because", &json!(why));
     }
     changes
 }

@@ -71,7 +71,11 @@ impl Inspector for ParquetFile {
         let by_facts = changes::between(&self.facts(old)?, &self.facts(new)?);
         match self.difference(old, new) {
             Ok(Some(FormatDifference::Table(table))) => Ok(of_table(&table)),
-            _ => Ok(by_facts),
+            _ => {
+                let mut changes = by_facts;
+                changes.without_key(new.key);
+                Ok(changes)
+            }
         }
     }
 

@@ -207,6 +207,7 @@ mod tests {
         PickleFile.facts(NamedContent {
             name: "x.pkl",
             bytes,
+            key: &[],
         })
     }
 

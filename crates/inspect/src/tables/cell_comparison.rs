@@ -1,8 +1,9 @@
 //! Compares two tables with a heading: columns, rows and cells.
 //!
-//! Columns are matched by their names. Rows are matched by their first column if its values are
-//! unique in both tables; then their order does not matter. Otherwise equal rows are aligned like
-//! the lines of a text, and the rows left between two equal rows are matched in order.
+//! Columns are matched by their names. Rows are matched by the key columns that the user chose.
+//! Without them, rows are matched by their first column if its values are unique in both tables. In
+//! both cases their order does not matter. Otherwise equal rows are aligned like the lines of a
+//! text, and the rows left between two equal rows are matched in order.
 
 use std::collections::HashMap;
 
@@ -10,18 +11,12 @@ use backstory_comparison::{CellChange, FormatDifference, TableDifference, operat
 use similar::DiffOp;
 
 use super::Table;
+use super::row_keys::{self, KeyedRows, RowMatch};
 use crate::{NamedContent, Read};
 
-/// The most changed cells that are listed, and the most bytes of them.
+/// The most changed cells, added rows and removed rows that are listed, and the most bytes of all.
 const LISTED: usize = 1000;
 const LISTED_BYTES: usize = 4 << 20;
-
-/// The position of each value of the first column. `None` if a value is there twice.
-fn keys(table: &Table) -> Option<HashMap<&[u8], usize>> {
-    let rows = table.rows();
-    let keys: HashMap<&[u8], usize> = (0..rows).map(|at| (table.cell(at, 0), at)).collect();
-    (keys.len() == rows).then_some(keys)
-}
 
 /// The difference of two contents, which `table` reads. `None` if they are equal, or if one of them
 /// is no table.
@@ -36,12 +31,13 @@ pub fn between(
     if old.bytes == new.bytes {
         return Ok(None);
     }
+    let key = new.key;
     let tables = table(old)?.zip(table(new)?);
-    Ok(tables.map(|(old, new)| FormatDifference::Table(compare(&old, &new))))
+    Ok(tables.map(|(old, new)| FormatDifference::Table(compare(&old, &new, key))))
 }
 
-/// Compares two tables.
-pub fn compare(a: &Table, b: &Table) -> TableDifference {
+/// Compares two tables. `key`: the columns that the user chose to match rows by.
+pub fn compare(a: &Table, b: &Table, key: &[String]) -> TableDifference {
     let only = |one: &Table, other: &Table| -> Vec<Vec<u8>> {
         let names = one.heading().iter();
         names
@@ -64,14 +60,11 @@ pub fn compare(a: &Table, b: &Table) -> TableDifference {
     };
     let both = &comparison.both;
     comparison.found.columns_moved = !both.is_sorted_by_key(|(_, other)| *other);
-    let keyed = (a.heading()[0] == b.heading()[0])
-        .then(|| Some((keys(a)?, keys(b)?)))
-        .flatten();
+    let RowMatch { keyed, refused } = row_keys::matched(a, b, key);
+    comparison.found.key_not_used_because = refused;
     match keyed {
-        Some((old, new)) if old.keys().any(|key| new.contains_key(key)) => {
-            comparison.by_key(&old, &new);
-        }
-        _ => comparison.in_order(),
+        Some((old, new)) => comparison.by_key(&old, &new),
+        None => comparison.in_order(),
     }
     comparison.found
 }
@@ -95,21 +88,48 @@ struct CellComparison<'t> {
 }
 
 impl CellComparison<'_> {
-    /// Matches rows by their first column.
-    fn by_key(&mut self, old: &HashMap<&[u8], usize>, new: &HashMap<&[u8], usize>) {
+    /// Matches rows by their keys.
+    fn by_key(&mut self, old: &KeyedRows<'_>, new: &KeyedRows<'_>) {
         let mut places = Vec::new();
         for at in 0..self.a.rows() {
-            match new.get(self.a.cell(at, 0)) {
-                Some(&other) => {
+            match new.place_of(old, at) {
+                Some(other) => {
                     places.push(other);
-                    self.pair(at, other, true);
+                    self.pair(at, other, Some(old));
                 }
-                None => self.found.rows_removed += 1,
+                None => {
+                    self.found.rows_removed += 1;
+                    if let Some(key) = self.listed_key(old, at, self.found.keys_removed.len()) {
+                        self.found.keys_removed.push(key);
+                    }
+                }
             }
         }
         self.found.rows_moved = !places.is_sorted();
-        let is_added = |at: &usize| !old.contains_key(self.b.cell(*at, 0));
-        self.found.rows_added = (0..self.b.rows()).filter(is_added).count();
+        for at in 0..self.b.rows() {
+            if old.place_of(new, at).is_none() {
+                self.found.rows_added += 1;
+                if let Some(key) = self.listed_key(new, at, self.found.keys_added.len()) {
+                    self.found.keys_added.push(key);
+                }
+            }
+        }
+    }
+
+    /// The key of a row that only one table has. `None` if enough keys are listed.
+    fn listed_key(&mut self, rows: &KeyedRows<'_>, at: usize, listed: usize) -> Option<Vec<u8>> {
+        if listed >= LISTED {
+            return None;
+        }
+        let key = rows.key(at);
+        self.lists(key.len()).then_some(key)
+    }
+
+    /// True if so many more bytes are listed.
+    fn lists(&mut self, bytes: usize) -> bool {
+        let fits = self.listed_bytes + bytes <= LISTED_BYTES;
+        self.listed_bytes += if fits { bytes } else { 0 };
+        fits
     }
 
     /// Matches rows by their order.
@@ -136,30 +156,31 @@ impl CellComparison<'_> {
             }
             let (x, y) = (op.old_range(), op.new_range());
             for (at, other) in x.clone().zip(y.clone()) {
-                self.pair(at, other, false);
+                self.pair(at, other, None);
             }
             self.found.rows_removed += x.len().saturating_sub(y.len());
             self.found.rows_added += y.len().saturating_sub(x.len());
         }
     }
 
-    /// Compares the cells of two matched rows.
-    fn pair(&mut self, at: usize, other: usize, keyed: bool) {
+    /// Compares the cells of two matched rows. `keyed`: the rows of the first table, if they have
+    /// keys.
+    fn pair(&mut self, at: usize, other: usize, keyed: Option<&KeyedRows<'_>>) {
         let (a, b) = (self.a, self.b);
         let before = self.found.cells_changed;
-        for &(x, y) in &self.both {
+        for column in 0..self.both.len() {
+            let (x, y) = self.both[column];
             let (old, new) = (a.cell(at, x), b.cell(other, y));
             if old == new {
                 continue;
             }
             self.found.cells_changed += 1;
             let row = match keyed {
-                true => a.cell(at, 0).to_vec(),
-                false => (at + 1).to_string().into_bytes(),
+                Some(rows) => rows.key(at),
+                None => (at + 1).to_string().into_bytes(),
             };
             let bytes = row.len() + a.heading()[x].len() + old.len() + new.len();
-            if self.found.cells.len() < LISTED && self.listed_bytes + bytes <= LISTED_BYTES {
-                self.listed_bytes += bytes;
+            if self.found.cells.len() < LISTED && self.lists(bytes) {
                 self.found.cells.push(CellChange {
                     row,
                     column: a.heading()[x].clone(),
@@ -182,7 +203,58 @@ mod tests {
     }
 
     fn of(a: &str, b: &str) -> TableDifference {
-        compare(&read(a).unwrap(), &read(b).unwrap())
+        by(a, b, &[])
+    }
+
+    fn by(a: &str, b: &str, key: &[&str]) -> TableDifference {
+        let key: Vec<String> = key.iter().map(|name| name.to_string()).collect();
+        compare(&read(a).unwrap(), &read(b).unwrap(), &key)
+    }
+
+    fn texts(keys: &[Vec<u8>]) -> Vec<&str> {
+        let texts = keys.iter().map(|key| std::str::from_utf8(key).unwrap());
+        texts.collect()
+    }
+
+    #[test]
+    fn rows_are_matched_by_the_chosen_columns_in_any_order() {
+        let old = "n,place,year,x\n1,oslo,2020,5\n2,oslo,2021,6\n3,bergen,2020,7\n";
+        let new = "n,place,year,x\n1,bergen,2021,4\n2,bergen,2020,7\n3,oslo,2021,8\n";
+        let found = by(old, new, &["place", "year"]);
+        assert_eq!(texts(&found.keys_removed), ["oslo/2020"]);
+        assert_eq!(texts(&found.keys_added), ["bergen/2021"]);
+        assert_eq!((found.rows_removed, found.rows_added), (1, 1));
+        assert_eq!((found.rows_changed, found.cells_changed), (2, 3));
+        let cells = found.cells.iter().filter(|cell| cell.column == b"x");
+        assert_eq!(
+            cells.map(|cell| &cell.row[..]).collect::<Vec<_>>(),
+            [b"oslo/2021"]
+        );
+        assert!(found.rows_moved && found.key_not_used_because.is_none());
+        // Without them, the first column is the key, and every row has changed.
+        assert_eq!(of(old, new).rows_changed, 3);
+    }
+
+    #[test]
+    fn chosen_columns_that_are_no_key_are_refused_with_the_reason() {
+        let old = "k,v\nx,1\ny,1\n";
+        let new = "k,v\nx,1\ny,2\n";
+        let refused = |key: &[&str]| {
+            let found = by(old, new, key);
+            assert_eq!(found.cells_changed, 1, "the first column is still the key");
+            found.key_not_used_because.unwrap()
+        };
+        assert_eq!(refused(&["K"]), "the first table has no column `K`");
+        assert_eq!(
+            refused(&["v"]),
+            "two rows of the first table have the key `1`"
+        );
+    }
+
+    #[test]
+    fn keys_of_two_columns_are_not_those_of_their_joined_text() {
+        let found = by("a,b,x\n1/2,3,p\n", "a,b,x\n1,2/3,p\n", &["a", "b"]);
+        assert_eq!((found.rows_removed, found.rows_added), (1, 1));
     }
 
     #[test]

@@ -5,10 +5,12 @@
 //! | [`cell_comparison`] | compares two tables |
 //! | [`delimited_rows`] | reads separated values (CSV, TSV) |
 //! | [`parquet_rows`] | reads Parquet files |
+//! | [`row_keys`] | finds the rows of two tables that belong together |
 
 pub mod cell_comparison;
 pub mod delimited_rows;
 pub mod parquet_rows;
+pub mod row_keys;
 
 use std::collections::HashSet;
 

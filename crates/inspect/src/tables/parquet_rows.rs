@@ -161,7 +161,7 @@ mod tests {
         let old = file(&rows, Compression::SNAPPY);
         let new = file(&other, Compression::UNCOMPRESSED);
         let [old, new] = [old, new].map(|file| table(&file).unwrap().unwrap());
-        let found = compare(&old, &new);
+        let found = compare(&old, &new, &[]);
         assert_eq!((found.a, found.b, found.cells_changed), (3, 3, 2));
         let cells: Vec<String> = (found.cells.iter())
             .map(|cell| {

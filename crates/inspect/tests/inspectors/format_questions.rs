@@ -2,7 +2,7 @@
 
 use backstory_comparison::ContentDifference;
 use backstory_inspection::question::{FormatQuestion, Portion};
-use backstory_inspection::{Catalogue, FormatReader, Trouble};
+use backstory_inspection::{Catalogue, FormatReader, TableKeys, Trouble};
 
 use super::{Samples, worker};
 
@@ -53,6 +53,63 @@ fn tables_and_images_of_each_format_are_compared_by_cells_and_pixels() {
         let found = kind(sample.name, &sample.old, &sample.new);
         assert_eq!(found, wanted, "{}", sample.format);
     }
+}
+
+#[test]
+fn rows_of_each_format_are_matched_by_the_chosen_column() {
+    let Some(samples) = Samples::made() else {
+        return;
+    };
+    let mut formats = 0;
+    for sample in samples.each() {
+        if !["csv", "parquet", "arrow"].contains(&sample.format) {
+            continue;
+        }
+        formats += 1;
+        let named = |key: &str| {
+            let keys = TableKeys::default().with(&[key.to_owned()]);
+            let reader = reader().by_keys(keys);
+            let found = reader.compare(sample.name.as_bytes(), &sample.old, &sample.new);
+            match found.difference {
+                ContentDifference::Table(table) => table,
+                other => panic!("{}: {other:?}", sample.format),
+            }
+        };
+        let table = named("name");
+        assert_eq!(table.key_not_used_because, None, "{}", sample.format);
+        assert_eq!(table.cells[0].row, b"Bob", "{}", sample.format);
+        let added = sample.format == "csv";
+        assert_eq!(
+            table.keys_added.len(),
+            usize::from(added),
+            "{}",
+            sample.format
+        );
+        let refused = named("Name").key_not_used_because;
+        let why = refused.unwrap_or_default();
+        assert!(why.contains("no column `Name`"), "{}: {why}", sample.format);
+    }
+    assert_eq!(formats, 3);
+}
+
+#[test]
+fn a_key_for_contents_that_are_no_tables_is_not_used_in_silence() {
+    let keys = TableKeys::default().with(&["id".to_owned()]);
+    let reader = reader().by_keys(keys);
+    let large = |end: &str| [vec![b'a'; 9 << 20], format!(",b\n1,{end}\n").into()].concat();
+    for (old, new, why) in [
+        (&b"one\ntwo\n"[..], &b"one\nthree\n"[..], "no table"),
+        (&large("2"), &large("3"), "8 MiB"),
+    ] {
+        let found = reader.compare(b"x.csv", old, new);
+        let said = found.trouble.map(|trouble| trouble.to_string());
+        let said = said.unwrap_or_default();
+        assert!(
+            said.contains("no key was used for x.csv") && said.contains(why),
+            "{said}"
+        );
+    }
+    assert!(reader.compare(b"x.c", b"a\n", b"b\n").trouble.is_none());
 }
 
 #[test]
@@ -130,7 +187,7 @@ fn damaged_contents_of_every_format_are_compared_and_viewed_or_refused() {
                 (FormatQuestion::Size, &[&damaged]),
             ] {
                 let name = sample.name.as_bytes();
-                let found = worker().read_format(entry, name, question, contents, Some);
+                let found = worker().read_format(entry, (name, &[]), question, contents, Some);
                 let is_fair = matches!(found, Ok(_) | Err(Trouble::Unreadable { .. }));
                 assert!(is_fair, "{} {question:?}: {found:?}", sample.format);
             }

@@ -19,6 +19,7 @@ fn asked(worker: &InspectionWorker) -> Result<backstory_inspection::Answer, Trou
         name: b"dir/a\x1b.csv",
         first: b"a,b\n1,2\n",
         second: None,
+        key: &[],
     };
     worker.ask(
         all.choose(question.name, question.first).unwrap(),
@@ -44,7 +45,7 @@ fn a_worker_that_crashes_hangs_or_lies_is_an_error_that_names_inspector_and_file
         ("exit 0", "it is malformed"),
         ("echo '{\"inspector\":\"elf\",\"version\":1}'", "was asked"),
         (
-            "echo '{\"inspector\":\"csv\",\"version\":2,\"facts\":{\"a\":\"\\u001b[2J\"}}'",
+            "echo '{\"inspector\":\"csv\",\"version\":3,\"facts\":{\"a\":\"\\u001b[2J\"}}'",
             "control characters",
         ),
     ] {

@@ -44,6 +44,7 @@ fn ask_entry(
         name: name.as_bytes(),
         first,
         second,
+        key: &[],
     };
     worker().ask(entry, &question)
 }

@@ -147,6 +147,7 @@ fn a_reader_that_this_project_wrote_survives_any_bytes() {
             let content = NamedContent {
                 name: sample.name,
                 bytes: &content,
+                key: &[],
             };
             // A panic fails the test. An error is an answer.
             if let Err(error) = inspector.facts(content) {

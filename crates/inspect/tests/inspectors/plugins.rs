@@ -20,6 +20,7 @@ fn ask(directory: &Path, script: &str, second: Option<&[u8]>) -> Result<Answer, 
         name: b"dir/part.mesh",
         first: b"old\n",
         second,
+        key: &[],
     };
     let entry = all.choose(question.name, question.first).unwrap();
     worker().ask(entry, &question)

@@ -134,7 +134,7 @@ pub struct TableChanges {
 #[derive(Debug, Serialize, ToSchema)]
 #[allow(missing_docs)]
 pub struct CellRow {
-    /// The value of the first column if that is unique, else the number of the row from 1.
+    /// The row's key, or its number from 1.
     pub row: PathText,
     pub column: PathText,
     pub a: PathText,
@@ -188,12 +188,14 @@ pub async fn difference_view(State(site): State<Site>, params: Params) -> Answer
     params.only(&["a", "b"])?;
     let name = |key| Answer::Ok(String::from_utf8_lossy(params.needed(key)?).into_owned());
     let (a, b) = (name("a")?, name("b")?);
-    site.answer(move |_, reading| {
+    site.answer(move |site, reading| {
         let a = ids::version(reading, &a)?;
         let b = ids::version(reading, &b)?;
         let (before, after) = (bytes(reading, a)?, bytes(reading, b)?);
         let entity = reading.store.entity(b)?;
-        let formats = FormatReader::new().within(PATIENCE);
+        let formats = FormatReader::new()
+            .by_keys(site.setup.keys.clone())
+            .within(PATIENCE);
         let ComparedContents {
             difference: found,
             trouble,

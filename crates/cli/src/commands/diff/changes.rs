@@ -55,6 +55,13 @@ pub fn body(
                 };
                 lines.push((None, format!("{row}, {column}: {a} → {b}")));
             }
+            let of_rows = |keys: &[Vec<u8>], role, verb: &str| -> Vec<(Option<Role>, String)> {
+                let keys = keys.iter().map(|key| printable(key));
+                keys.map(|key| (Some(role), format!("{key}: row {verb}")))
+                    .collect()
+            };
+            lines.extend(of_rows(&table.keys_removed, Role::Bad, "removed"));
+            lines.extend(of_rows(&table.keys_added, Role::Good, "added"));
         }
         _ => {}
     }
@@ -103,6 +110,12 @@ pub fn json(content: &ContentDifference, full: bool) -> Vec<(&'static str, Value
             fields.push(("rows_added", table.rows_added.into()));
             fields.push(("rows_changed", table.rows_changed.into()));
             fields.push(("cells_changed", table.cells_changed.into()));
+            fields.push(("keys_removed", names(&table.keys_removed)));
+            fields.push(("keys_added", names(&table.keys_added)));
+            fields.push((
+                "key_not_used_because",
+                table.key_not_used_because.as_ref().into(),
+            ));
         }
         ContentDifference::Image(image) => {
             fields.push(("kind", "image".into()));
