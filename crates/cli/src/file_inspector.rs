@@ -15,10 +15,13 @@ use backstory_inspection::{
     Answer, AnswerCache, Catalogue, ComparedContents, FormatReader, InspectionWorker,
     InspectorEntry, Question, TableKeys, Trouble,
 };
+use backstory_store::EntityKey;
 
+use crate::database_rows;
 use crate::error::complain;
 use crate::json::Value;
 use crate::tool_file;
+use crate::version_contents::VersionContents;
 
 /// The directory of kept answers, below the store's.
 const KEPT: &str = "inspected";
@@ -67,6 +70,22 @@ impl FileInspector {
             })
         };
         self.formats.compare_unless(name, (old, new), no_time)
+    }
+
+    /// The rows that differ between two recorded versions of a database of SQLite, or of its
+    /// write-ahead log. `None` for all other files, as [`database_rows::between`], and when earlier
+    /// questions took too long.
+    pub fn database_rows(
+        &self,
+        contents: &VersionContents<'_>,
+        (name, content): (&[u8], &[u8]),
+        versions: (EntityKey, EntityKey),
+    ) -> Option<Result<Answer, Trouble>> {
+        let has_time = self.begun.elapsed() < PATIENCE;
+        (has_time && self.formats.is_of_database(name, content))
+            .then(|| database_rows::between(contents, &self.formats, name, versions))
+            // The rows are an addition to another answer.
+            .and_then(|rows| rows.ok().flatten())
     }
 
     /// The inspector that takes a file. `None` if none does.

@@ -14,7 +14,7 @@ use backstory_graph::model::Certainty;
 use backstory_inspection::FormatReader;
 use backstory_inspection::row_changes::{DatabaseFiles, RowStep};
 use backstory_inspection::worker::printable;
-use backstory_query::{self as query, DatabaseState, FileThen, RowEvent, SqliteTable};
+use backstory_query::{self as query, DatabaseState, RowEvent, SqliteTable};
 use backstory_store::{EntityKey, GraphStore, RunKey};
 use serde_json::json;
 
@@ -36,21 +36,6 @@ pub struct FileRows {
     pub events: Vec<RowEvent>,
     /// A sentence for each content that could not be compared.
     pub notes: Vec<String>,
-}
-
-/// The contents of the files of a database at some moment.
-#[derive(Debug, Default)]
-struct OwnedFiles([Vec<u8>; 3]);
-
-impl OwnedFiles {
-    fn lent(&self) -> DatabaseFiles<'_> {
-        let [database, log, journal] = &self.0;
-        DatabaseFiles {
-            database,
-            log,
-            journal,
-        }
-    }
 }
 
 /// Looks for a table or a row in all recorded databases of SQLite. `run`: only changes of this run.
@@ -109,7 +94,7 @@ impl RowSearch<'_> {
     fn of_database(&mut self, path: &[u8], meant: &SqliteTable) -> Result<FileRows, Failure> {
         let states = query::database_states(&self.current.store, path)?;
         let mut found = FileRows::default();
-        let mut before: Option<OwnedFiles> = None;
+        let mut before: Option<[Vec<u8>; 3]> = None;
         for (at, state) in states.iter().enumerate() {
             if Instant::now() > self.end {
                 let left = counted(states.len() - at, "newer state was", "newer states were");
@@ -119,9 +104,9 @@ impl RowSearch<'_> {
                 );
                 break;
             }
-            let after = self.files(state)?;
+            let after = state.contents(|version| self.contents.read(version))?;
             let older = match state.is_new {
-                true => Some(OwnedFiles::default()),
+                true => Some(Default::default()),
                 false => before,
             };
             if let Some(after) = &after
@@ -144,13 +129,16 @@ impl RowSearch<'_> {
         path: &[u8],
         meant: &SqliteTable,
         state: &DatabaseState,
-        (older, newer): (Option<&OwnedFiles>, &OwnedFiles),
+        (older, newer): (Option<&[Vec<u8>; 3]>, &[Vec<u8>; 3]),
         found: &mut FileRows,
     ) -> Result<(), Failure> {
         let rows = (Some(meant.table.as_str()), self.key);
         let is_known = older.is_some();
-        let older = older.map(OwnedFiles::lent);
-        let told = match self.reader.row_changes(path, older, newer.lent(), rows) {
+        let older = older.map(DatabaseFiles::of);
+        let told = match self
+            .reader
+            .row_changes(path, older, DatabaseFiles::of(newer), rows)
+        {
             Ok(told) => told,
             Err(trouble) => {
                 self.note(path, &trouble.to_string());
@@ -219,22 +207,6 @@ impl RowSearch<'_> {
             clients,
             unwatched: Vec::new(),
         }))
-    }
-
-    /// The contents of a state. `None` if one is not stored.
-    fn files(&self, state: &DatabaseState) -> Result<Option<OwnedFiles>, Failure> {
-        let mut files = OwnedFiles::default();
-        for (then, content) in state.files.iter().zip(&mut files.0) {
-            match then {
-                FileThen::Absent => {}
-                FileThen::Unknown => return Ok(None),
-                FileThen::Version(version) => match self.contents.read(*version)? {
-                    Some(read) => *content = read,
-                    None => return Ok(None),
-                },
-            }
-        }
-        Ok(Some(files))
     }
 
     fn note(&mut self, path: &[u8], why: &str) {

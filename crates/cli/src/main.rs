@@ -12,6 +12,7 @@ mod commit_subject;
 mod consent;
 mod contents_writer;
 mod current_store;
+mod database_rows;
 mod delivery;
 mod ending;
 mod error;

@@ -12,11 +12,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
-use backstory_inspection::{Answer, InspectionWorker, LARGEST_INSPECTED, Question};
+use backstory_inspection::{Answer, FormatReader, InspectionWorker, LARGEST_INSPECTED, Question};
 use backstory_query as query;
 use backstory_store::{EntityKey, GraphStore};
 
 use crate::current_store::CurrentStore;
+use crate::database_rows;
 use crate::file_inspector::{self, FileInspector};
 use crate::json::Value;
 use crate::text::line::printable;
@@ -50,7 +51,16 @@ impl VersionChange {
         let contents = VersionContents::new(current);
         let new = contents.read(version).ok()??;
         let old = contents.read(former.version).ok()??;
-        let answer = changes(current.home.dir(), &entity.path, &old, &new)?;
+        let formats = FormatReader::new().within(PATIENCE);
+        let versions = (former.version, version);
+        let rows = match formats.is_of_database(&entity.path, &new) {
+            true => database_rows::between(&contents, &formats, &entity.path, versions).ok()?,
+            false => None,
+        };
+        let answer = match rows.and_then(Result::ok) {
+            Some(rows) => rows,
+            None => changes(current.home.dir(), &entity.path, &old, &new)?,
+        };
         let run = former.event.run;
         Some(VersionChange {
             former_run: run.and_then(|run| current.store.run_id(run).ok().flatten()),

@@ -68,6 +68,11 @@ impl<'c> VersionContents<'c> {
         Ok(None)
     }
 
+    /// The store of the versions.
+    pub fn current(&self) -> &'c CurrentStore {
+        self.current
+    }
+
     fn contents(&self) -> Option<&Contents> {
         let open = || Contents::open(&self.current.home.contents_dir()).ok();
         self.contents.get_or_init(open).as_ref()

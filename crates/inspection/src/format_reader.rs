@@ -17,10 +17,14 @@ use crate::format_answer::{FormatAnswer, NotebookCells, TableRows, TextLines};
 use crate::question::{FormatQuestion, Portion};
 use crate::row_changes::{DatabaseFiles, RowChanges, RowsWanted};
 use crate::worker::printable;
-use crate::{Catalogue, InspectionWorker, InspectorEntry, TableKeys, Trouble};
+use crate::{Answer, Catalogue, InspectionWorker, InspectorEntry, TableKeys, Trouble};
 
 /// Inspectors whose formats are compared by cells or pixels.
 const COMPARED: [&str; 4] = ["arrow", "csv", "image", "parquet"];
+
+/// The inspectors of the files of SQLite.
+const DATABASE: &str = "sqlite";
+const DATABASE_LOG: &str = "sqlite-wal";
 
 /// Reads contents by their formats.
 #[derive(Debug, Clone)]
@@ -270,11 +274,60 @@ impl FormatReader {
             has_older: older.is_some(),
             table: table.map(str::to_owned),
             key: key.map(str::to_owned),
+            as_one: false,
         };
-        let rows = serde_json::to_vec(&rows).unwrap_or_default();
-        let states = [older.unwrap_or_default().parts(), newer.parts()].concat();
+        self.wanted_rows(name, &rows, older.unwrap_or_default(), newer)
+    }
+
+    /// Rows of a database of SQLite that differ between two states of its files, whichever
+    /// transactions changed them, as the answer of an inspector.
+    ///
+    /// # Errors
+    /// As [`FormatReader::lines`].
+    pub fn differing_rows(
+        &self,
+        name: &[u8],
+        older: DatabaseFiles<'_>,
+        newer: DatabaseFiles<'_>,
+    ) -> Result<Answer, Trouble> {
+        let rows = RowsWanted {
+            has_older: true,
+            as_one: true,
+            ..RowsWanted::default()
+        };
+        let found = self.wanted_rows(name, &rows, older, newer)?;
+        let entry = self.entry(DATABASE, name)?;
+        let changes = match serde_json::to_value(&found) {
+            Ok(serde_json::Value::Object(changes)) => changes,
+            _ => serde_json::Map::new(),
+        };
+        Ok(Answer {
+            inspector: entry.name.clone(),
+            version: entry.version,
+            facts: serde_json::Map::new(),
+            sentences: found.sentences(),
+            changes,
+            error: None,
+        })
+    }
+
+    /// True for a content that is a database of SQLite, or its write-ahead log.
+    pub fn is_of_database(&self, name: &[u8], content: &[u8]) -> bool {
+        let format = self.format_of(name, content);
+        format.is_some_and(|entry| [DATABASE, DATABASE_LOG].contains(&&*entry.name))
+    }
+
+    fn wanted_rows(
+        &self,
+        name: &[u8],
+        rows: &RowsWanted,
+        older: DatabaseFiles<'_>,
+        newer: DatabaseFiles<'_>,
+    ) -> Result<RowChanges, Trouble> {
+        let rows = serde_json::to_vec(rows).unwrap_or_default();
+        let states = [older.parts(), newer.parts()].concat();
         let parts = [&[&rows[..]][..], &states].concat();
-        let entry = self.entry("sqlite", name)?;
+        let entry = self.entry(DATABASE, name)?;
         let found = |answer| match answer {
             FormatAnswer::RowChanges(found) => Some(found),
             _ => None,

@@ -24,6 +24,15 @@ pub struct DatabaseFiles<'f> {
 }
 
 impl<'f> DatabaseFiles<'f> {
+    /// The database, its log and its journal.
+    pub fn of([database, log, journal]: &'f [Vec<u8>; 3]) -> DatabaseFiles<'f> {
+        DatabaseFiles {
+            database,
+            log,
+            journal,
+        }
+    }
+
     /// The files, in the order of the question's parts.
     pub fn parts(&self) -> [&'f [u8]; 3] {
         [self.database, self.log, self.journal]
@@ -51,6 +60,9 @@ pub struct RowsWanted {
     pub table: Option<String>,
     /// The key of the one row of that table: the value, or `COLUMN=VALUE,…`. `None`: all rows.
     pub key: Option<String>,
+    /// All changes are one step, whichever transactions made them.
+    #[serde(default)]
+    pub as_one: bool,
 }
 
 /// The steps from the older state to the newer one.
@@ -61,6 +73,19 @@ pub struct RowChanges {
     pub steps: Vec<RowStep>,
     /// A sentence for each part that could not be compared.
     pub notes: Vec<String>,
+}
+
+impl RowChanges {
+    /// The changes and the notes in sentences.
+    pub fn sentences(&self) -> Vec<String> {
+        let tables = self.steps.iter().flat_map(|step| &step.tables);
+        let mut all: Vec<String> = tables.flat_map(|table| table.sentences.clone()).collect();
+        if self.steps.is_empty() {
+            all.push("no row changed".to_owned());
+        }
+        all.extend(self.notes.iter().cloned());
+        all
+    }
 }
 
 /// A step: one transaction, or several that cannot be told apart.

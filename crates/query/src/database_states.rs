@@ -1,7 +1,8 @@
 //! The states of the files of a database of SQLite, one after the other.
 //!
 //! In: the path of a database. Out: for each process that changed the database or its log, the
-//! versions of all its files once the process had made its last change.
+//! versions of all its files once the process had made its last change. Or: the state to which a
+//! version of the database or of its log belongs.
 //!
 //! A database, its write-ahead log (`-wal`) and its rollback journal (`-journal`) belong together.
 //! A process changes them in turn, so a state in the middle of its changes means nothing. Processes
@@ -80,6 +81,71 @@ pub fn sqlite_databases(store: &dyn Store) -> Result<BTreeSet<Bytes>> {
         }
     }
     Ok(found)
+}
+
+impl DatabaseState {
+    /// The contents of the files, which `read` gets by their versions. An absent file is empty.
+    /// `None` if one is not available.
+    ///
+    /// # Errors
+    ///
+    /// Those of `read`.
+    pub fn contents<E>(
+        &self,
+        mut read: impl FnMut(EntityKey) -> std::result::Result<Option<Vec<u8>>, E>,
+    ) -> std::result::Result<Option<[Vec<u8>; 3]>, E> {
+        let mut contents: [Vec<u8>; 3] = Default::default();
+        for (then, content) in self.files.iter().zip(&mut contents) {
+            match then {
+                FileThen::Absent => {}
+                FileThen::Unknown => return Ok(None),
+                FileThen::Version(version) => match read(*version)? {
+                    Some(bytes) => *content = bytes,
+                    None => return Ok(None),
+                },
+            }
+        }
+        Ok(Some(contents))
+    }
+
+    /// True if the database had a write-ahead log.
+    pub fn has_log(&self) -> bool {
+        self.files[1] != FileThen::Absent
+    }
+}
+
+/// The last state to which a version of a database, or of its write-ahead log, belongs. `name`: the
+/// path of the version. `None` if it belongs to none: another version came in the middle of the
+/// same process's changes.
+///
+/// # Errors
+///
+/// As [`history`].
+pub fn database_state_of(
+    store: &dyn Store,
+    name: &[u8],
+    version: EntityKey,
+) -> Result<Option<DatabaseState>> {
+    let database = name.strip_suffix(BESIDE[0].as_bytes());
+    let place = usize::from(database.is_some());
+    let states = database_states(store, database.unwrap_or(name))?;
+    let ident = store.entity(version)?.ident;
+    // Each run has its own name for a version that it used without changing it.
+    let [mut named, mut in_run, mut elsewhere] = [None, None, None];
+    for state in states {
+        let FileThen::Version(then) = state.files[place] else {
+            continue;
+        };
+        if then == version {
+            named = Some(state);
+        } else if ident.is_some() && store.entity(then)?.ident == ident {
+            match state.run == Some(version.run()) {
+                true => in_run = Some(state),
+                false => elsewhere = Some(state),
+            }
+        }
+    }
+    Ok(named.or(in_run).or(elsewhere))
 }
 
 /// An event of one of the files: which, and what.

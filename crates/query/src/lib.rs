@@ -60,7 +60,9 @@ pub use content_states::{
 pub use contents::{
     Content, ContentRole, RunContents, born, contents, is_source, kind, known, stayed,
 };
-pub use database_states::{DatabaseState, FileThen, database_states, sqlite_databases};
+pub use database_states::{
+    DatabaseState, FileThen, database_state_of, database_states, sqlite_databases,
+};
 pub use error::{Error, Result};
 pub use file_filter::FileFilter;
 pub use file_pattern::FilePattern;

@@ -31,6 +31,7 @@
 
 pub mod api;
 mod channel_body;
+mod database_rows;
 mod gate;
 mod live_runs;
 mod live_tail;

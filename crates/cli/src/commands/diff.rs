@@ -23,12 +23,14 @@ use backstory_graph::model::Certainty;
 use backstory_inspection::{Answer, ComparedContents, Trouble};
 use backstory_query::answer::RunDetails;
 use backstory_replay::diff::{self, Diff, Difference};
+use backstory_store::{EntityKey, GraphStore};
 
 use super::contents::store_contents;
 use super::inspect::no_columns;
 use super::{Outcome, answer, here};
 use crate::args::lineage::{DiffArgs, Level};
 use crate::current_store::CurrentStore;
+use crate::database_rows;
 use crate::error::Failure;
 use crate::file_inspector::{self, FileInspector};
 use crate::json::{self, Value};
@@ -129,9 +131,35 @@ struct ComparedContent {
     inside: Option<Result<Answer, Trouble>>,
     /// Why the format was not read for the difference.
     trouble: Option<Trouble>,
+    /// The bytes are the same, but rows differ that are only in the write-ahead log of a database.
+    differs_beside: bool,
 }
 
 impl ComparedContent {
+    /// The difference between two recorded versions of a file.
+    fn of_versions(
+        inspector: &FileInspector,
+        contents: &VersionContents<'_>,
+        (name, path): (&[u8], &[u8]),
+        versions: (EntityKey, EntityKey),
+        (old, new): (&[u8], &[u8]),
+    ) -> ComparedContent {
+        let compared = ComparedContent::of(inspector, name, old, new);
+        let Some(rows) = inspector.database_rows(contents, (path, new), versions) else {
+            return compared;
+        };
+        let differs = rows.as_ref().is_ok_and(database_rows::has_changes);
+        let is_same = matches!(compared.difference, ContentDifference::Same);
+        match is_same && !differs {
+            true => compared,
+            false => ComparedContent {
+                inside: Some(rows),
+                differs_beside: is_same,
+                ..compared
+            },
+        }
+    }
+
     fn of(inspector: &FileInspector, name: &[u8], old: &[u8], new: &[u8]) -> ComparedContent {
         let ComparedContents {
             difference,
@@ -151,6 +179,7 @@ impl ComparedContent {
             difference,
             inside: inside.flatten(),
             trouble,
+            differs_beside: false,
         }
     }
 
@@ -168,7 +197,7 @@ impl ComparedContent {
     }
 
     fn is_same(&self) -> bool {
-        matches!(self.difference, ContentDifference::Same)
+        matches!(self.difference, ContentDifference::Same) && !self.differs_beside
     }
 
     /// As JSON. `inside` is what the inspector said.
@@ -224,7 +253,14 @@ fn compare_versions(
     let Some(new) = b.read(contents)? else {
         return Ok(Err(b.why_absent(current)));
     };
-    Ok(Ok(ComparedContent::of(inspector, &b.name, &old, &new)))
+    Ok(Ok(match (a.version, b.version) {
+        (Some(from), Some(to)) => {
+            let path = current.store.entity(to)?.path;
+            let names = (&b.name[..], &path[..]);
+            ComparedContent::of_versions(inspector, contents, names, (from, to), (&old, &new))
+        }
+        _ => ComparedContent::of(inspector, &b.name, &old, &new),
+    }))
 }
 
 /// The comparison without the histories.
@@ -256,7 +292,15 @@ fn content_of(
     };
     let read = |version| contents.read(version).ok().flatten();
     let (old, new) = (read(a)?, read(b)?);
-    Some(ComparedContent::of(inspector, &difference.of, &old, &new))
+    let path = contents.current().store.entity(b).ok()?.path;
+    let names = (&difference.of[..], &path[..]);
+    Some(ComparedContent::of_versions(
+        inspector,
+        contents,
+        names,
+        (a, b),
+        (&old, &new),
+    ))
 }
 
 fn fields(

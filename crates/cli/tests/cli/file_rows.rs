@@ -377,3 +377,53 @@ fn a_question_about_one_run_has_the_changes_of_that_run_alone() {
     assert_eq!(of_run(&run), ["insert"]);
     assert_eq!(of_run(&place.runs()[0]), ["update"]);
 }
+
+/// A program that leaves its last transactions in the write-ahead log.
+const LOGGED: &str = "
+import os, sqlite3, sys
+bank = sqlite3.connect('bank.db', isolation_level=None)
+bank.execute('pragma journal_mode = wal')
+bank.execute('create table if not exists accounts (id integer primary key, sum int)')
+for statement in sys.argv[1:]: bank.execute(statement)
+os._exit(0)
+";
+
+#[test]
+fn diff_and_of_tell_the_rows_of_a_database_whose_changes_are_in_its_log() {
+    let Some(place) = place(&["python3"]) else {
+        return;
+    };
+    place.write("logged.py", LOGGED);
+    let insert = "insert into accounts values (42, 420), (7, 70)";
+    let a = place.keep(
+        &format!("python3 logged.py '{insert}'"),
+        &["--contents=all"],
+    );
+    let change = "update accounts set sum = 425 where id = 42";
+    let delete = "delete from accounts where id = 7";
+    let script = format!("python3 logged.py '{change}' '{delete}'");
+    let b = place.keep(&script, &["--contents=all"]);
+    let told = "`accounts`: 1 row removed, 1 row changed, `accounts.sum` of row 42: 420 → 425";
+    // Two runs, two versions of the log, and two of the database, whose own bytes are the same.
+    let versions = |name: &str| [&a, &b].map(|run| format!("{name}@{run}"));
+    let log = versions("bank.db-wal");
+    let database = versions("bank.db");
+    for sides in [[&a, &b], [&log[0], &log[1]], [&database[0], &database[1]]] {
+        let answer = place.run(&["diff", sides[0], sides[1]]);
+        assert!(answer.out.contains(told), "{sides:?}: {answer:?}");
+        assert_eq!(answer.status, 1, "{sides:?}");
+    }
+    let json = place.run(&["diff", "--json", &database[0], &database[1]]);
+    let json: Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(json["same"], false, "{json}");
+    assert_eq!(json["content"]["inside"]["inspector"], "sqlite", "{json}");
+    let of = place.run(&["of", "bank.db-wal"]);
+    assert!(of.out.contains(told), "{of:?}");
+    // A copy of the log into the database changes no row.
+    let c = place.keep(
+        "python3 logged.py 'pragma wal_checkpoint'",
+        &["--contents=all"],
+    );
+    let answer = place.run(&["diff", &database[1], &format!("bank.db@{c}")]);
+    assert!(answer.out.contains("no row changed"), "{answer:?}");
+}

@@ -4,6 +4,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use backstory_testkit::need::needs;
+
 use super::server::{ServedPlace, encoded};
 
 #[test]
@@ -199,6 +201,35 @@ fn runs_are_searched_sorted_and_paged_and_streamed_one_a_line() {
     assert_eq!(lines.text().lines().count(), 3);
     let found = server.get("/search?text=work/c");
     assert_eq!(found["files"][0]["path"], place.path("c").to_str().unwrap());
+}
+
+#[test]
+fn the_page_tells_the_rows_of_a_database_that_are_in_its_log() {
+    let place = ServedPlace::new();
+    if !place.has_worker() || !needs("a write-ahead log", &["python3"]) {
+        return;
+    }
+    let program = "import os, sqlite3, sys\n\
+        bank = sqlite3.connect('bank.db', isolation_level=None)\n\
+        bank.execute('pragma journal_mode = wal')\n\
+        bank.execute('create table if not exists t (id integer primary key, v int)')\n\
+        bank.execute(sys.argv[1])\nos._exit(0)\n";
+    place.write("logged.py", program);
+    let mut versions = Vec::new();
+    for statement in ["insert into t values (7, 1)", "update t set v = 2"] {
+        place.record(&["python3", "logged.py", statement]);
+        let server = place.serve(&[]);
+        versions.push(server.version(&place.path("bank.db-wal")));
+    }
+    let server = place.serve(&[]);
+    let [a, b] = &versions[..] else { panic!() };
+    let told = "`t`: 1 row changed";
+    let inside = server.get(&format!("/versions/{b}/inside"));
+    assert_eq!(inside["sentences"][0], told, "{inside}");
+    assert_eq!(inside["inspector"], "sqlite", "{inside}");
+    let diff = server.get(&format!("/diff?a={a}&b={b}"));
+    let summary = diff["summary"].as_str().unwrap();
+    assert_eq!(summary, format!("{told}, `t.v` of row 7: 1 → 2"));
 }
 
 #[test]

@@ -69,7 +69,7 @@ pub fn row_changes(
         None => found.note("no content of the database is known"),
     }
     let is_joined = |step: &RowStep| step.transactions.is_some_and(|(first, last)| first < last);
-    if found.changes.steps.iter().any(is_joined) {
+    if !wanted.as_one && found.changes.steps.iter().any(is_joined) {
         found.note(
             "some transactions are told together: pages between them are in no file, or there was \
              no time",
@@ -111,8 +111,8 @@ impl Steps<'_> {
         let mut first_known = before.as_ref().map(|_| 0);
         let end = newer.transactions();
         for number in first + usize::from(is_continued)..=end {
-            let is_late = began.elapsed() > LONGEST && number < end;
-            let content = match is_late {
+            let is_late = self.wanted.as_one || began.elapsed() > LONGEST;
+            let content = match is_late && number < end {
                 true => None,
                 false => newer.after(number, base),
             };

@@ -9,6 +9,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::ids;
+use crate::database_rows;
 use crate::params::Params;
 use crate::path_text::PathText;
 use crate::problem::{Answer, Problem, ProblemBody};
@@ -201,10 +202,15 @@ pub async fn difference_view(State(site): State<Site>, params: Params) -> Answer
             trouble,
         } = formats.compare(&entity.path, &before, &after);
         let printable = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+        let rows = match formats.is_of_database(&entity.path, &after) {
+            true => database_rows::between(reading, &formats, &entity.path, (a, b))?,
+            false => None,
+        };
+        let summary = rows.map(|rows| rows.one_line());
         Ok(DifferenceView {
             a: named(reading, a)?,
             b: named(reading, b)?,
-            summary: found.summary(&printable),
+            summary: summary.unwrap_or_else(|| found.summary(&printable)),
             body: body(&found),
             note: trouble.map(|trouble| trouble.to_string()),
         })

@@ -6,15 +6,17 @@ use std::path::Path as FilePath;
 
 use axum::extract::{Path, State};
 use axum::response::Response;
-use backstory_inspection::LARGEST_INSPECTED;
+use backstory_inspection::{FormatReader, LARGEST_INSPECTED};
 use backstory_query as query;
+use backstory_store::EntityKey;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::ids;
+use crate::database_rows;
 use crate::params::Params;
 use crate::problem::{Answer, ProblemBody};
-use crate::readers::Reading;
+use crate::readers::{PATIENCE, Reading};
 use crate::setup::InsideChange;
 use crate::site::Site;
 use crate::version_bytes::VersionBytes;
@@ -59,7 +61,10 @@ fn view(site: &Site, reading: &Reading<'_>, version: &str) -> Answer<InsideView>
     let old = VersionBytes::open(reading, former.version)?.read_all(LARGEST_INSPECTED)?;
     let new = VersionBytes::open(reading, key)?.read_all(LARGEST_INSPECTED)?;
     let change = match (old, new) {
-        (Some(old), Some(new)) => (site.setup.hooks.inside)(&path, &old, &new),
+        (Some(old), Some(new)) => {
+            let rows = database_change(reading, &path, (former.version, key), &new)?;
+            rows.or_else(|| (site.setup.hooks.inside)(&path, &old, &new))
+        }
         _ => None,
     };
     Ok(match change {
@@ -76,4 +81,22 @@ fn view(site: &Site, reading: &Reading<'_>, version: &str) -> Answer<InsideView>
             ..InsideView::default()
         },
     })
+}
+
+/// The rows that changed, if the file is a database of SQLite with a write-ahead log, or the log.
+fn database_change(
+    reading: &Reading<'_>,
+    path: &[u8],
+    versions: (EntityKey, EntityKey),
+    content: &[u8],
+) -> Answer<Option<InsideChange>> {
+    let formats = FormatReader::new().within(PATIENCE);
+    if !formats.is_of_database(path, content) {
+        return Ok(None);
+    }
+    let rows = database_rows::between(reading, &formats, path, versions)?;
+    Ok(rows.map(|rows| InsideChange {
+        inspector: rows.inspector,
+        sentences: rows.sentences,
+    }))
 }
