@@ -165,9 +165,11 @@ pub fn find(
         return found(reach.of(keys), Some(note));
     }
     if let Some(hash) = commit_subject::notation(wanted.as_bytes()) {
-        let (keys, whole) = commit_subject::versions(current, hash)?;
-        let note = format!("the commit {whole} is {}", name_of(current, &keys)?);
-        return found(reach.of(keys), Some(note));
+        let object = commit_subject::object(current, hash)?;
+        let of_pack = if object.is_packed { "a part of " } else { "" };
+        let name = name_of(current, &object.versions)?;
+        let note = format!("the commit {} is {of_pack}{name}", object.hash);
+        return found(reach.of(object.versions), Some(note));
     }
     match content(current, wanted)? {
         Some(digest) => {

@@ -166,3 +166,54 @@ fn a_git_commit_leads_to_the_command_that_made_it_its_files_and_its_parent() {
     let unknown = place.run(&["of", "commit:0123456789"]);
     unknown.is_error(1, &["0123456789", "pack"]);
 }
+
+#[test]
+fn a_git_commit_that_came_in_a_pack_leads_to_the_command_that_brought_it() {
+    let place = Place::new();
+    if !needs("commits in packs", &["git"]) || !place.has_inspector() {
+        return;
+    }
+    let git = "git -c user.name=t -c user.email=t@example.org";
+    let shell = |line: &str| {
+        let mut made = place.stage.command("sh");
+        made.args(["-ec", line]).current_dir(place.path("."));
+        let output = made.output().unwrap();
+        assert!(output.status.success(), "{line}: {output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    let commit = |text: &str| {
+        shell(&format!(
+            "cd origin; echo {text} > {text}; git add .; {git} commit -qm {text}; git rev-parse HEAD"
+        ))
+    };
+    shell("git init -q -b main origin");
+    let first = commit("one");
+    let by_pack = "git -c fetch.unpackLimit=1 -c protocol.file.allow=always";
+    let url = format!("file://{}", place.path("origin"));
+    place.keep(
+        &format!("{by_pack} clone -q {url} copy"),
+        &["--contents=lazy"],
+    );
+    let second = commit("two");
+    place.keep(
+        &format!("cd copy && {by_pack} fetch -q"),
+        &["--contents=lazy"],
+    );
+    for (hash, verb) in [
+        (&first[..], "clone -q"),
+        (&second, "fetch -q"),
+        (&second[..12], "fetch -q"),
+    ] {
+        let of = place.run(&["of", &format!("commit:{hash}")]);
+        assert_eq!(of.status, 0, "{of:?}");
+        assert!(of.err.contains("is a part of"), "{of:?}");
+        assert!(of.out.contains(verb), "{of:?}");
+    }
+    // git packs anew, unrecorded. The stored indexes still know the commits.
+    shell("cd copy; git -c safe.directory=* gc -q --prune=now");
+    let of = place.run(&["of", &format!("commit:{second}")]);
+    assert!(of.out.contains("fetch -q"), "{of:?}");
+    place
+        .run(&["of", "commit:0123456789"])
+        .is_error(1, &["0123456789"]);
+}

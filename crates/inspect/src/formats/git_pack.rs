@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use std::io::Read as _;
 use std::rc::Rc;
 
+use backstory_inspection::file_parts::{NoPart, PartAnswer, PartName, PartPlace};
 use flate2::bufread::ZlibDecoder;
 use serde_json::{Value, json};
 use sha1::{Digest, Sha1};
@@ -36,7 +37,17 @@ impl Inspector for GitPack {
     fn facts(&self, content: NamedContent<'_>) -> Read<FileFacts> {
         match content.bytes.starts_with(b"PACK") {
             true => pack(content.bytes),
-            false => index(content.bytes),
+            false => Ok(PackIndex::read(content.bytes)?.facts()),
+        }
+    }
+
+    /// The id of an object in an index, by its first digits.
+    fn part(&self, content: NamedContent<'_>, name: &PartName) -> PartAnswer {
+        match (content.bytes.starts_with(b"PACK"), name) {
+            (false, PartName::Member(digits)) => PackIndex::read(content.bytes)
+                .map_err(|error| NoPart::Unreadable(error.to_string()))?
+                .place(digits),
+            _ => Err(NoPart::OtherKind),
         }
     }
 }
@@ -55,29 +66,70 @@ fn number(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 /// An index of version 2: a table of 256 numbers, then the sorted ids of all objects.
-fn index(bytes: &[u8]) -> Read<FileFacts> {
-    const TABLE: usize = 8;
-    const IDS: usize = TABLE + 256 * 4;
-    if !bytes.starts_with(b"\xfftOc\0\0\0\x02") {
-        return Err(wrong("it is no index of version 2"));
+struct PackIndex<'b> {
+    ids: &'b [[u8; ID]],
+    /// The checksum of the pack.
+    pack: &'b [u8],
+}
+
+/// Where the ids of an index begin.
+const IDS: usize = 8 + 256 * 4;
+
+impl PackIndex<'_> {
+    fn read(bytes: &[u8]) -> Read<PackIndex<'_>> {
+        if !bytes.starts_with(b"\xfftOc\0\0\0\x02") {
+            return Err(wrong("it is no index of version 2"));
+        }
+        let cut = || wrong("the index ends too early");
+        let many = number(bytes, IDS - 4).ok_or_else(cut)? as usize;
+        let body = bytes.len().checked_sub(2 * ID).ok_or_else(cut)?;
+        let end = many
+            .checked_mul(ID)
+            .and_then(|length| length.checked_add(IDS));
+        let end = end.filter(|&end| end <= body).ok_or_else(cut)?;
+        let checksum = Sha1::digest(&bytes[..body + ID]);
+        if checksum[..] != bytes[body + ID..] {
+            return Err(wrong("its checksum is another one"));
+        }
+        Ok(PackIndex {
+            ids: bytes[IDS..end].as_chunks::<ID>().0,
+            pack: &bytes[body..body + ID],
+        })
     }
-    let cut = || wrong("the index ends too early");
-    let many = number(bytes, IDS - 4).ok_or_else(cut)? as usize;
-    let body = bytes.len().checked_sub(2 * ID).ok_or_else(cut)?;
-    let end = many
-        .checked_mul(ID)
-        .and_then(|length| length.checked_add(IDS));
-    let end = end.filter(|&end| end <= body).ok_or_else(cut)?;
-    let checksum = Sha1::digest(&bytes[..body + ID]);
-    if checksum[..] != bytes[body + ID..] {
-        return Err(wrong("its checksum is another one"));
+
+    fn facts(&self) -> FileFacts {
+        let mut facts = FileFacts::default();
+        facts.value("pack", hex(self.pack));
+        let ids = self.ids.iter().map(|id| (hex(id), Value::Null));
+        facts.parts(("object", "objects"), ids);
+        facts
     }
-    let (ids, _) = bytes[IDS..end].as_chunks::<ID>();
-    let mut facts = FileFacts::default();
-    facts.value("pack", hex(&bytes[body..body + ID]));
-    let ids = ids.iter().map(|id| (hex(id), Value::Null));
-    facts.parts(("object", "objects"), ids);
-    Ok(facts)
+
+    /// The id that begins with these hexadecimal digits.
+    fn place(&self, prefix: &str) -> PartAnswer {
+        let is_hex = prefix.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if prefix.is_empty() || !is_hex {
+            return Err(NoPart::Misnamed(
+                "a member of an index of git is named by hexadecimal digits".to_owned(),
+            ));
+        }
+        let prefix = prefix.to_ascii_lowercase();
+        let ids = self.ids.iter().enumerate();
+        let mut found = ids.filter(|(_, id)| hex(&id[..]).starts_with(&prefix));
+        let Some((at, id)) = found.next() else {
+            return Err(NoPart::Absent(format!("no object begins with {prefix}")));
+        };
+        match found.count() {
+            0 => Ok(PartPlace {
+                name: Some(hex(id)),
+                ..PartPlace::exact(IDS + at * ID..IDS + (at + 1) * ID)
+            }),
+            more => Err(NoPart::Misnamed(format!(
+                "{} objects begin with {prefix}: give more digits",
+                more + 1
+            ))),
+        }
+    }
 }
 
 /// The types of objects. The numbers between are deltas, or not used.
