@@ -285,6 +285,12 @@ pub fn is_record_type(kind: &[u8]) -> bool {
     record_type(kind).is_some()
 }
 
+/// True for the kind of the fact about a transaction that the watch of a database recorded: a
+/// reserved word. Facts about rows have `.row` behind it.
+pub fn is_transaction_fact(kind: &[u8]) -> bool {
+    RESERVED.iter().any(|one| one.as_bytes() == kind)
+}
+
 /// The type of a program's own record without its version, and the version.
 pub fn record_type(kind: &[u8]) -> Option<(&[u8], Option<u32>)> {
     let (name, version) = match kind.iter().position(|&byte| byte == b'@') {

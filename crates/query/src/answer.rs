@@ -221,6 +221,8 @@ pub struct ProcessLine {
     pub processor_time: Option<i64>,
     /// The statements of its program about it.
     pub notes: Notes,
+    /// The fact about it as JSON, if it is a transaction of a watched database.
+    pub transaction: Option<Bytes>,
     /// The rank that it begins with, in a job of a launcher of parallel work.
     pub job_rank: Option<JobRank>,
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use backstory_eventlog::event::Bytes;
 use backstory_eventlog::run::RunHeader;
 use backstory_graph::lineage::named_devices;
-use backstory_graph::marks::Notes;
+use backstory_graph::marks::{self, Notes};
 use backstory_graph::model::{Activity, ActivityId, Entity, EntityKind};
 use backstory_graph::{described_rank, nested, processor_time};
 use backstory_store::{
@@ -319,6 +319,7 @@ pub fn processes(store: &dyn Store, run: &str) -> Result<Vec<ProcessLine>> {
     let mut processor_times = HashMap::new();
     let mut notes: HashMap<ActivityId, Notes> = HashMap::new();
     let mut ranks = HashMap::new();
+    let mut transactions = HashMap::new();
     for (activity, _, kind, payload) in store.extended(key)? {
         if *kind == *nested::KIND {
             marked.insert(activity);
@@ -326,6 +327,8 @@ pub fn processes(store: &dyn Store, run: &str) -> Result<Vec<ProcessLine>> {
             processor_times.insert(activity, time);
         } else if let Some(rank) = described_rank::decode(&kind, &payload) {
             ranks.insert(activity, rank);
+        } else if marks::is_transaction_fact(&kind) {
+            transactions.insert(activity, payload);
         } else {
             notes.entry(activity).or_default().add(&kind, &payload);
         }
@@ -341,6 +344,7 @@ pub fn processes(store: &dyn Store, run: &str) -> Result<Vec<ProcessLine>> {
             marked: marked.contains(&activity.id),
             processor_time: processor_times.get(&activity.id).copied(),
             notes: notes.remove(&activity.id).unwrap_or_default(),
+            transaction: transactions.remove(&activity.id),
             job_rank: job_ranks::rank_of(activity).or_else(|| ranks.remove(&activity.id)),
             activity: activity.clone(),
         })

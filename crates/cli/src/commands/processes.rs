@@ -17,6 +17,7 @@ use super::run_summary::job;
 use super::{Outcome, answer, here};
 use crate::args::search::{ProcessesArgs, SortKey};
 use crate::current_store::CurrentStore;
+use crate::file_inspector;
 use crate::json::{self, Value};
 use crate::text::paths::shown;
 use crate::text::shell::{Call, SHORT};
@@ -85,6 +86,7 @@ fn json(line: &ProcessLine) -> Value {
         ("processor_ns", line.processor_time.into()),
         ("attributes", attributes(line)),
         ("records", records(line)),
+        ("transaction", transaction(line)),
     ])
 }
 
@@ -101,6 +103,13 @@ fn attributes(line: &ProcessLine) -> Value {
 /// The extended records that the program added.
 fn records(line: &ProcessLine) -> Value {
     Value::Array(line.notes.records.iter().map(record_fields).collect())
+}
+
+/// The statements of a transaction, the columns that they used, and more.
+fn transaction(line: &ProcessLine) -> Value {
+    let fact = line.transaction.as_deref();
+    let fact = fact.and_then(|fact| serde_json::from_slice(fact).ok());
+    fact.map_or(Value::Null, |fact| file_inspector::json(&fact))
 }
 
 /// The processes of a run, and which of them are listed.

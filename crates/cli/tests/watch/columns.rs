@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use backstory_testkit::database_server::DatabaseServer;
 use backstory_testkit::mariadb::MariadbServer;
 use backstory_testkit::postgres::PostgresServer;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::accuracy::{Accuracy, Dialect, Dice, assert_exact_columns};
 use crate::column_truths::{DEFINITIONS, Generator, TABLES, Truth};
@@ -117,6 +117,35 @@ fn columns<S: DatabaseServer>(place: &DatabasePlace<S>, table: &str, part: &str)
         events.flat_map(|event| event["transaction"]["statements"].as_array().unwrap());
     let found = statements.find(|one| one["text"].as_str().unwrap().contains(part));
     found.unwrap_or_else(|| panic!("{part}: {answer}"))["columns"].clone()
+}
+
+/// The columns of the statement with this text, in the list of processes of a watch.
+fn listed_columns(list: &Value, part: &str) -> Value {
+    let transactions = list.as_array().unwrap().iter();
+    let transactions = transactions.map(|one| &one["transaction"]);
+    let statements = transactions.filter_map(|one| one["statements"].as_array());
+    let mut statements = statements.flatten();
+    let found = statements.find(|one| one["text"].as_str().unwrap().contains(part));
+    found.unwrap_or_else(|| panic!("{part}: {list}"))["columns"].clone()
+}
+
+#[test]
+fn the_list_of_processes_has_the_columns_of_each_statement() {
+    let Some(place) = PostgresPlace::new("columns in the list of processes", &[]) else {
+        return;
+    };
+    place.query("CREATE TABLE a (id int PRIMARY KEY, x int)");
+    let watch = place.watched();
+    place.query("INSERT INTO a (id, x) VALUES (1, 2)");
+    place.query("UPDATE a SET x = id + 1");
+    watch.end().unwrap();
+    let list = place.json(&["processes"]);
+    let columns = |part: &str| listed_columns(&list, part);
+    let inserted = columns("INSERT INTO a");
+    assert_eq!(inserted["written"], json!(["public.a.id", "public.a.x"]));
+    let updated = columns("UPDATE a");
+    assert_eq!(updated["read"], json!(["public.a.id"]), "{updated}");
+    assert_eq!(updated["written"], json!(["public.a.x"]), "{updated}");
 }
 
 #[test]
