@@ -37,6 +37,7 @@ use crate::log_file::LogFollower;
 use crate::log_line::ROUNDING;
 use crate::replication::ReplicationStream;
 use crate::row_decoder::CommittedTransaction;
+use crate::search_path::SearchPaths;
 use crate::server_settings::{ServerSettings, keep_out_of_log};
 use crate::sessions::SessionTable;
 
@@ -107,6 +108,7 @@ pub(crate) struct ExaminedServer {
     built_in: Arc<BuiltInFunctions>,
     columns: ColumnReader,
     catalog: Catalog,
+    paths: SearchPaths,
     log: LogFollower,
     news: LogNews,
     offset: i64,
@@ -131,6 +133,7 @@ impl WatchedDatabase for PostgresWatch {
             log: LogFollower::begin(&settings.log_directory, settings.log_format)?,
             catalog: read_catalog(&mut session, &built_in, &mut columns, None)?,
             columns,
+            paths: SearchPaths::read(&mut session)?,
             offset: settings.zone_offset(&mut session)?,
             news: news.map_err(Error::system("watch the server's log"))?,
             built_in,
@@ -164,6 +167,7 @@ impl WatchedDatabase for PostgresWatch {
         let table = SessionTable {
             own: own.chain([examined.session.server_pid]).collect(),
             database: target.database.clone(),
+            paths: examined.paths,
             ..SessionTable::default()
         };
         let offset = Arc::new(AtomicI64::new(examined.offset));

@@ -43,8 +43,10 @@ mod matching;
 mod pinned_columns;
 mod replication;
 mod row_decoder;
+mod search_path;
 mod server_settings;
 mod sessions;
+mod setting_statement;
 
 use backstory_database::connection_target::ConnectionTarget;
 use backstory_database::database_watch::{self as frame, WatchNews, WatchScope};

@@ -130,6 +130,52 @@ fn listed_columns(list: &Value, part: &str) -> Value {
 }
 
 #[test]
+fn a_name_means_the_table_in_the_search_path_of_its_session() {
+    let Some(place) = PostgresPlace::new("search paths", &[]) else {
+        return;
+    };
+    place.query(
+        "CREATE TABLE a (id int PRIMARY KEY); CREATE TABLE target (id int PRIMARY KEY); \
+         CREATE SCHEMA sales; CREATE TABLE sales.a (id int PRIMARY KEY); \
+         CREATE SCHEMA lab; CREATE TABLE lab.a (id int PRIMARY KEY); \
+         INSERT INTO a VALUES (1); INSERT INTO sales.a VALUES (2); INSERT INTO lab.a VALUES (3)",
+    );
+    place.query("ALTER DATABASE bank SET search_path = lab, public");
+    let watch = place.watched();
+    let fill = |what: &str| format!("INSERT INTO public.target SELECT id + {what} FROM a;\n");
+    // Each statement is sent alone.
+    let script = [
+        fill("10"),
+        "SET search_path TO sales;\n".to_owned(),
+        fill("20"),
+        "BEGIN;\nSET search_path TO public;\nROLLBACK;\n".to_owned(),
+        fill("30"),
+        "BEGIN;\nSET LOCAL search_path TO public;\n".to_owned(),
+        fill("40"),
+        "COMMIT;\nRESET search_path;\n".to_owned(),
+        fill("50"),
+    ];
+    let file = place.work.join("paths.sql");
+    std::fs::write(&file, script.concat()).unwrap();
+    let line = place.server.executes_file(&file);
+    let done = place.stage.command("sh").args(["-c", &line]).status();
+    assert!(done.unwrap().success());
+    watch.end().unwrap();
+    let list = place.json(&["processes"]);
+    for (what, schema) in [
+        ("10", "lab"),
+        ("20", "sales"),
+        ("30", "sales"),
+        ("40", "public"),
+        ("50", "lab"),
+    ] {
+        let columns = listed_columns(&list, &format!("id + {what}"));
+        let wanted = json!([format!("{schema}.a.id")]);
+        assert_eq!(columns["read"], wanted, "{what}: {columns}");
+    }
+}
+
+#[test]
 fn the_list_of_processes_has_the_columns_of_each_statement() {
     let Some(place) = PostgresPlace::new("columns in the list of processes", &[]) else {
         return;
