@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use backstory_vocabulary::RowsMode;
+use backstory_vocabulary::{ContentsMode, RowsMode};
 use clap::{Args, Subcommand};
 
 use super::amounts::size;
@@ -50,6 +50,11 @@ pub struct WatchArgs {
     /// point
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, required = true)]
     pub filesystem: Option<PathBuf>,
+
+    /// Whether contents are stored. With `lazy`, those of files that a program used, as they are
+    /// when the watch ends. Former contents need `mount --contents=all`
+    #[arg(long, value_name = "MODE", value_parser = words::<ContentsMode>(), default_value_t = ContentsMode::Off)]
+    pub contents: ContentsMode,
 
     /// The run's name and secrets
     #[command(flatten)]

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use backstory_fanotify::{self as fanotify, FilesystemNews, FilesystemTarget};
+use backstory_session::Options;
 use backstory_store::Home;
+use backstory_vocabulary::ContentsMode;
 
 use super::Outcome;
 use super::record::check_name;
@@ -28,15 +30,20 @@ fn filesystem(args: &WatchArgs, directory: &Path, store: Option<&Path>) -> Outco
     if let Some(name) = &args.run.name {
         check_name(name)?;
     }
+    if args.contents == ContentsMode::All {
+        return Err(Failure::misuse(
+            "no program waits for --filesystem, so contents before a change are lost: give \
+             --contents=lazy, or record with `backstory mount --contents=all`",
+        ));
+    }
     let home = Home::locate(store).map_err(Failure::not_found)?;
     let id = home.new_run_id();
     let after = index::in_background(&home);
-    let run = source_options(
-        &home,
-        id.clone(),
-        args.run.name.clone(),
-        args.run.redact.clone(),
-    );
+    let (name, redact) = (args.run.name.clone(), args.run.redact.clone());
+    let run = Options {
+        contents: args.contents,
+        ..source_options(&home, id.clone(), name, redact)
+    };
     let own = home
         .dir()
         .canonicalize()

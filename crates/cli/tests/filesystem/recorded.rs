@@ -5,7 +5,7 @@ use std::process::Command;
 
 use backstory_testkit::program;
 
-use crate::watched::{Kind, WatchedFilesystem, watched};
+use crate::watched::{Kind, WatchedFilesystem, watched, watched_with};
 
 /// Waits at the gate after its work.
 const SORT: &str = "
@@ -128,4 +128,42 @@ fn hundreds_of_short_programs_leave_no_file_without_its_input() {
         let found = watched.inputs(&format!("out{n}"));
         assert_eq!(found, [format!("in{n}"), format!("out{n}")]);
     }
+}
+
+#[test]
+fn contents_of_used_files_are_stored_when_the_watch_ends_if_that_is_asked_for() {
+    let filled = |at: &std::path::Path| {
+        fs::write(at.join("a"), "3\n1\n2\n").unwrap();
+        fs::write(at.join("gone"), "text\n").unwrap();
+        fs::write(at.join("unused"), "text\n").unwrap();
+    };
+    let what = "contents of a watched file system";
+    let Some(mut watched) = watched_with(what, Kind::Tmpfs, &["--contents=lazy"], filled) else {
+        return;
+    };
+    watched.shell("sort a > b; cat gone > c; rm gone");
+    watched.wait_for("/gone");
+    watched.end();
+    let stored = |name: &str| watched.stage.backstory(&["contents", &watched.path(name)]);
+    for (name, wanted) in [
+        ("a", Some("3\n1\n2\n")),
+        ("b", Some("1\n2\n3\n")),
+        ("gone", None),
+    ] {
+        // The background process may still store it; a question waits for that.
+        let output = stored(name).output().unwrap();
+        let found = output.status.success().then_some(output.stdout);
+        assert_eq!(found.as_deref(), wanted.map(str::as_bytes), "{name}");
+    }
+    // The answer comes from the store: the file is another one by now.
+    fs::write(watched.at.join("b"), "new\n").unwrap();
+    let run = watched.answer(&["log"]);
+    let run = run.split_whitespace().next().unwrap();
+    let version = format!("{}@{run}", watched.path("b"));
+    assert_eq!(watched.answer(&["contents", &version]), "1\n2\n3\n");
+    let mut all = watched
+        .stage
+        .backstory(&["watch", "--contents=all", "--filesystem"]);
+    let refused = all.arg(&watched.at).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
 }

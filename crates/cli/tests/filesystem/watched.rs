@@ -54,6 +54,16 @@ fn mount(kind: Kind, stage: &Stage, at: &Path) -> bool {
 /// A watched file system that is empty at first. `None`, with a notice, where this machine cannot
 /// mount or watch.
 pub fn watched(what: &str, kind: Kind, before: impl FnOnce(&Path)) -> Option<WatchedFilesystem> {
+    watched_with(what, kind, &[], before)
+}
+
+/// The same, with options of the watch.
+pub fn watched_with(
+    what: &str,
+    kind: Kind,
+    options: &[&str],
+    before: impl FnOnce(&Path),
+) -> Option<WatchedFilesystem> {
     if !rustix::process::geteuid().is_root() {
         skipped(what, "needs root");
         return None;
@@ -69,7 +79,7 @@ pub fn watched(what: &str, kind: Kind, before: impl FnOnce(&Path)) -> Option<Wat
     }
     before(&at);
     let watcher = stage
-        .backstory(&["watch", "--filesystem"])
+        .backstory(&[&["watch"], options, &["--filesystem"]].concat())
         .arg(&at)
         .stderr(Stdio::piped())
         .spawn()
