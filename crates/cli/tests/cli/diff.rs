@@ -586,6 +586,16 @@ fn a_build_that_repeats_only_what_is_out_of_date_differs_in_its_sources() {
 }
 
 #[test]
+fn a_file_that_the_second_run_read_and_changed_is_an_output_that_differs() {
+    let place = Place::new();
+    let a = place.keep("echo one > log.txt", &[]);
+    let b = place.keep("cat log.txt > /dev/null; echo two >> log.txt", &[]);
+    let text = view(&place, &[&a, &b]);
+    assert!(text.contains("  log.txt  1 line added"), "{text}");
+    assert!(!text.contains("same"), "{text}");
+}
+
+#[test]
 fn a_table_is_compared_by_its_cells() {
     let place = Place::new();
     if !place.has_inspector() {

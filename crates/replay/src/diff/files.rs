@@ -27,8 +27,8 @@ pub fn compare(a: &DiffSide, b: &DiffSide, found: &mut Findings) {
         (a.outputs.clone(), b.outputs.clone()),
     );
     let mut same_in_other_role = BTreeSet::new();
-    same_in_other_role.extend(one_made_it(&outputs.0, &inputs.1));
-    same_in_other_role.extend(one_made_it(&outputs.1, &inputs.0));
+    same_in_other_role.extend(one_made_it(&outputs.0, (&inputs.1, &outputs.1)));
+    same_in_other_role.extend(one_made_it(&outputs.1, (&inputs.0, &outputs.0)));
     for name in same_in_other_role {
         for files in [&mut inputs.0, &mut inputs.1, &mut outputs.0, &mut outputs.1] {
             files.remove(&name);
@@ -42,10 +42,11 @@ pub fn compare(a: &DiffSide, b: &DiffSide, found: &mut Findings) {
 }
 
 /// Files that one side made and the other one only used, with the same content. A build makes only
-/// outdated files again, and uses the rest as it is.
-fn one_made_it(made: &SideFiles, used: &SideFiles) -> Vec<Vec<u8>> {
+/// outdated files again, and uses the rest as it is. A file that the other side used and then
+/// changed is an output of both.
+fn one_made_it(made: &SideFiles, (used, changed): (&SideFiles, &SideFiles)) -> Vec<Vec<u8>> {
     let is_same = |name: &Vec<u8>, file: &SideFile| {
-        let other = used.get(name);
+        let other = used.get(name).filter(|_| !changed.contains_key(name));
         other.is_some_and(|other| same(file, other) == SameContent::Yes)
     };
     let both = made.iter().filter(|(name, file)| is_same(name, file));
