@@ -226,6 +226,14 @@ fn pairs(
     changes: &mut FileChanges,
     settings: &mut Vec<ChangedSetting>,
 ) {
+    if !paired.changed.is_empty() {
+        let number = counted(paired.changed.len(), one, many);
+        let told = paired.changed.iter().map(|(old, new)| told(old, new));
+        changes.say(format!("{number} changed: {}", named(told)));
+        for (old, new) in &paired.changed {
+            settings.extend(settings_in(&old.value, &new.value));
+        }
+    }
     for (parts, verb) in [(&paired.removed, "removed"), (&paired.added, "added")] {
         if !parts.is_empty() {
             let names = named(parts.iter().map(|part| format!("`{}`", part.name)));
@@ -233,14 +241,6 @@ fn pairs(
                 "{} {verb}: {names}",
                 counted(parts.len(), one, many)
             ));
-        }
-    }
-    if !paired.changed.is_empty() {
-        let number = counted(paired.changed.len(), one, many);
-        let told = paired.changed.iter().map(|(old, new)| told(old, new));
-        changes.say(format!("{number} changed: {}", named(told)));
-        for (old, new) in &paired.changed {
-            settings.extend(settings_in(&old.value, &new.value));
         }
     }
     if paired.is_moved {
