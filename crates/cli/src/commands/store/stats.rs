@@ -17,6 +17,14 @@ use crate::error::Failure;
 use crate::json::{self, Value};
 use crate::text::when::size;
 
+/// How much smaller the stored contents are than the versions that the store itself holds.
+fn ratio(versions: u64, contents: &backstory_contents::ContentsSize) -> f64 {
+    match contents.stored {
+        0 => 1.0,
+        stored => versions.saturating_sub(contents.elsewhere_raw) as f64 / stored as f64,
+    }
+}
+
 /// Prints the sizes.
 pub fn run(args: StoreStatsArgs, store: Option<&Path>) -> Outcome {
     let current = CurrentStore::open(store)?;
@@ -37,10 +45,7 @@ pub fn run(args: StoreStatsArgs, store: Option<&Path>) -> Outcome {
         missing,
         bytes: versions,
     } = VersionCounts::of(&current.store.facts()?);
-    let ratio = match contents.stored {
-        0 => 1.0,
-        stored => versions.saturating_sub(contents.elsewhere_raw) as f64 / stored as f64,
-    };
+    let ratio = ratio(versions, &contents);
     let counts = graph.counts;
     let engine = StoreEngine::of(&current.home)?;
     let volume = volume_of(&current.home.runs_dir(), args.deep)?;
