@@ -366,6 +366,7 @@ void bs_log_opaque_events(u32 flags);
 
 /* sandbox.c: makes a call that may limit the system calls after it */
 bool bs_only_dispatches(void);
+bool bs_dispatches(void); /* the calls of a thread are or were dispatched to the program */
 s64 bs_limit(bool strict, s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e);
 
 /* load.c */

@@ -1,5 +1,5 @@
 /*
- * Gives chunks to a process that has limited its tid system calls. The recorder maps all that it
+ * Gives chunks to a process that has limited its own system calls. The recorder maps all that it
  * needs before the limit takes effect. After the limit, nothing here makes a system call.
  *
  * Invariant: signals cannot be blocked here. A signal handler that interrupts the taking of a chunk
@@ -92,7 +92,7 @@ void bs_map_reserve(void)
 }
 
 /*
- * Sets up a child by fork. A child made by the program's tid system call finds its parent's id at
+ * Sets up a child by fork. A child made by the program's own system call finds its parent's id at
  * this offset. The recorder rejects such a child, because its id is unknown. It also rejects a
  * child in another pid namespace.
  */

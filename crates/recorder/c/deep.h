@@ -24,6 +24,8 @@ void bs_deep_thread_ends(void); /* gives the thread's deep chunk back */
  * that the kernel passed behind them, or null.
  */
 void bs_deep_begin(char **argv, char **env, const u64 *auxiliary);
+/* deep/files.c: the program is about to limit its own system calls. Says what it has open. */
+void bs_deep_before_limit(void);
 /*
  * deep/exact.c: the program is about to limit its own system calls, so its times are not recorded
  * from here on. If no limit came of it, the deep log says so.

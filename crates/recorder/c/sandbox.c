@@ -26,6 +26,11 @@ bool bs_only_dispatches(void)
            !__atomic_load_n(&limits, __ATOMIC_SEQ_CST);
 }
 
+bool bs_dispatches(void)
+{
+    return __atomic_load_n(&dispatches, __ATOMIC_SEQ_CST);
+}
+
 static bool holds(void)
 {
     return __atomic_load_n(&limits, __ATOMIC_SEQ_CST) ||
@@ -40,6 +45,8 @@ static bool holds(void)
 static s64 limit(u32 *count, bool strict, s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e)
 {
     BS_AUTO_DO(bs_need_filter());
+    if (!holds())
+        BS_DEEP_DO(bs_deep_before_limit());
     bs_prepare_for_sandbox();
     BS_DEEP_DO(bs_exact_end());
     if (strict)

@@ -68,8 +68,11 @@ static void entered(struct draft *d, int fd, struct bs_part bytes, s64 position)
     if (d->record.result <= 0 || !bytes.size)
         return;
     struct bs_deep_file file = bs_deep_describe(fd, position < 0 ? bytes.size : 0);
-    /* libc moves the position of a stream by calls that are not seen. */
-    if (file.regular && position < 0)
+    /*
+     * libc moves the position of a stream by calls that are not seen. If the program limited its
+     * calls, the position is unknown, and the log gets the bytes.
+     */
+    if (file.regular && position < 0 && !(bs_modes & BS_MODE_SANDBOX))
         position = bs_raw(__NR_lseek, fd, 0, 1 /* SEEK_CUR */) - (s64)bytes.size;
     if (file.referenced && position >= 0) {
         d->reference[0] = file.number;

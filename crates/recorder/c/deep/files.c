@@ -152,7 +152,7 @@ static BS_COLD struct bs_deep_file describe(int fd, u64 moved, u64 *entry, u64 k
 {
     struct bs_deep_file file = {0};
     struct bs_ident ident;
-    if (!identify(fd, &ident))
+    if (bs_modes & BS_MODE_SANDBOX || !identify(fd, &ident))
         return file;
     file.number = __atomic_add_fetch(&bs_process->deep_descriptors, 1, __ATOMIC_RELAXED);
     file.referenced = is_stored(fd, &ident);
@@ -188,4 +188,15 @@ struct bs_deep_file bs_deep_describe(int fd, u64 moved)
                                      .referenced = known & REFERENCED,
                                      .regular = known & REGULAR};
     return describe(fd, moved, entry, known);
+}
+
+/* Afterwards no call may be made. Descriptors above these are only numbers in the log. */
+void bs_deep_before_limit(void)
+{
+    enum { MOST = 256, GETFD = 1 };
+    if (!bs_deep_is_on())
+        return;
+    for (int fd = 0; fd < MOST; fd++)
+        if (bs_raw(__NR_fcntl, fd, GETFD) >= 0)
+            bs_deep_describe(fd, 0);
 }

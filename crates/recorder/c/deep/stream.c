@@ -8,6 +8,8 @@
  *   copying of a large record, and fill the chunk itself.
  * - If no chunk is free, the thread waits for the supervisor. Only if none becomes free for
  *   seconds, records are lost, and the next record says how many.
+ * - Once the program has limited its own system calls, nothing here makes one. Signals cannot be
+ *   blocked then: the records of a handler that interrupts the taking of a chunk are lost.
  */
 #include "stream.h"
 #include "../arena.h"
@@ -18,6 +20,8 @@ enum { SIG_SETMASK = 2 };
 /* A record is continued in the next chunk only if at least so many bytes are left in this one. */
 enum { LEAST_PIECE = 1024 };
 enum { PAUSE_NS = 2000000, MOST_PAUSES = 2500, IMPATIENT = 100 };
+/* Looks for a chunk without a call: at most a quarter of a second, in which the supervisor looks. */
+enum { MOST_LOOKS = 2000, SPINS = 1000 };
 enum { MOST_POSTPONED = 512, LEAST_SPARE = 2 };
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
@@ -53,6 +57,21 @@ static s32 claim(void)
         return bs_claim(BS_BITMAP_WORDS);
     __atomic_store_n(&bs_arena->wanted, 1, __ATOMIC_RELAXED);
     return -1;
+}
+
+/* Waits without a call. */
+static s32 claim_or_look(void)
+{
+    s32 index = claim();
+    for (u32 i = 0; index < 0 && i < MOST_LOOKS && bs_deep_me.tries && !is_over(); i++) {
+        for (u32 spin = 0; spin < SPINS; spin++)
+            __builtin_ia32_pause();
+        index = claim();
+        if (index < 0 && i == IMPATIENT)
+            declare_postponed(&bs_deep_me);
+    }
+    bs_deep_me.tries = index >= 0;
+    return index;
 }
 
 /* Waits while the supervisor lives and has no chunk: it may be waiting for the disk. */
@@ -92,7 +111,7 @@ static void retire(struct bs_deep_thread *me, u8 *chunk)
     me->postponed++;
 }
 
-/* Gives the thread a new chunk instead of `full`. Signals are blocked. */
+/* Gives the thread a new chunk instead of `full`. No signal handler comes between. */
 static bool new_chunk(u8 *full)
 {
     struct bs_deep_thread *me = &bs_deep_me;
@@ -100,7 +119,7 @@ static bool new_chunk(u8 *full)
         return true;
     if (is_over())
         return false;
-    s32 index = claim_or_wait();
+    s32 index = bs_modes & BS_MODE_SANDBOX ? claim_or_look() : claim_or_wait();
     if (index < 0)
         return false;
     u8 *at = bs_deep_arena + BS_ARENA_HEADER + (u64)index * BS_CHUNK_SIZE;
@@ -122,8 +141,24 @@ static bool new_chunk(u8 *full)
     return true;
 }
 
+/* A handler that interrupts this takes no chunk itself. */
+static bool change_confined(u8 *full)
+{
+    struct bs_deep_thread *me = &bs_deep_me;
+    if (me->taking)
+        return false;
+    me->taking = true;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    bool changed = new_chunk(full);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    me->taking = false;
+    return changed;
+}
+
 static bool change(u8 *full)
 {
+    if (bs_modes & BS_MODE_SANDBOX)
+        return change_confined(full);
     u64 all = ~0ull, before = 0;
     bs_raw(__NR_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
     bool changed = new_chunk(full);
@@ -145,12 +180,21 @@ void bs_deep_thread_ends(void)
 
 /* ---- the state of the thread ----------------------------------------------------------------- */
 
+/*
+ * True once a thread of this process makes calls that are not recorded: the process limited its own
+ * calls before the thread began. A child on the memory of the process counts, too.
+ */
+static bool has_unseen_thread;
+
 /* The rare part of `bs_deep_is_on`: another process or thread than the one that the state is of. */
 static BS_COLD bool begin(void)
 {
     struct bs_deep_thread *me = &bs_deep_me;
-    if (bs_modes & (BS_MODE_SANDBOX | BS_MODE_CLOSED) || !bs_is_ready(BS_OP_START) || is_over() ||
-        !bs_deep_map())
+    if (bs_modes & BS_MODE_SANDBOX) {
+        __atomic_store_n(&has_unseen_thread, true, __ATOMIC_RELAXED);
+        return false;
+    }
+    if (bs_modes & BS_MODE_CLOSED || !bs_is_ready(BS_OP_START) || is_over() || !bs_deep_map())
         return false;
     *me = (struct bs_deep_thread){.generation = bs_process->generation, .tries = true};
     bs_deep_log_begin();
@@ -158,12 +202,19 @@ static BS_COLD bool begin(void)
 }
 
 /*
- * True if the process limits its own system calls from now on. The recorder could not wait for a
- * chunk then.
+ * A process that limits its own system calls stays deep, with two exceptions. Without the
+ * time-stamp counter, its records have no place among those of others. If its calls are dispatched
+ * to itself, the kernel did not make them.
  */
+static bool is_confined_too_much(void)
+{
+    return bs_modes & BS_MODE_SANDBOX && (bs_modes & BS_MODE_NO_TSC || bs_dispatches() ||
+                                          __atomic_load_n(&has_unseen_thread, __ATOMIC_RELAXED));
+}
+
 static BS_COLD bool is_off_now(void)
 {
-    if (bs_modes & BS_MODE_SANDBOX)
+    if (is_confined_too_much())
         bs_deep_become_shallow(BS_SHALLOW_SANDBOX);
     else if (bs_arena->flags & BS_ARENA_SHALLOW)
         bs_deep_become_shallow(BS_SHALLOW_DISK);
@@ -172,13 +223,21 @@ static BS_COLD bool is_off_now(void)
     return bs_deep_me.is_shallow;
 }
 
+/* True in a child on this memory. A process that limited its calls cannot ask which one it is. */
+static BS_COLD bool is_child_on_memory(void)
+{
+    if (bs_modes & BS_MODE_SANDBOX)
+        __atomic_store_n(&has_unseen_thread, true, __ATOMIC_RELAXED);
+    return bs_modes & BS_MODE_SANDBOX || bs_is_another();
+}
+
 bool bs_deep_is_on(void)
 {
     struct bs_deep_thread *me = &bs_deep_me;
     if (BS_UNLIKELY(bs_muted))
         return false;
-    if (BS_UNLIKELY(bs_me.borrowed || bs_modes & BS_MODE_SHARED_MEMORY) && bs_is_another())
-        return false; /* a child on this memory */
+    if (BS_UNLIKELY(bs_me.borrowed || bs_modes & BS_MODE_SHARED_MEMORY) && is_child_on_memory())
+        return false;
     if (BS_UNLIKELY(!me->generation || me->generation != bs_process->generation))
         return begin();
     if (BS_UNLIKELY(me->is_shallow))

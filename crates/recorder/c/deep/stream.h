@@ -30,7 +30,8 @@ struct bs_deep_thread {
     u32 gap;        /* records lost since the last one that was written */
     u32 handlers;   /* depth of signal handlers */
     bool is_shallow;
-    bool tries; /* false while no chunk could be had */
+    bool tries;  /* false while no chunk could be had */
+    bool taking; /* the thread is taking a chunk while signals cannot be blocked */
     /*
      * Chunks that are full, and in which an interrupted record may still be unfinished: how many,
      * and the last one. Each has the one before in its `pad`.

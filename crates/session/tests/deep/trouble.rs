@@ -3,7 +3,7 @@
 use crate::bytes::{compiled, deep_log};
 use crate::harness::{Run, alive, eventually, kill, others};
 use backstory_abi::deep;
-use backstory_deep::DeepLog;
+use backstory_deep::{Call, DeepLog};
 use backstory_testkit::need::needs;
 use std::fs;
 use std::io::Read;
@@ -348,23 +348,50 @@ fn a_run_without_deep_has_no_deep_log() {
     assert!(!run.path(&format!("{}.deep", run.id)).exists());
 }
 
-#[test]
-fn a_program_that_limits_its_calls_says_that_it_is_shallow_from_there() {
+/// Records the program that limits its own calls. Returns its log.
+fn limited(arguments: &[&str]) -> Option<DeepLog> {
     if !needs("a sandbox", &["cc"]) {
-        return;
+        return None;
     }
     let dir = compiled("sandbox", include_str!("../programs/deep_sandbox.c"));
     let program = dir.path().join("sandbox");
     let run = Run::new(&["--deep", "full"]);
-    assert!(run.record(&[program.to_str().unwrap()]).status.success());
+    let words = [&[program.to_str().unwrap()], arguments].concat();
+    assert!(run.record(&words).status.success());
     run.log();
-    let log = deep_log(&run);
+    Some(deep_log(&run))
+}
+
+fn has_written(calls: &[Call], text: &[u8]) -> bool {
+    let mut written = calls.iter().filter_map(|call| call.section(deep::LEFT, 1));
+    written.any(|bytes| bytes == text)
+}
+
+#[test]
+fn a_program_that_limits_its_calls_stays_deep() {
+    let Some(log) = limited(&[]) else { return };
     let calls: Vec<_> = log.process_calls(log.processes()[0].epoch).collect();
+    assert!(has_written(&calls, b"before\n") && has_written(&calls, b"after\n"));
+    let pieces = calls.iter().filter_map(|call| call.entered_at(1));
+    let pieces: Vec<_> = pieces.filter(|bytes| bytes.len() == 4096).collect();
+    assert_eq!(pieces.len(), 200);
+    for (number, piece) in pieces.iter().enumerate() {
+        assert!(piece.iter().all(|byte| usize::from(*byte) == number));
+    }
+    // What was open is named before the limit.
+    let named = |call: &&Call| call.number == deep::DESCRIPTOR && call.fd == 0;
+    assert_eq!(calls.iter().filter(named).count(), 1);
+    assert_eq!(calls.last().unwrap().number, 231, "exit_group");
+    assert!(log.programs().iter().all(|program| program.is_whole));
+}
+
+#[test]
+fn a_thread_that_is_made_behind_a_limit_makes_its_process_shallow() {
+    let Some(log) = limited(&["thread"]) else {
+        return;
+    };
+    let calls: Vec<_> = log.process_calls(log.processes()[0].epoch).collect();
+    assert!(has_written(&calls, b"after\n") && !has_written(&calls, b"behind\n"));
     let last = calls.last().unwrap();
     assert_eq!((last.number, last.a), (deep::SHALLOW, 1), "{last:?}");
-    let wrote = |text: &[u8]| {
-        let mut written = calls.iter().filter_map(|call| call.section(deep::LEFT, 1));
-        written.any(|bytes| bytes == text)
-    };
-    assert!(wrote(b"before\n") && !wrote(b"after\n"));
 }
