@@ -215,6 +215,8 @@ pub struct RecordedProcess {
     pub calls: u64,
     /// Why the log of the process is not whole.
     pub gap: Option<String>,
+    /// True if calls are missing in it.
+    pub lacks_calls: bool,
 }
 
 impl RecordedProcess {

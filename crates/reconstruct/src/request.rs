@@ -201,6 +201,7 @@ fn forget(process: &mut RecordedProcess) {
         is_part: true,
         calls: process.calls,
         gap: process.gap.take(),
+        lacks_calls: process.lacks_calls,
         ..RecordedProcess::default()
     };
 }

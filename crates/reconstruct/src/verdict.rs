@@ -33,6 +33,9 @@ pub struct ProcessVerdict {
     pub volatile: Vec<String>,
     /// Why its log is not whole.
     pub gap: Option<String>,
+    /// True if calls are missing in its log. What they wrote was not compared.
+    #[serde(default)]
+    pub lacks_calls: bool,
     /// Threads that made calls in the new execution.
     #[serde(default)]
     pub threads: usize,
@@ -44,6 +47,9 @@ pub struct ProcessVerdict {
 pub enum Likeness {
     /// All outputs are equal, byte for byte.
     Equal,
+    /// Nothing differs but volatile parts, if any. Something that the programs did is not recorded,
+    /// and could not be compared.
+    EqualWhereRecorded,
     /// All differences are in volatile parts, which have names.
     EqualButVolatile,
     /// Something differs.
@@ -123,14 +129,18 @@ impl Reconstruction {
         if lacks || self.unsteady > 0 {
             return Likeness::Different;
         }
-        match (
-            all.clone().next(),
-            all.all(|divergence| divergence.volatile.is_some()),
-        ) {
-            (None, _) => Likeness::Equal,
-            (Some(_), true) => Likeness::EqualButVolatile,
-            (Some(_), false) => Likeness::Different,
+        let is_equal = all.clone().next().is_none();
+        match all.all(|divergence| divergence.volatile.is_some()) {
+            false => Likeness::Different,
+            true if self.is_partial() => Likeness::EqualWhereRecorded,
+            true if is_equal => Likeness::Equal,
+            true => Likeness::EqualButVolatile,
         }
+    }
+
+    /// True if something that the programs did is not recorded.
+    fn is_partial(&self) -> bool {
+        self.shallow > 0 || self.processes.iter().any(|process| process.lacks_calls)
     }
 
     /// True if it differs in a process with several threads: another execution may then have
@@ -207,6 +217,7 @@ mod tests {
             differs_before: false,
             volatile: Vec::new(),
             gap: None,
+            lacks_calls: false,
             threads,
         };
         Reconstruction {
@@ -229,6 +240,20 @@ mod tests {
             let is_different = result.likeness() == Likeness::Different;
             assert!(is_different, "{then:?} {now:?}");
         }
+    }
+
+    #[test]
+    fn what_was_not_recorded_never_counts_as_equal() {
+        let mut lacking = execution(1, None);
+        assert_eq!(lacking.likeness(), Likeness::Equal);
+        lacking.processes[0].lacks_calls = true;
+        assert_eq!(lacking.likeness(), Likeness::EqualWhereRecorded);
+        let mut shallow = execution(1, None);
+        shallow.shallow = 1;
+        assert_eq!(shallow.likeness(), Likeness::EqualWhereRecorded);
+        lacking = execution(1, Some(3));
+        lacking.processes[0].lacks_calls = true;
+        assert_eq!(lacking.likeness(), Likeness::Different);
     }
 
     #[test]

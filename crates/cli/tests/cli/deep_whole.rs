@@ -15,10 +15,15 @@ fn runs_again(script: &str, line: &str) {
 
 /// The recorded run runs again, and its outputs are equal.
 fn runs_equal(place: &Place, about: &[&str]) {
+    runs_alike(place, about, "equal: ");
+}
+
+/// The recorded run runs again, and a line of the report begins with the verdict.
+fn runs_alike(place: &Place, about: &[&str], verdict: &str) {
     if let Some(answer) = place.again(&[]) {
         let mut lines = answer.err.lines();
         assert!(
-            answer.status == 0 && lines.any(|line| line.starts_with("equal: ")),
+            answer.status == 0 && lines.any(|line| line.starts_with(verdict)),
             "{about:?}: {answer:?}"
         );
     }
@@ -92,6 +97,11 @@ fn a_database_of_sqlite_is_written_again() {
 /// Records a shell line deeply in a directory with the files `a` and `b`, and the directories that
 /// are given. Without all of them, the line runs again with equal outputs.
 fn line_runs_again(line: &str, directories: &[&str]) {
+    runs_equal(&recorded_line(line, directories), &[line]);
+}
+
+/// Where such a line was recorded.
+fn recorded_line(line: &str, directories: &[&str]) -> Place {
     let place = Place::new();
     place.write_aged("a", "alpha\n");
     place.write_aged("b", "beta\n");
@@ -100,7 +110,7 @@ fn line_runs_again(line: &str, directories: &[&str]) {
     }
     place.deep(line);
     place.forget_everything();
-    runs_equal(&place, &[line]);
+    place
 }
 
 #[test]
@@ -193,7 +203,8 @@ fn a_program_behind_one_without_a_deep_record_runs_again() {
     );
     if needs("a static program", &["busybox"]) {
         let line = "busybox sh -c \"/bin/cat b; /bin/cp a made; /bin/cat b\"; cat made";
-        line_runs_again(&format!("RECORD sh -c '{line}' > out"), &[]);
+        let place = recorded_line(&format!("RECORD sh -c '{line}' > out"), &[]);
+        runs_alike(&place, &[line], "equal where it was recorded: ");
     }
 }
 
@@ -225,4 +236,48 @@ fn a_child_that_no_recorded_call_made_runs_again() {
     }
     place.deep("RECORD ./cloner > out");
     runs_equal(&place, &["clone"]);
+}
+
+/// Limits its own system calls to a few, and then copies its input.
+const LIMITED: &str = r#"
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#define ALLOW(call) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1), \
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+int main(void) {
+    char bytes[16];
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        ALLOW(SYS_read), ALLOW(SYS_write), ALLOW(SYS_exit_group),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    if (write(1, "limit\n", 6) != 6 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+        prctl(PR_SET_SECCOMP, 2, &program, 0, 0)) abort();
+    for (ssize_t n; (n = read(0, bytes, sizeof bytes)) > 0;)
+        if (write(1, bytes, n) != n) abort();
+    return 0;
+}
+"#;
+
+#[test]
+fn a_program_that_limits_its_calls_runs_again_behind_the_limit() {
+    let place = Place::new();
+    if !compiled(&place, "", "limited", LIMITED) {
+        return;
+    }
+    place.write("other.txt", "a text of another length than the recorded one\n");
+    place.deep("printf 'a text that is longer than one read\n' | RECORD ./limited > out");
+    runs_equal(&place, &["limited"]);
+    let Some(answer) = place.again(&["--feed", "0=other.txt"]) else {
+        return;
+    };
+    // The first byte behind the limit that differs.
+    let differs = answer.err.contains("byte 13\n");
+    assert!(answer.status == 1 && differs, "{answer:?}");
 }

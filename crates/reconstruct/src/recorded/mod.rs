@@ -309,20 +309,23 @@ impl Arranging {
             }
             deep::DESCRIPTOR => self.descriptor(call),
             deep::SIGNAL => self.process.signals.push_back(call.result as i32),
-            deep::GAP => self.process.gap = Some("records of it are missing".to_owned()),
+            deep::GAP => self.lacks_calls("records of it are missing"),
             deep::UNTIMED => {
                 let why = "it tried to limit its own system calls, and its later times are missing";
                 self.process.gap.get_or_insert_with(|| why.to_owned());
             }
-            deep::SHALLOW => {
-                self.process.gap = Some(match call.a {
-                    1 => "it limited its own system calls".to_owned(),
-                    2 => "the disk had no room".to_owned(),
-                    _ => "the recording ended before it did".to_owned(),
-                });
-            }
+            deep::SHALLOW => self.lacks_calls(match call.a {
+                1 => "it limited its own system calls",
+                2 => "the disk had no room",
+                _ => "the recording ended before it did",
+            }),
             _ => {}
         }
+    }
+
+    fn lacks_calls(&mut self, why: &str) {
+        self.process.gap = Some(why.to_owned());
+        self.process.lacks_calls = true;
     }
 
     /// Remembers which connection a call moved bytes of: requests name it by time and descriptor.

@@ -12,7 +12,7 @@ use crate::text::words::{counted, noun};
 /// Processes that are listed.
 const SHOWN: usize = 10;
 
-/// True if nothing but volatile parts differs.
+/// True if nothing but volatile parts differs, as far as it was recorded.
 pub fn is_alike(reconstruction: &Reconstruction) -> bool {
     reconstruction.likeness() != Likeness::Different
 }
@@ -21,6 +21,7 @@ pub fn is_alike(reconstruction: &Reconstruction) -> bool {
 fn likeness(reconstruction: &Reconstruction) -> (Role, &'static str) {
     match reconstruction.likeness() {
         Likeness::Equal => (Role::Good, "equal"),
+        Likeness::EqualWhereRecorded => (Role::Good, "equal where it was recorded"),
         Likeness::EqualButVolatile => (Role::Good, "equal but for volatile parts"),
         Likeness::Different => (Role::Bad, "different"),
     }
@@ -255,6 +256,7 @@ fn origin_value(origin: Option<&ByteOrigin>) -> Value {
 pub fn value(reconstruction: &Reconstruction) -> Value {
     let likeness = match reconstruction.likeness() {
         Likeness::Equal => "equal",
+        Likeness::EqualWhereRecorded => "equal-where-recorded",
         Likeness::EqualButVolatile => "equal-but-volatile",
         Likeness::Different => "different",
     };

@@ -416,6 +416,7 @@ impl Supervisor {
                 divergence: matcher.divergence,
                 volatile: matcher.volatile,
                 gap: matcher.rest.gap,
+                lacks_calls: matcher.rest.lacks_calls,
                 threads: threads.get(&index).copied().unwrap_or(0),
             });
         }
