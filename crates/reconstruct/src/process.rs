@@ -85,7 +85,7 @@ pub struct ReadyTurn {
 /// A recorded child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedChild {
-    /// Its process id.
+    /// Its process id. Below 0: the error of the call.
     pub pid: i64,
     /// False: its parent gets this number, and no process is made.
     pub is_made: bool,

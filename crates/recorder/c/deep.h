@@ -24,6 +24,8 @@ void bs_deep_thread_ends(void); /* gives the thread's deep chunk back */
  * that the kernel passed behind them, or null.
  */
 void bs_deep_begin(char **argv, char **env, const u64 *auxiliary);
+/* deep/by_number.c: makes a system call that has no wrapper for its number, and records it. */
+s64 bs_deep_by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f);
 /* deep/files.c: the program is about to limit its own system calls. Says what it has open. */
 void bs_deep_before_limit(void);
 /*

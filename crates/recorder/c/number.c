@@ -268,6 +268,7 @@ static s64 by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
     case __NR_pidfd_getfd: bs_log_opaque(BS_OPAQUE_DESCRIPTOR); break;
     case __NR_io_uring_setup: bs_log_opaque(BS_OPAQUE_RING); break;
     }
+    BS_DEEP_DO(return bs_ret(bs_deep_by_number(nr, a, b, c, d, e, f)));
     AS_IT_IS;
 }
 

@@ -368,3 +368,37 @@ fn exact_time_needs_a_deep_record() {
         "{answer:?}"
     );
 }
+
+/// Asks the kernel by number: for random bytes, a position, and what is ready.
+const BY_NUMBER: &str = r#"
+#define _GNU_SOURCE
+#include <poll.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <sys/times.h>
+#include <time.h>
+#include <unistd.h>
+int main(void) {
+    unsigned char random[8];
+    struct pollfd input = {0, POLLIN, 0};
+    struct timespec now, none = {0, 0};
+    struct tms ticks;
+    syscall(SYS_getrandom, random, sizeof random, 0);
+    long ready = syscall(SYS_poll, &input, 1, 10000);
+    syscall(SYS_clock_gettime, CLOCK_REALTIME, &now);
+    for (unsigned n = 0; n < sizeof random; n++) printf("%02x", random[n]);
+    printf(" %ld %d %ld.%09ld", ready, input.revents, (long)now.tv_sec, now.tv_nsec);
+    ready = syscall(SYS_ppoll, &input, 1, &none, 0, 8);
+    printf(" %ld %ld %ld\n", ready, syscall(SYS_getppid), syscall(SYS_times, &ticks));
+}
+"#;
+
+#[test]
+fn what_a_program_asks_the_kernel_by_number_comes_again() {
+    let place = Place::new();
+    if !compiled(&place, "", "by_number", BY_NUMBER) {
+        return;
+    }
+    record(&place, "echo input | RECORD ./by_number > out");
+    is_same(&place);
+}

@@ -281,3 +281,45 @@ fn a_program_that_limits_its_calls_runs_again_behind_the_limit() {
     let differs = answer.err.contains("byte 13\n");
     assert!(answer.status == 1 && differs, "{answer:?}");
 }
+
+/// Executes programs that cannot be executed, in its own process and in children, and then others.
+const REFUSED: &str = r#"
+#include <errno.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+    char *words[] = {"cat", "a", 0}, *none[] = {0};
+    pid_t child;
+    int status = 0;
+    execve("absent", words, none);
+    execve("b", words, none);
+    execve("./c", words, none);
+    execve("inner", words, none);
+    printf("%d", errno);
+    printf(" %d", posix_spawn(&child, "/absent", 0, 0, words, none));
+    printf(" %d", posix_spawnp(&child, "absent", 0, 0, words, none));
+    printf(" %d\n", system("cat b; exit 3"));
+    fflush(stdout);
+    if (posix_spawnp(&child, "cat", 0, 0, words, none) || waitpid(child, &status, 0) != child)
+        abort();
+    return status;
+}
+"#;
+
+#[test]
+fn programs_that_could_not_be_executed_cannot_be_executed_again() {
+    let place = Place::new();
+    place.write_aged("a", "alpha\n");
+    place.write_aged("b", "beta\n");
+    place.write_program("c", "neither a program nor a script\n");
+    std::fs::create_dir_all(place.path("inner")).unwrap();
+    if !compiled(&place, "", "refused", REFUSED) {
+        return;
+    }
+    place.deep("RECORD ./refused > out");
+    place.forget_everything();
+    runs_equal(&place, &["refused"]);
+}

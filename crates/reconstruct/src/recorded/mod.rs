@@ -266,6 +266,10 @@ impl Arranging {
                 {
                     self.handed.insert(child, self.table.clone());
                     self.unseen.insert(child);
+                }
+                // The program jumped out of a call that was interrupted.
+                let is_unknown = call.result == -i64::from(libc::EINTR);
+                if call.result != 0 && !is_unknown {
                     let child = RecordedChild {
                         pid: call.result,
                         is_made: true,

@@ -81,6 +81,12 @@ static void log_clock(u64 time, int clock, s64 ns)
     bs_deep_append(&record, 0, 0);
 }
 
+void bs_exact_took(u64 time, int clock, const s64 *taken)
+{
+    if (bs_exact_time)
+        log_clock(time, clock, taken[0] * NS + taken[1]);
+}
+
 static s64 take_time(int clock, struct time_value *to)
 {
     u64 time = bs_now();

@@ -10,6 +10,8 @@
 extern bool bs_exact_time;
 /* The program begins. `auxiliary` as of bs_deep_begin. */
 void bs_exact_begin(const u64 *auxiliary);
+/* Records the time `taken` (seconds, ns) by a system call of the program's own. */
+void bs_exact_took(u64 time, int clock, const s64 *taken);
 /* Records on which processor the thread runs. */
 s64 bs_exact_processor(u32 *processor, u32 *node);
 

@@ -8,8 +8,8 @@ use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
 use crate::process::{CallObject, ResultKey};
 use std::ffi::OsStr;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -31,7 +31,7 @@ impl Supervisor {
         if let Some(failed) = failed.filter(|result| result.value < 0) {
             return Ok(Response::Errno(-failed.value as i32));
         }
-        if fs::metadata(Path::new(OsStr::from_bytes(&path))).is_err() && path.starts_with(b"/") {
+        if is_refused(call, &path) {
             return Ok(Response::Continue);
         }
         self.matchers[index].end(&self.resources, None);
@@ -114,10 +114,9 @@ impl Supervisor {
             Some(Role::Waiting(index)) if executes => {
                 let path = executed_path(call)?;
                 // A search through PATH tries names that do not exist.
-                let from = format!("/proc/{}/cwd", call.tid);
-                let whole = Path::new(&from).join(OsStr::from_bytes(&path));
-                if fs::metadata(&whole).is_ok() {
-                    let role = match self.has_tool && is_launcher(&whole) {
+                if !is_refused(call, &path) {
+                    let program = Path::new(OsStr::from_bytes(&path));
+                    let role = match self.has_tool && is_launcher(program) {
                         true => Role::Loading(index),
                         false if self.is_execution(call, index, &path)? => Role::Program(index),
                         false => Role::Shallow,
@@ -169,6 +168,30 @@ fn path_at(call: &NotifiedCall) -> usize {
 /// The path of the program that a call executes.
 fn executed_path(call: &NotifiedCall) -> io::Result<Vec<u8>> {
     call.string(call.args[path_at(call)])
+}
+
+/// True if the kernel will refuse to execute this: the file is missing, is no program, or nobody may
+/// execute it. Failed calls are not recorded.
+fn is_refused(call: &NotifiedCall, path: &[u8]) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    let by_descriptor = call.number == libc::SYS_execveat;
+    if by_descriptor && path.is_empty() {
+        return false;
+    }
+    let directory = match by_descriptor && call.int(0) != libc::AT_FDCWD {
+        true => format!("fd/{}", call.int(0)),
+        false => "cwd".to_owned(),
+    };
+    let path = Path::new(OsStr::from_bytes(path));
+    let program = match path.strip_prefix("/") {
+        Ok(path) => Path::new(&format!("/proc/{}/root", call.tid)).join(path),
+        Err(_) => Path::new(&format!("/proc/{}/{directory}", call.tid)).join(path),
+    };
+    let mut head = [0; 4];
+    let read = File::open(&program).and_then(|mut file| file.read(&mut head));
+    let executable = |about: fs::Metadata| about.is_file() && about.permissions().mode() & 0o111 != 0;
+    let is_known = head == *b"\x7fELF" || head.starts_with(b"#!");
+    !fs::metadata(&program).is_ok_and(executable) || (read.is_ok() && !is_known)
 }
 
 /// The arguments of the program that a call executes.

@@ -30,6 +30,8 @@ pub(super) enum Role {
     Tool,
     /// A program without a deep record.
     Shallow,
+    /// A child whose program cannot be executed, as in the record. The call that makes it fails.
+    Failing,
 }
 
 /// A descriptor that is registered with epoll.
@@ -138,6 +140,7 @@ impl Supervisor {
                     .position(|pid| *pid == i64::from(group));
                 let recorded = parent.children.remove(same.unwrap_or(0));
                 let maker = parent.role;
+                let fails = recorded.is_some_and(|pid| pid < 0);
                 let next = match recorded {
                     Some(pid) => self.next_program(pid as u32, None),
                     // No record has the call: the program called the kernel by itself.
@@ -149,6 +152,7 @@ impl Supervisor {
                         self.started[index] = true;
                         Role::Program(index)
                     }
+                    None if fails => Role::Failing,
                     None => Role::Shallow,
                 }
             }
@@ -217,10 +221,15 @@ impl Supervisor {
         }
         if is_process && let Some(child) = self.matchers[index].rest.children.pop_front() {
             self.matchers[index].matched += 1;
-            if !child.is_made {
-                return Ok(Response::Value(child.pid));
+            if !child.is_made || (child.pid < 0 && !makes_child_first(flags, child.pid)) {
+                return Ok(match u64::try_from(child.pid) {
+                    Ok(_) => Response::Value(child.pid),
+                    Err(_) => Response::Errno(-child.pid as i32),
+                });
             }
-            self.announce(call, child.pid as u32);
+            if let Ok(pid) = u32::try_from(child.pid) {
+                self.announce(call, pid);
+            }
             let group = self.groups.get(&call.tid);
             if let Some(process) = group.and_then(|group| self.live.get_mut(group)) {
                 process.children.push_back(child.pid);
@@ -391,6 +400,13 @@ impl Supervisor {
         };
         self.live.keys().filter_map(of).sum()
     }
+}
+
+/// True if a recorded call that failed had made a child before: that of `posix_spawn`, whose program
+/// could not be executed.
+fn makes_child_first(flags: u64, failed: i64) -> bool {
+    let is_short = matches!(-failed as i32, libc::EAGAIN | libc::ENOMEM);
+    flags & libc::CLONE_VFORK as u64 != 0 && !is_short
 }
 
 /// The address of the 16 random bytes of a new program.
