@@ -45,6 +45,28 @@ sys.stderr.write(repr(done.stdout))
 }
 
 #[test]
+fn a_child_uses_the_directory_and_the_file_that_its_parent_passed() {
+    let script = r#"
+import os, socket
+one, two = socket.socketpair()
+if os.fork() == 0:
+    one.close()
+    _, fds, _, _ = socket.recv_fds(two, 1, 4)
+    data = os.read(fds[0], 100)
+    made = os.open("made", os.O_WRONLY | os.O_CREAT, dir_fd=fds[1])
+    os.write(made, data)
+    print(os.path.basename(os.readlink(f"/proc/self/fd/{made}")), data, sorted(os.listdir(fds[1])), flush=True)
+    os._exit(0)
+os.mkdir("inner")
+fds = [os.open("script.py", os.O_RDONLY), os.open("inner", os.O_RDONLY | os.O_DIRECTORY)]
+socket.send_fds(one, [b"x"], fds)
+for fd in fds: os.close(fd)
+print(os.wait()[1])
+"#;
+    runs_again(script, "RECORD /usr/bin/python3 script.py > out");
+}
+
+#[test]
 fn a_program_reads_what_its_child_wrote_into_the_pipe_of_popen() {
     let script = r#"
 import ctypes

@@ -135,6 +135,27 @@ static void add_message(struct draft *d, int fd, const struct message *m, bool e
         add(d, BS_DEEP_MESSAGE, 1, &m->flags, sizeof m->flags);
 }
 
+/* Says what the descriptors are that came with a message. Another process opened them. */
+static BS_COLD void describe_passed(const struct message *m)
+{
+    enum { HEAD = 16, SOL_SOCKET = 1, SCM_RIGHTS = 1 };
+    const u8 *at = m->control;
+    for (u64 left = at ? m->control_size : 0; left >= HEAD;) {
+        u64 size = *(const u64 *)at;
+        const int *kind = (const int *)(at + sizeof size);
+        if (size < HEAD || size > left)
+            return;
+        if (kind[0] == SOL_SOCKET && kind[1] == SCM_RIGHTS)
+            for (u64 place = HEAD; place + sizeof(int) <= size; place += sizeof(int))
+                bs_deep_describe(*(const int *)(at + place), 0);
+        u64 next = (size + 7) & ~7ull;
+        if (next >= left)
+            return;
+        at += next;
+        left -= next;
+    }
+}
+
 /* The address that the kernel wrote, cut to the room that the program had. */
 static void add_address(struct draft *d, u32 arg, s64 at, s64 size)
 {
@@ -417,4 +438,6 @@ void bs_deep_log(u64 time, s64 result, u32 nr, s64 a, s64 b, s64 c, s64 d, s64 e
     bs_deep_append(&draft.record, draft.parts, draft.count);
     if (nr == __NR_openat && result >= 0 && !bs_deep_me.gap)
         bs_deep_opened(result, (const char *)b);
+    if (nr == __NR_recvmsg && result >= 0 && ((const struct message *)b)->control_size)
+        describe_passed((const struct message *)b);
 }
