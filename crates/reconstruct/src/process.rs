@@ -217,6 +217,8 @@ pub struct RecordedProcess {
     pub gap: Option<String>,
     /// True if calls are missing in it.
     pub lacks_calls: bool,
+    /// True for a program that the deep log does not have: it is started, and not fed.
+    pub is_shallow: bool,
 }
 
 impl RecordedProcess {

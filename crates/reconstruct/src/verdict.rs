@@ -33,7 +33,7 @@ pub struct ProcessVerdict {
     pub volatile: Vec<String>,
     /// Why its log is not whole.
     pub gap: Option<String>,
-    /// True if calls are missing in its log. What they wrote was not compared.
+    /// True if calls are missing in its log. Their output was not compared.
     #[serde(default)]
     pub lacks_calls: bool,
     /// Threads that made calls in the new execution.

@@ -145,7 +145,7 @@ impl SshServer {
 }
 
 /// The server's program. Without it, or without the client, prints a notice.
-fn installed(what: &str) -> Option<PathBuf> {
+pub fn installed(what: &str) -> Option<PathBuf> {
     let clients = find("ssh").is_some() && find("ssh-keygen").is_some();
     let found = program().filter(|_| clients);
     if found.is_none() {

@@ -46,6 +46,25 @@ pub fn tell_left_behind<'r>(home: &Home, runs: impl Iterator<Item = &'r str>) {
     ));
 }
 
+/// The activity that was running when the deep stream of a program began.
+fn activity_of(log: &DeepLog, program: &DeepProgram, executed: &[ProcessLine]) -> Option<u64> {
+    let began = log.time_of(program.began).saturating_add(CLOCKS_DIFFER);
+    let same = executed.iter().filter(|line| {
+        line.activity.pid == program.process.pid && line.activity.interval.start <= began
+    });
+    same.max_by_key(|line| line.activity.interval.start)
+        .map(|line| line.id)
+}
+
+/// The command of a run, if the deep log has nothing of it: the program is static, for example.
+pub fn shallow_command<'e>(log: &DeepLog, executed: &'e [ProcessLine]) -> Option<&'e ProcessLine> {
+    let damage = log.damage();
+    let first = executed.iter().find(|line| !line.marked)?;
+    let is_first = |program: &DeepProgram| activity_of(log, program, executed) == Some(first.id);
+    let is_deep = log.programs().iter().any(is_first);
+    (!is_deep && !damage.no_end && damage.bytes == 0).then_some(first)
+}
+
 /// The programs of a run that has a deep log.
 pub struct DeepPrograms {
     deep: Vec<DeepProgram>,
@@ -58,17 +77,10 @@ impl DeepPrograms {
     /// Compares the deep log with the programs that the run executed.
     pub fn of(log: &DeepLog, executed: &[ProcessLine]) -> DeepPrograms {
         let all = log.programs();
-        // The activity that was running when the deep stream began.
-        let activity_of = |program: &DeepProgram| {
-            let began = log.time_of(program.began).saturating_add(CLOCKS_DIFFER);
-            let same = executed.iter().filter(|line| {
-                line.activity.pid == program.process.pid && line.activity.interval.start <= began
-            });
-            same.max_by_key(|line| line.activity.interval.start)
-                .map(|line| line.id)
-        };
         let whole = all.iter().filter(|program| program.is_whole);
-        let whole: HashSet<_> = whole.filter_map(activity_of).collect();
+        let whole: HashSet<_> = whole
+            .filter_map(|program| activity_of(log, program, executed))
+            .collect();
         let shallow = executed.iter().filter(|line| !whole.contains(&line.id));
         let shallow = shallow.filter_map(|line| {
             Some((

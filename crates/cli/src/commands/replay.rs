@@ -11,6 +11,7 @@ mod missing_program;
 mod report;
 mod request_outputs;
 mod series;
+mod shallow_command;
 pub mod sightings;
 pub mod under_engine;
 

@@ -26,6 +26,7 @@ mod currency;
 mod deep;
 mod deep_bytes;
 mod deep_replay;
+mod deep_sshd;
 mod deep_time;
 mod deep_whole;
 mod deviations;

@@ -11,7 +11,9 @@ mod waits;
 
 use crate::input::InputItem;
 use crate::output::OutputItem;
-use crate::process::{CallObject, RecordedChild, RecordedProcess, RecordedResult, ResultKey};
+use crate::process::{
+    CallObject, ProcessStart, RecordedChild, RecordedProcess, RecordedResult, ResultKey,
+};
 use crate::ready::{poll_entries, select_entries};
 use crate::resource::{Resource, ResourceId};
 use crate::time::RecordedClock;
@@ -71,6 +73,21 @@ pub(crate) struct Arranging {
 }
 
 impl RecordedRun {
+    /// The run begins with a program that the deep log does not have, as a static one. It executed
+    /// the others.
+    pub fn begin_with(&mut self, pid: u32, start: ProcessStart) {
+        let first = RecordedProcess {
+            pid,
+            start,
+            is_shallow: true,
+            ..RecordedProcess::default()
+        };
+        self.processes.insert(0, first);
+        let units = self.units.iter_mut().flatten();
+        let units = units.chain(&mut self.chosen).chain(&mut self.fed);
+        units.for_each(|unit| unit.process += 1);
+    }
+
     /// Arranges calls from anywhere: the epoch, the process id, that of the parent, the calls.
     pub fn arrange<C: Iterator<Item = Call>>(
         processes: impl Iterator<Item = (u64, u32, u32, C)>,

@@ -8,10 +8,9 @@ use backstory_deep::Call;
 
 impl Arranging {
     pub(super) fn turn(&mut self, call: &Call, ready: Vec<(i32, u32)>) {
-        let table = &self.table;
-        let ready = ready
-            .into_iter()
-            .map(|(fd, events)| (table.get(&fd).copied(), events));
+        // A program may wait for a descriptor before it first reads from it.
+        let ready = ready.into_iter();
+        let ready = ready.map(|(fd, events)| (Some(self.behind(fd, 0)), events));
         let turn = ReadyTurn {
             ready: ready.collect(),
             value: call.result,

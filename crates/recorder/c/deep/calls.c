@@ -135,27 +135,6 @@ static void add_message(struct draft *d, int fd, const struct message *m, bool e
         add(d, BS_DEEP_MESSAGE, 1, &m->flags, sizeof m->flags);
 }
 
-/* Says what the descriptors are that came with a message. Another process opened them. */
-static BS_COLD void describe_passed(const struct message *m)
-{
-    enum { HEAD = 16, SOL_SOCKET = 1, SCM_RIGHTS = 1 };
-    const u8 *at = m->control;
-    for (u64 left = at ? m->control_size : 0; left >= HEAD;) {
-        u64 size = *(const u64 *)at;
-        const int *kind = (const int *)(at + sizeof size);
-        if (size < HEAD || size > left)
-            return;
-        if (kind[0] == SOL_SOCKET && kind[1] == SCM_RIGHTS)
-            for (u64 place = HEAD; place + sizeof(int) <= size; place += sizeof(int))
-                bs_deep_describe(*(const int *)(at + place), 0);
-        u64 next = (size + 7) & ~7ull;
-        if (next >= left)
-            return;
-        at += next;
-        left -= next;
-    }
-}
-
 /* The address that the kernel wrote, cut to the room that the program had. */
 static void add_address(struct draft *d, u32 arg, s64 at, s64 size)
 {
@@ -337,6 +316,15 @@ static bool waiting_call(struct draft *d, u32 nr, const s64 *arg)
     }
 }
 
+/* Says what the descriptors are between which the kernel moved bytes. */
+static void describe_moved(const struct bs_deep_record *r, s64 from, s64 from_at, s64 to, s64 to_at)
+{
+    if (r->result <= 0)
+        return;
+    bs_deep_describe((int)from, from_at ? 0 : (u64)r->result);
+    bs_deep_describe((int)to, to_at ? 0 : (u64)r->result);
+}
+
 /* Sockets, pipes, and the state of the process. Any other call keeps its first arguments. */
 static void other_call(struct draft *d, u32 nr, const s64 *arg)
 {
@@ -374,9 +362,15 @@ static void other_call(struct draft *d, u32 nr, const s64 *arg)
         r->fd = -1, r->b = 0;
         add_entered(d, 3, arg[3], 2 * sizeof(int));
         break;
-    case __NR_sendfile: r->fd = (s32)arg[1], r->a = (u64)arg[0], r->b = (u64)arg[3]; break;
+    case __NR_sendfile:
+        r->fd = (s32)arg[1], r->a = (u64)arg[0], r->b = (u64)arg[3];
+        describe_moved(r, arg[1], arg[2], arg[0], 0);
+        break;
     case __NR_splice:
-    case __NR_copy_file_range: r->a = (u64)arg[2], r->b = (u64)arg[4]; break;
+    case __NR_copy_file_range:
+        r->a = (u64)arg[2], r->b = (u64)arg[4];
+        describe_moved(r, arg[0], arg[1], arg[2], arg[3]);
+        break;
     case __NR_getrandom:
         r->fd = -1, r->a = (u64)arg[1], r->b = (u64)arg[2];
         add_entered(d, 0, arg[0], (u64)r->result);
@@ -438,6 +432,8 @@ void bs_deep_log(u64 time, s64 result, u32 nr, s64 a, s64 b, s64 c, s64 d, s64 e
     bs_deep_append(&draft.record, draft.parts, draft.count);
     if (nr == __NR_openat && result >= 0 && !bs_deep_me.gap)
         bs_deep_opened(result, (const char *)b);
-    if (nr == __NR_recvmsg && result >= 0 && ((const struct message *)b)->control_size)
-        describe_passed((const struct message *)b);
+    if (nr == __NR_recvmsg && result >= 0) {
+        const struct message *m = (const struct message *)b;
+        bs_deep_describe_passed(m->control, m->control_size);
+    }
 }

@@ -20,7 +20,7 @@ enum { SIG_SETMASK = 2 };
 /* A record is continued in the next chunk only if at least so many bytes are left in this one. */
 enum { LEAST_PIECE = 1024 };
 enum { PAUSE_NS = 2000000, MOST_PAUSES = 2500, IMPATIENT = 100 };
-/* Looks for a chunk without a call: at most a quarter of a second, in which the supervisor looks. */
+/* Looks for a chunk without a call, at most for some tens of ms: the supervisor looks, too. */
 enum { MOST_LOOKS = 2000, SPINS = 1000 };
 enum { MOST_POSTPONED = 512, LEAST_SPARE = 2 };
 

@@ -378,7 +378,7 @@ fn a_program_that_limits_its_calls_stays_deep() {
     for (number, piece) in pieces.iter().enumerate() {
         assert!(piece.iter().all(|byte| usize::from(*byte) == number));
     }
-    // What was open is named before the limit.
+    // An open descriptor is named before the limit.
     let named = |call: &&Call| call.number == deep::DESCRIPTOR && call.fd == 0;
     assert_eq!(calls.iter().filter(named).count(), 1);
     assert_eq!(calls.last().unwrap().number, 231, "exit_group");

@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use super::directory::FED;
 use super::request_outputs::{self, RequestOutputs};
+use super::shallow_command::ShallowCommand;
 use super::{Played, split};
 use crate::args::replay::ReplayArgs;
 use crate::current_store::CurrentStore;
@@ -50,6 +51,8 @@ pub struct DeepRequest {
     attempt: (Vec<usize>, i64),
     /// The signal that killed the command of the run, if one did.
     killed_by: Option<i32>,
+    /// The command of the run, if the deep log does not have it.
+    shallow_command: Option<ShallowCommand>,
     /// The tool is the byte engine.
     follows_bytes: bool,
     /// The search in the bytes that enter and leave, if any.
@@ -93,6 +96,7 @@ pub fn request(
         inputs,
         attempt: (Vec::new(), 0),
         killed_by: current.store.run(run)?.and_then(|run| run.end.signal),
+        shallow_command: None,
         follows_bytes: false,
         wanted: None,
         read: OnceCell::new(),
@@ -119,8 +123,15 @@ pub fn request(
             chosen.map_err(|error| Failure::not_found(chain(&error)))?;
         }
     }
-    let program = engine::program(recorded, &request.options())
-        .map_err(|error| Failure::not_found(chain(&error)))?;
+    let is_whole = given.process.is_none() && given.request.is_empty();
+    if is_whole {
+        request.shallow_command = ShallowCommand::of(current, run, &request.open()?)?;
+    }
+    let program = match &request.shallow_command {
+        Some(command) => command.program().to_vec(),
+        None => engine::program(recorded, &request.options())
+            .map_err(|error| Failure::not_found(chain(&error)))?,
+    };
     let directory = engine::directory(recorded, &request.options());
     let absolute = Path::new(std::ffi::OsStr::from_bytes(&directory));
     let absolute = absolute.join(std::ffi::OsStr::from_bytes(&program));
@@ -241,6 +252,7 @@ impl DeepRequest {
     pub fn under(&self, tool: Vec<Vec<u8>>) -> DeepRequest {
         DeepRequest {
             tool,
+            shallow_command: None,
             follows_bytes: true,
             ..self.clone()
         }
@@ -324,9 +336,12 @@ impl DeepRequest {
     }
 
     /// Runs the program inside the root.
-    pub fn play(&self, plan: &Plan, recorded: RecordedRun) -> Result<Played, Failure> {
+    pub fn play(&self, plan: &Plan, mut recorded: RecordedRun) -> Result<Played, Failure> {
         let user = || root::become_user(plan).map_err(std::io::Error::other);
-        let reconstruction = match engine::reconstruct(recorded, &self.options(), user) {
+        if let Some(command) = &self.shallow_command {
+            command.put_before(&mut recorded, plan);
+        }
+        let mut reconstruction = match engine::reconstruct(recorded, &self.options(), user) {
             Ok(reconstruction) => reconstruction,
             Err(error) => {
                 let missing = match &error {
@@ -340,6 +355,9 @@ impl DeepRequest {
                 });
             }
         };
+        if let Some(command) = &self.shallow_command {
+            command.compare(&mut reconstruction);
+        }
         // A program that had to be killed.
         let killed = rustix::process::Signal::KILL.as_raw();
         let status = reconstruction.status.unwrap_or(killed);

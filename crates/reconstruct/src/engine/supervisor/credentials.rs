@@ -1,7 +1,8 @@
 //! Calls that change the user of a process: they succeed, and change nothing.
 //!
 //! The namespace has one user, who may do everything in it. A server that gives up its rights goes
-//! on with them, and sees the user that it has asked for.
+//! on with them, and sees the user that it has asked for. It cannot take its rights back: servers
+//! try to, and end if they succeed.
 
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
@@ -29,21 +30,27 @@ impl Supervisor {
             call.number,
             SYS_setuid | SYS_setreuid | SYS_setresuid | SYS_getuid | SYS_geteuid | SYS_getresuid
         );
+        let argument = |at: usize| call.args[at] as u32;
+        let own = if is_user { all.user } else { all.group };
+        let before = own.unwrap_or([0; 3]);
+        let is_root = all.user.is_none_or(|user| user[1] == 0);
         let own = if is_user {
             &mut all.user
         } else {
             &mut all.group
         };
-        let argument = |at: usize| call.args[at] as u32;
-        let before = own.unwrap_or([0; 3]);
         let new = match call.number {
-            SYS_setuid | SYS_setgid => [argument(0); 3],
+            SYS_setuid | SYS_setgid if is_root => [argument(0); 3],
+            SYS_setuid | SYS_setgid => [SAME, argument(0), SAME],
             SYS_setreuid | SYS_setregid => [argument(0), argument(1), argument(1)],
             SYS_setresuid | SYS_setresgid => [argument(0), argument(1), argument(2)],
             SYS_setgroups | SYS_setfsuid | SYS_setfsgid | SYS_chown | SYS_lchown | SYS_fchown
             | SYS_fchownat => return Ok(Response::Value(0)),
             _ => return look(call, *own),
         };
+        if !is_root && new.iter().any(|id| *id != SAME && !before.contains(id)) {
+            return Ok(Response::Errno(EPERM));
+        }
         let mut after = before;
         for (known, new) in after.iter_mut().zip(new) {
             if new != SAME {

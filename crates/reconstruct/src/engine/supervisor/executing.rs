@@ -69,9 +69,16 @@ impl Supervisor {
     }
 
     fn become_role(&mut self, call: &NotifiedCall, role: Role) {
-        if let Role::Program(index) = role {
-            self.started[index] = true;
-        }
+        let role = match role {
+            Role::Program(index) => {
+                self.started[index] = true;
+                match self.matchers[index].rest.is_shallow {
+                    true => Role::Shallow,
+                    false => role,
+                }
+            }
+            _ => role,
+        };
         if role == Role::Shallow {
             self.result.shallow += 1;
         }
@@ -106,9 +113,9 @@ impl Supervisor {
     /// The response to a process without a deep record.
     pub(super) fn shallow_response(&mut self, call: &NotifiedCall) -> io::Result<Response> {
         let group = self.groups.get(&call.tid);
-        let role = group
-            .and_then(|group| self.live.get(group))
-            .map(|process| process.role);
+        let process = group.and_then(|group| self.live.get(group));
+        let is_added = process.is_some_and(|process| process.is_added);
+        let role = process.map(|process| process.role);
         let executes = matches!(call.number, libc::SYS_execve | libc::SYS_execveat);
         match role {
             Some(Role::Waiting(index)) if executes => {
@@ -128,6 +135,8 @@ impl Supervisor {
                 let path = executed_path(call)?;
                 if let Some(index) = self.behind_shallow(call, &path)? {
                     self.become_role(call, Role::Program(index));
+                } else if is_added && !is_refused(call, &path) {
+                    self.become_role(call, Role::Shallow);
                 }
             }
             Some(Role::Loading(index)) if executes => {
@@ -170,8 +179,8 @@ fn executed_path(call: &NotifiedCall) -> io::Result<Vec<u8>> {
     call.string(call.args[path_at(call)])
 }
 
-/// True if the kernel will refuse to execute this: the file is missing, is no program, or nobody may
-/// execute it. Failed calls are not recorded.
+/// True if the kernel will refuse to execute this: the file is missing, or is no program, or has no
+/// permission to be executed. Failed calls are not recorded.
 fn is_refused(call: &NotifiedCall, path: &[u8]) -> bool {
     use std::os::unix::fs::PermissionsExt;
     let by_descriptor = call.number == libc::SYS_execveat;
@@ -189,7 +198,8 @@ fn is_refused(call: &NotifiedCall, path: &[u8]) -> bool {
     };
     let mut head = [0; 4];
     let read = File::open(&program).and_then(|mut file| file.read(&mut head));
-    let executable = |about: fs::Metadata| about.is_file() && about.permissions().mode() & 0o111 != 0;
+    let executable =
+        |about: fs::Metadata| about.is_file() && about.permissions().mode() & 0o111 != 0;
     let is_known = head == *b"\x7fELF" || head.starts_with(b"#!");
     !fs::metadata(&program).is_ok_and(executable) || (read.is_ok() && !is_known)
 }

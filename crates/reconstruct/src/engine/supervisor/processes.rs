@@ -11,7 +11,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -58,6 +58,8 @@ pub(super) struct LiveProcess {
     pub credentials: Credentials,
     /// The address at which a tool lists the program's calls.
     pub(super) calls: Option<u64>,
+    /// No recorded call made it, as a process that a sanitizer adds. It has executed no program.
+    pub(super) is_added: bool,
 }
 
 impl LiveProcess {
@@ -69,6 +71,7 @@ impl LiveProcess {
             registered: HashMap::new(),
             credentials: Credentials::default(),
             calls: None,
+            is_added: false,
         }
     }
 
@@ -131,6 +134,8 @@ impl Supervisor {
         let made = |process: &LiveProcess| process.children.contains(&i64::from(group));
         let maker = self.live.iter().find(|(_, process)| made(process));
         let parent = maker.map_or(parent, |(pid, _)| *pid);
+        let maker = self.live.get(&parent).map(|parent| parent.role);
+        let mut is_added = false;
         let role = match self.live.get_mut(&parent) {
             Some(parent) if parent.role == Role::Tool => Role::Tool,
             Some(parent) => {
@@ -141,6 +146,7 @@ impl Supervisor {
                 let recorded = parent.children.remove(same.unwrap_or(0));
                 let maker = parent.role;
                 let fails = recorded.is_some_and(|pid| pid < 0);
+                is_added = recorded.is_none();
                 let next = match recorded {
                     Some(pid) => self.next_program(pid as u32, None),
                     // No record has the call: the program called the kernel by itself.
@@ -158,10 +164,12 @@ impl Supervisor {
             }
             None => Role::Shallow,
         };
-        if role == Role::Shallow {
+        // A child of a program without a record goes on with it.
+        if role == Role::Shallow && maker != Some(Role::Shallow) && !is_added {
             self.result.shallow += 1;
         }
         let mut process = LiveProcess::new(role);
+        process.is_added = is_added;
         if let Some(parent) = self.live.get(&parent) {
             // The child has copies of its parent's descriptors.
             process.registered = parent.registered.clone();
@@ -326,11 +334,21 @@ impl Supervisor {
     /// True for the end of a pipe that libc made inside itself (`popen`): no call made it in the
     /// record. The pipe stays, and joins two processes that run again. Its bytes are compared where
     /// they leave these processes.
+    ///
+    /// The same holds for a file that `posix_spawn`, or a command without a record, opened for the
+    /// program. Its content is compared at the end.
     fn is_in_use(&mut self, call: &NotifiedCall, index: usize, fd: i32, id: ResourceId) -> bool {
-        let link = fs::read_link(format!("/proc/{}/fd/{fd}", call.tid));
-        let is_pipe = link.is_ok_and(|link| link.as_os_str().as_bytes().starts_with(b"pipe:"));
-        let is_made = self.resources[id].origin != Origin::Inherited;
-        if index == self.first || !is_pipe || is_made {
+        let own = format!("/proc/{}/fd/{fd}", call.tid);
+        let link = fs::read_link(&own);
+        let link = link.map_or(Vec::new(), |link| link.into_os_string().into_vec());
+        let resource = &self.resources[id];
+        let is_opened = match resource.is_vague() {
+            true if !self.matchers[self.first].rest.is_shallow => false,
+            true => fs::metadata(&own).is_ok_and(|about| about.is_file()),
+            false => resource.kind == libc::S_IFREG && resource.link == link,
+        };
+        let is_made = resource.origin != Origin::Inherited;
+        if index == self.first || !(link.starts_with(b"pipe:") || is_opened) || is_made {
             return false;
         }
         self.matchers[index].rest.streams.remove(&id);
@@ -402,8 +420,8 @@ impl Supervisor {
     }
 }
 
-/// True if a recorded call that failed had made a child before: that of `posix_spawn`, whose program
-/// could not be executed.
+/// True if a recorded call that failed had made a child before: that of `posix_spawn`. The program
+/// of the child could not be executed.
 fn makes_child_first(flags: u64, failed: i64) -> bool {
     let is_short = matches!(-failed as i32, libc::EAGAIN | libc::ENOMEM);
     flags & libc::CLONE_VFORK as u64 != 0 && !is_short
