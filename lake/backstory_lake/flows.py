@@ -42,7 +42,8 @@ WHERE f.modified_ns IS NOT NULL"""
 _CLOCKS = """CASE WHEN c.boot = m.boot AND c.machine = m.machine
     AND abs(m.ahead - c.ahead) >= 1000000000 THEN m.ahead - c.ahead ELSE 0 END AS shift"""
 
-_IDENTITY = """c.device = m.device AND c.inode = m.inode AND c.size = m.size
+#: Two versions `c` and `m` with one identity.
+IDENTITY = """c.device = m.device AND c.inode = m.inode AND c.size = m.size
     AND c.modified_ns = m.modified_ns
     AND (c.born_ns = m.born_ns OR c.born_ns = 0 OR m.born_ns = 0)"""
 
@@ -51,7 +52,7 @@ _IDENTITY = """c.device = m.device AND c.inode = m.inode AND c.size = m.size
 _SAME = f"""
 SELECT c.file AS copy, m.file AS maker, m.undone, {_CLOCKS}, c.changed_ns,
   m.changed_ns AS maker_changed_ns, c.modified_ns
-FROM lake_versions c JOIN lake_versions m ON {_IDENTITY}
+FROM lake_versions c JOIN lake_versions m ON {IDENTITY}
 WHERE NOT c.made AND m.made AND c.run <> m.run
   AND (c.machine = m.machine OR c.digest = m.digest OR c.digest IS NULL OR m.digest IS NULL)"""
 
@@ -65,7 +66,7 @@ FROM (
       m.started_ns DESC, m.run DESC, m.file DESC) AS place
   FROM lake_versions c JOIN lake_versions m ON m.digest = c.digest
   WHERE NOT c.made AND m.made AND NOT m.undone AND c.run <> m.run AND c.size >= 64
-    AND m.modified_ns <= c.modified_ns AND NOT ({_IDENTITY})
+    AND m.modified_ns <= c.modified_ns AND NOT ({IDENTITY})
     AND NOT EXISTS (SELECT 1 FROM lake_same s WHERE s.copy = c.file AND NOT s.undone)) alike
 WHERE place = 1"""
 

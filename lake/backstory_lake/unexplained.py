@@ -8,8 +8,10 @@ it needs no quotes in a shell.
 
 from __future__ import annotations
 
+from .flows import IDENTITY
+
 #: The keys of these versions, of the runs that `hunt_runs` has as wanted.
-UNEXPLAINED = """
+UNEXPLAINED = f"""
 WITH found AS (
   SELECT t.file, t.path, t.device, t.inode, t.size, t.modified_ns, t.born_ns, t.digest,
     r.machine, r.run, r.started_ns, r.ended_ns
@@ -26,9 +28,7 @@ outputs AS (
   SELECT * EXCLUDE (aliases) REPLACE (unnest(string_split(aliases, ' ')) AS path)
   FROM made WHERE aliases <> ''),
 other AS (
-  SELECT c.file, bool_or(coalesce(c.device = m.device AND c.inode = m.inode AND c.size = m.size
-      AND c.modified_ns = m.modified_ns
-      AND (c.born_ns = m.born_ns OR c.born_ns = 0 OR m.born_ns = 0), false)
+  SELECT c.file, bool_or(coalesce({IDENTITY}, false)
     OR c.modified_ns BETWEEN m.started_ns AND m.ended_ns) AS explained
   FROM found c JOIN outputs m ON m.machine = c.machine AND m.path = c.path
     AND (m.ended_ns, m.started_ns, m.run) < (c.ended_ns, c.started_ns, c.run)
@@ -37,9 +37,7 @@ left_over AS (
   SELECT c.* FROM found c JOIN other o ON o.file = c.file WHERE NOT o.explained)
 SELECT file FROM left_over
 EXCEPT
-SELECT c.file FROM left_over c JOIN lake_versions m ON c.device = m.device AND c.inode = m.inode
-  AND c.size = m.size AND c.modified_ns = m.modified_ns
-  AND (c.born_ns = m.born_ns OR c.born_ns = 0 OR m.born_ns = 0)
+SELECT c.file FROM left_over c JOIN lake_versions m ON {IDENTITY}
 WHERE m.made AND (c.machine = m.machine OR c.digest = m.digest)
 EXCEPT
 SELECT c.file FROM left_over c JOIN lake_versions m ON m.digest = c.digest
