@@ -12,7 +12,7 @@ import os
 import random
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -21,6 +21,9 @@ from backstory_lake.lake import Lake
 from backstory_lake.privacy import Config
 from backstory_lake.program import Program
 from backstory_lake.questions import Limits, Question
+
+if TYPE_CHECKING:
+    from hunter import Hunter
 
 PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -115,6 +118,14 @@ def machine(tmp_path: Path) -> Machine:
 def lake(tmp_path: Path) -> Path:
     """The directory of a lake that does not exist yet."""
     return tmp_path / "lake"
+
+
+@pytest.fixture
+def hunter(tmp_path: Path) -> Hunter:
+    """The program with the package beside it."""
+    from hunter import Hunter
+
+    return Hunter(tmp_path / "hunter")
 
 
 @pytest.fixture(scope="session")

@@ -6,14 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from conftest import Machine, command
-from test_hunt import Hunter, server
-
-
-@pytest.fixture
-def hunter(tmp_path: Path) -> Hunter:
-    return Hunter(tmp_path / "hunter")
+from hunter import Hunter, server
 
 
 def of_lake(lake: Path, *words: str) -> list[dict[str, Any]]:

