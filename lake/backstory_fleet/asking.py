@@ -1,10 +1,17 @@
-"""Measures fleets of several sizes, one after the other. A lake is removed when it was measured."""
+"""Measures fleets of several sizes, one after the other. A lake is removed when it was measured.
+
+Each row is in the file as soon as it is measured. With a directory of its own, an interrupted
+measurement goes on there: the corpus and the lake stay. Questions that the file has an answer to
+are not asked again. A lake is known by its number of edges: two fleets hardly have the same.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from backstory_lake.errors import LakeError
@@ -23,20 +30,57 @@ def measure_all(
     engines: list[tuple[str, float | None]],
     workers: int,
     recorded: str | None = None,
+    directory: Path | None = None,
 ) -> None:
     """Makes a fleet of each size, and asks each engine. An engine may have a greatest size."""
-    with tempfile.TemporaryDirectory(prefix="backstory-scale-") as scratch:
-        here = Path(scratch)
+    with _scratch(directory) as here:
         if recorded is None:
-            recorded = str(here / "corpus.lake")
-            corpus.record(here / "corpus", Path(recorded))
-        for number, edges in enumerate(sizes):
-            lake = here / f"fleet{number}"
-            _make(Lake.open(recorded), lake, edges, out)
+            recorded = str(_once(here, "corpus", lambda at: _record(here, at)))
+        for edges in sizes:
+            if (here / f"measured-{edges:.0f}").exists():
+                continue
+
+            def make(at: Path, edges: float = edges, recorded: str = recorded) -> None:
+                _make(Lake.open(recorded), at, edges, out)
+
+            lake = _once(here, f"fleet-{edges:.0f}", make)
             for engine, most in engines:
                 if most is None or edges <= most:
                     _in_a_process(lake, out, engine, workers)
-            subprocess.run(["rm", "-rf", str(lake)], check=True)
+            (here / f"measured-{edges:.0f}").touch()
+            _remove(lake)
+
+
+@contextmanager
+def _scratch(directory: Path | None) -> Iterator[Path]:
+    """The directory of a measurement. A given one stays until everything is measured."""
+    if directory is None:
+        with tempfile.TemporaryDirectory(prefix="backstory-scale-") as made:
+            yield Path(made)
+        return
+    directory.mkdir(parents=True, exist_ok=True)
+    yield directory.resolve()
+    _remove(directory)
+
+
+def _once(here: Path, name: str, make: Callable[[Path], None]) -> Path:
+    """The lake of this name. A part that an interrupted measurement left is made anew."""
+    lake, made = here / name, here / f"made-{name}"
+    if not made.exists():
+        _remove(lake)
+        make(lake)
+        made.touch()
+    return lake
+
+
+def _remove(directory: Path) -> None:
+    subprocess.run(["rm", "-rf", str(directory)], check=True)
+
+
+def _record(here: Path, lake: Path) -> None:
+    # Its sources must not be there twice.
+    with tempfile.TemporaryDirectory(prefix="corpus-", dir=here) as sources:
+        corpus.record(Path(sources) / "work", lake)
 
 
 def _make(recorded: Lake, directory: Path, edges: float, out: Path) -> None:
@@ -52,15 +96,24 @@ def _make(recorded: Lake, directory: Path, edges: float, out: Path) -> None:
     # The rest of the process's time makes the rows.
     written.cpu = round(cpu * done.writing / max(seconds, 1e-9), 3)
     hub = measure.hub(Question(lake, Limits(0, measure.MEMORY)), sizes[0])
-    measure.append(out, [*sizes, made, written, hub])
     compared = distributions.compare(recorded, lake)
-    measure.append(
-        out,
-        [
-            Measurement("check", one.quantity, *rows, distance=one.distance, bound=one.bound)
-            for one in compared
-        ],
-    )
+    checks = [
+        Measurement("check", one.quantity, *rows, distance=one.distance, bound=one.bound)
+        for one in compared
+    ]
+    _add(out, [*sizes, made, written, hub, *checks])
+
+
+def _add(out: Path, rows: Iterable[Measurement]) -> None:
+    """Adds each row as soon as it is there, but those that the file has."""
+    known = {_key(one) for one in measure.read(out)} if out.exists() else set()
+    for row in rows:
+        if _key(row) not in known:
+            measure.append(out, [row])
+
+
+def _key(one: Measurement) -> tuple[str, str, int, int]:
+    return one.engine, one.question, one.edges, one.workers
 
 
 def _in_a_process(lake: Path, out: Path, engine: str, workers: int) -> None:
@@ -71,14 +124,19 @@ def _in_a_process(lake: Path, out: Path, engine: str, workers: int) -> None:
 
 
 def ask(lake: Lake, out: Path, engine: str, workers: int) -> None:
-    """Asks one engine the questions about a lake."""
+    """Asks one engine the questions about a lake that the file has no answer to."""
+    edges = measure.sizes(lake)[0].edges
+    known = measure.read(out) if out.exists() else []
+    done = {one.question for one in known if (one.engine, one.edges) == (engine, edges)}
     asked = measure.questions(Question(lake, Limits(0, measure.MEMORY)))
-    measure.append(out, [measure.others(measure.sizes(lake)[0].edges)])
+    left = [one for one in asked if one.name not in done]
+    if not left and "open" in done:
+        return
+    measure.append(out, [measure.others(edges)])
     if engine == "spark":
         from .measure_spark import spark
 
-        found = spark(lake, asked, workers)
+        found = spark(lake, left or asked[:1], workers)
     else:
-        found = measure.duckdb(lake, asked)
-    for one in found:
-        measure.append(out, [one])
+        found = measure.duckdb(lake, left or asked[:1])
+    _add(out, found)

@@ -62,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--most", type=float, default=1e6, help="the most edges for Spark")
     run.add_argument("--workers", type=int, default=2, help="workers of Spark, of one core each")
     run.add_argument("--corpus", metavar="LAKE", help="recorded runs; by default, record some")
+    run.add_argument("--dir", metavar="DIR", type=Path, help="go on there after an interruption")
     run.set_defaults(run=_measure)
 
     ask = commands.add_parser("ask", help="measure questions about one lake")
@@ -111,7 +112,7 @@ def _check(given: argparse.Namespace) -> int:
 def _measure(given: argparse.Namespace) -> int:
     sizes = [float(size) for size in given.sizes.split(",")]
     engines = [(name, given.most if name == "spark" else None) for name in given.engines.split(",")]
-    asking.measure_all(given.out, sizes, engines, given.workers, given.corpus)
+    asking.measure_all(given.out, sizes, engines, given.workers, given.corpus, given.dir)
     return 0
 
 

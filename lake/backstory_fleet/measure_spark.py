@@ -1,6 +1,7 @@
 """Asks Spark the questions of `measure`, on a cluster of this machine.
 
-Spark's own log of events tells how many bytes each question shuffled, and how evenly.
+Spark's own log of events tells how many bytes each question shuffled, and how evenly. It is read
+after each question.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from backstory_lake.errors import LakeError
 from backstory_lake.lake import Lake
@@ -32,11 +33,7 @@ def spark(lake: Lake, asked: list[Asked], workers: int) -> Iterator[Measurement]
     with tempfile.TemporaryDirectory(prefix="backstory-events-") as log:
         with cluster(workers, 1, f"{MEMORY + 500}m") as running:
             with session(running.address, jar, _options(Path(log), workers)) as opened:
-                found = _ask(opened, lake, asked, workers)
-        shuffles = read_events(Path(log))
-    for one in found:
-        one.shuffled, one.skew, one.cpu = shuffles.get(one.question, (0, 0.0, 0.0))
-        yield one
+                yield from _ask(opened, lake, asked, workers, EventLog(Path(log)))
 
 
 def _options(log: Path, workers: int) -> dict[str, str]:
@@ -48,13 +45,14 @@ def _options(log: Path, workers: int) -> dict[str, str]:
     }
 
 
-def _ask(opened: Any, lake: Lake, asked: list[Asked], workers: int) -> list[Measurement]:
+def _ask(
+    opened: Any, lake: Lake, asked: list[Asked], workers: int, log: EventLog
+) -> Iterator[Measurement]:
     size = sizes(lake)[0]
     lineage, seconds, _ = timed(lambda: Lineage(opened, lake))
     start = Measurement("spark", "open", size.edges, size.runs, workers, size.files, seconds)
-    found = [start]
     # The first question also finds where runs meet, and fills the workers' memory.
-    first = Asked("first question", asked[0].files, asked[0].direction)
+    first = Asked("first question", asked[0].files, asked[0].direction, asked[0].sql)
     for one in [first, *asked]:
         opened.sparkContext.setJobGroup(one.name, one.name)
 
@@ -64,43 +62,57 @@ def _ask(opened: Any, lake: Lake, asked: list[Asked], workers: int) -> list[Meas
             return int(lineage.lineage(one.files, one.direction).count())
 
         links, seconds, _ = timed(answer)
-        rounds = 0 if one.sql else len(lineage.rounds)
-        found.append(
-            Measurement(
-                "spark", one.name, size.edges, size.runs, workers, len(one.files), seconds,
-                rounds=rounds, links=links,
-            )
+        opened.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+        shuffled, skew, cpu = log.read().get(one.name, (0, 0.0, 0.0))
+        yield Measurement(
+            "spark", one.name, size.edges, size.runs, workers, len(one.files), seconds, cpu,
+            0 if one.sql else len(lineage.rounds), links, shuffled=shuffled, skew=skew,
         )  # fmt: skip
     kept = opened.sparkContext._jsc.sc().getRDDStorageInfo()
     start.bytes = sum(int(one.memSize()) + int(one.diskSize()) for one in kept)
-    return found
+    yield start
 
 
-def read_events(log: Path) -> dict[str, tuple[int, float, float]]:
-    """For each question: the bytes that were shuffled, the skew of the largest shuffle, and the
-    seconds of all cores."""
-    groups: dict[int, str] = {}
-    reads: dict[int, list[int]] = defaultdict(list)
-    used: dict[int, int] = defaultdict(int)
-    for file in sorted(log.iterdir()):
-        with file.open() as lines:
-            for line in lines:
-                event = json.loads(line)
-                kind = event["Event"]
-                if kind == "SparkListenerJobStart":
-                    name = (event.get("Properties") or {}).get("spark.jobGroup.id")
-                    groups |= {stage: name for stage in event["Stage IDs"] if name}
-                elif kind == "SparkListenerTaskEnd" and event.get("Task Metrics"):
-                    read = event["Task Metrics"]["Shuffle Read Metrics"]
-                    size = read["Remote Bytes Read"] + read["Local Bytes Read"]
-                    reads[event["Stage ID"]].append(size)
-                    used[event["Stage ID"]] += event["Task Metrics"]["Executor CPU Time"]
-    found: dict[str, tuple[int, float, float]] = {}
-    for name in set(groups.values()):
-        stages = [reads[stage] for stage, group in groups.items() if group == name]
-        largest = max(stages, key=sum, default=[])
-        mean = sum(largest) / len(largest) if largest else 0
-        skew = max(largest) / mean if mean else 0.0
-        cpu = sum(used[stage] for stage, group in groups.items() if group == name) / 1e9
-        found[name] = (sum(map(sum, stages)), round(skew, 2), round(cpu, 3))
-    return found
+class EventLog:
+    """Spark's log of events in a directory, which grows."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._file: TextIO | None = None
+        self._groups: dict[int, str] = {}
+        self._reads: dict[int, list[int]] = defaultdict(list)
+        self._used: dict[int, int] = defaultdict(int)
+        #: The beginning of a line that Spark has not written to its end.
+        self._part = ""
+
+    def read(self) -> dict[str, tuple[int, float, float]]:
+        """For each question: the bytes that were shuffled, the skew of the largest shuffle, and the
+        seconds of all cores."""
+        for file in [] if self._file else sorted(self._directory.iterdir()):
+            # Spark renames it in the end.
+            self._file = file.open()
+        for line in self._file or ():
+            self._part += line
+            if line.endswith("\n"):
+                self._take(json.loads(self._part))
+                self._part = ""
+        found: dict[str, tuple[int, float, float]] = {}
+        for name in set(self._groups.values()):
+            stages = [stage for stage, group in self._groups.items() if group == name]
+            largest = max((self._reads[stage] for stage in stages), key=sum, default=[])
+            mean = sum(largest) / len(largest) if largest else 0
+            skew = max(largest) / mean if mean else 0.0
+            cpu = sum(self._used[stage] for stage in stages) / 1e9
+            shuffled = sum(sum(self._reads[stage]) for stage in stages)
+            found[name] = (shuffled, round(skew, 2), round(cpu, 3))
+        return found
+
+    def _take(self, event: dict[str, Any]) -> None:
+        if event["Event"] == "SparkListenerJobStart":
+            name = (event.get("Properties") or {}).get("spark.jobGroup.id")
+            self._groups |= {stage: name for stage in event["Stage IDs"] if name}
+        elif event["Event"] == "SparkListenerTaskEnd" and event.get("Task Metrics"):
+            read = event["Task Metrics"]["Shuffle Read Metrics"]
+            size = read["Remote Bytes Read"] + read["Local Bytes Read"]
+            self._reads[event["Stage ID"]].append(size)
+            self._used[event["Stage ID"]] += event["Task Metrics"]["Executor CPU Time"]

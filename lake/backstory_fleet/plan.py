@@ -36,11 +36,12 @@ class Plan:
     def __init__(self, measured: list[Measurement], models: list[Model]) -> None:
         self._models = {one.kind.name: one for one in models}
         self._lake = {}
-        for one in measured:
+        # The largest lake is the last.
+        by_size = sorted(measured, key=lambda one: one.edges)
+        for one in by_size:
             if one.engine == "lake":
-                # The largest lake is the last.
                 self._lake[one.question] = one
-        kept = [one for one in measured if one.engine == "spark" and one.bytes]
+        kept = [one for one in by_size if one.engine == "spark" and one.bytes]
         self._kept = kept[-1].bytes / kept[-1].edges if kept else 0.0
         shuffles = [one for one in measured if one.question.startswith("uses") and one.shuffled]
         self._shuffled = max((one.shuffled / one.edges for one in shuffles), default=0.0)

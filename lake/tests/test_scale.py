@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from backstory_fleet import cli, measure, page
+from backstory_fleet import asking, cli, measure, page
 from backstory_fleet.asking import measure_all
 from backstory_fleet.measure import Measurement
 from backstory_fleet.model import models
@@ -45,6 +49,69 @@ def test_a_cost_of_another_form_is_seen_in_the_error() -> None:
         row.cpu = (row.edges / 1e5) ** 2
     (wrong,) = models(rows)
     assert max(wrong.worst, wrong.beyond or 0) > 0.5
+
+
+def test_an_interrupted_measurement_goes_on_where_it_was(
+    recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, here = tmp_path / "runs.csv", tmp_path / "measured"
+    made: list[Any] = []
+    whole, generate = measure.duckdb, asking.generate
+
+    def cut_off(*given: Any) -> Iterator[Measurement]:
+        rows = whole(*given)
+        yield from (next(rows) for _ in range(3))
+        raise KeyboardInterrupt
+
+    def counted(*given: Any) -> Any:
+        made.append(given)
+        return generate(*given)
+
+    def in_this_process(lake: Path, out: Path, engine: str, workers: int) -> None:
+        asking.ask(asking.Lake.open(str(lake)), out, engine, workers)
+
+    monkeypatch.setattr(asking, "generate", counted)
+    monkeypatch.setattr(asking, "_in_a_process", in_this_process)
+    monkeypatch.setattr(measure, "duckdb", cut_off)
+    given = (out, [2e4], [("duckdb", None)], 1, str(recorded), here)
+    with pytest.raises(KeyboardInterrupt):
+        measure_all(*given)
+    kept = [one for one in measure.read(out) if one.engine == "duckdb"]
+    assert [one.question for one in kept[:2]] == ["open", "of 1 file"] and len(kept) == 3
+    monkeypatch.setattr(measure, "duckdb", whole)
+    measure_all(*given)
+    found = [one for one in measure.read(out) if one.engine != "machine"]
+    assert [one for one in found if one.engine == "duckdb"][:3] == kept
+    assert set(Counter((one.engine, one.question) for one in found).values()) == {1}
+    assert found[-1].question == "bytes written by each owner"
+    assert len(made) == 1 and not here.exists()
+
+
+def test_spark_s_log_is_read_while_it_grows(tmp_path: Path) -> None:
+    def task(stage: int, size: int) -> str:
+        read = {"Remote Bytes Read": size, "Local Bytes Read": 0}
+        metrics = {"Shuffle Read Metrics": read, "Executor CPU Time": 1_000_000_000}
+        end = {"Event": "SparkListenerTaskEnd", "Stage ID": stage, "Task Metrics": metrics}
+        return json.dumps(end) + "\n"
+
+    def job(name: str, stage: int) -> str:
+        properties = {"spark.jobGroup.id": name}
+        start = {"Event": "SparkListenerJobStart", "Stage IDs": [stage], "Properties": properties}
+        return json.dumps(start) + "\n"
+
+    pytest.importorskip("pyspark")
+    from backstory_fleet.measure_spark import EventLog
+
+    log = EventLog(tmp_path)
+    with (tmp_path / "app.inprogress").open("w") as file:
+        late = task(1, 100)
+        for text in (job("a", 1), task(1, 300), late[:20]):
+            file.write(text)
+        file.flush()
+        assert log.read() == {"a": (300, 1.0, 1.0)}
+        file.write(late[20:] + job("b", 2))
+        file.flush()
+        assert log.read() == {"a": (400, 1.5, 2.0), "b": (0, 0.0, 0.0)}
 
 
 @pytest.mark.long
