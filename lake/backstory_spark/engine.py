@@ -1,7 +1,9 @@
 """The engine for many machines: the SQL of `backstory_lake.rounds` on Spark.
 
-Workers keep all steps in memory, or else on their disks. A small frontier goes to each worker, so
-no step is shuffled. The first larger frontier divides the steps by the node where they begin, once.
+Workers keep all steps in memory, or else on their disks, sorted by the node where they begin. Most
+rounds follow few nodes. These nodes are written into the query, and workers read only the batches
+of steps that have one of them. A larger frontier goes to each worker, so no step is shuffled. The
+first frontier that is too large for that divides the steps by the node where they begin, once.
 From then on, rounds shuffle no steps. The steps of a node with very many are divided further
 (salted). No row passes through Python.
 """
@@ -14,7 +16,7 @@ from pathlib import Path
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from backstory_lake.engine import Join
 from backstory_lake.errors import LakeError, first_line
@@ -34,6 +36,11 @@ ANCESTORS = "spark.checkpoint.checkpointAllMarkedAncestors"
 PART = 1_000_000
 #: Steps of one node that stay together.
 HOT = 50_000
+#: Nodes of a frontier that are written into the query.
+FEW = 64
+#: The most values of a list for which Spark compares the bounds of a batch of kept rows.
+_MANY = "{many}"
+COMPARED = "spark.sql.optimizer.inSetConversionThreshold"
 
 
 class SparkEngine:
@@ -45,15 +52,17 @@ class SparkEngine:
         self.session = session.newSession()
         # Spark 3.5 loses columns of the constraints of checkpoints: "key not found" in a union.
         self.session.conf.set("spark.sql.constraintPropagation.enabled", "false")
+        self.session.conf.set(COMPARED, FEW)
         self._parts = _parts(self.session, lake)
         #: The rows that workers keep, by name.
         self._kept: dict[str, DataFrame] = {}
         self._salted: set[str] = set()
+        #: Few rows as text, until others are kept: see `_written`.
+        self._few: dict[str, str] = {}
         self._opened()
 
     def _opened(self) -> None:
-        forgetful = open_views(self.session, self.lake)["lake_forgetful"]
-        self._kept["lake_forgetful"] = forgetful.persist()
+        self._persist("lake_forgetful", open_views(self.session, self.lake)["lake_forgetful"])
 
     def close(self) -> None:
         """Frees the workers' memory. The session itself may have other engines."""
@@ -61,6 +70,7 @@ class SparkEngine:
             rows.unpersist()
         self._kept.clear()
         self._salted.clear()
+        self._few.clear()
 
     def steps(self, direction: str) -> tuple[str, str]:
         names = (f"lake_steps_{direction}", f"lake_jumps_{direction}")
@@ -68,7 +78,7 @@ class SparkEngine:
             if name not in self._kept:
                 # A lake has many small files, which are no good tasks.
                 rows = self.session.sql(texts[direction]).coalesce(self._parts)
-                self._persist(name, rows)
+                self._persist(name, rows.sortWithinPartitions("here"))
         return names
 
     def view(self, name: str, sql: str) -> None:
@@ -79,6 +89,7 @@ class SparkEngine:
         # This executes the query.
         count = rows.count()
         rows.createOrReplaceTempView(name)
+        self._few.clear()
         return count
 
     def renew(self, name: str, sql: str, turn: int) -> None:
@@ -86,11 +97,17 @@ class SparkEngine:
         if turn % CHECKPOINT == 0:
             rows = self._cut(rows)
         rows.createOrReplaceTempView(name)
+        self._few.clear()
 
     def index(self, name: str, sql: str, key: str) -> None:
         self._persist(name, self.session.sql(sql).repartition(self._parts, key))
 
     def join(self, few: str, count: int, many: str) -> Join:
+        if 0 < count <= FEW:
+            if few not in self._few:
+                self._few[few] = self._written(self.session.sql(f"SELECT * FROM {few} f"))
+            if self._few[few]:
+                return Join("", self._few[few].replace(_MANY, many))
         if count <= BROADCAST:
             return Join("/*+ BROADCAST(r) */", f"{few} r JOIN {many} s ON s.here = r.node")
         self._salt(many)
@@ -98,6 +115,27 @@ class SparkEngine:
     explode(sequence(0, coalesce(h.salts, 1) - 1)) AS salt
   FROM {few} f LEFT JOIN {many}_hot h ON h.node = f.node)"""
         return Join("", f"{copies} r JOIN {many} s ON s.here = r.node AND s.salt = r.salt")
+
+    def _written(self, few: DataFrame) -> str:
+        """Few rows, joined with the steps `_MANY`. Empty without a row.
+
+        Spark compares the list of nodes with the bounds of each batch of steps.
+        """
+        types = {field.name: field.dataType.simpleString() for field in few.schema}
+        rows = few.collect()
+        nodes = ", ".join(str(node) for node in sorted({row["node"] for row in rows}))
+
+        def value(row: Row, name: str) -> str:
+            text = self.quoted(row[name]) if isinstance(row[name], str) else repr(row[name])
+            return f"CAST({'NULL' if row[name] is None else text} AS {types[name]})"
+
+        listed = ", ".join(f"({', '.join(value(row, name) for name in types)})" for row in rows)
+        if not rows:
+            return ""
+        return (
+            f"(SELECT * FROM VALUES {listed} AS f({', '.join(types)})) r "
+            f"JOIN {_MANY} s ON s.here = r.node AND s.here IN ({nodes})"
+        )
 
     def _salt(self, many: str) -> None:
         """Divides steps by the node where they begin, and by a salt for nodes with very many."""
@@ -115,7 +153,8 @@ class SparkEngine:
         )
         # Fewer parts than those of a shuffle would be divided again in each round.
         parts = max(self._parts, int(self.session.conf.get("spark.sql.shuffle.partitions")))
-        self._persist(many, rows.repartition(parts, "here", "salt"))
+        rows = rows.repartition(parts, "here", "salt").sortWithinPartitions("here")
+        self._persist(many, rows)
         self._salted.add(many)
 
     def _persist(self, name: str, rows: DataFrame) -> None:
@@ -125,7 +164,18 @@ class SparkEngine:
             # The new rows may be made from the former ones.
             rows.count()
             former.unpersist()
-        rows.createOrReplaceTempView(name)
+        self._alone(rows).createOrReplaceTempView(name)
+
+    def _alone(self, kept: DataFrame) -> DataFrame:
+        """Kept rows without the plan that they were made by.
+
+        Spark looks for kept rows by comparing plans, in each query. The steps have large plans.
+        """
+        plan = kept._jdf.queryExecution().withCachedData()
+        made = self.session._jvm.org.apache.spark.sql.Dataset.ofRows(
+            self.session._jsparkSession, plan
+        )
+        return DataFrame(made, self.session)
 
     def _cut(self, rows: DataFrame) -> DataFrame:
         """Keeps the rows of a round. A worker that dies loses those that only it has.

@@ -219,6 +219,7 @@ def test_large_frontiers_shuffle_no_step_and_a_node_with_many_steps_is_divided(
 ) -> None:
     from backstory_spark import engine
 
+    monkeypatch.setattr(engine, "FEW", 0)
     monkeypatch.setattr(engine, "BROADCAST", 0)
     monkeypatch.setattr(engine, "HOT", 50)
     out = skewed(lake, 400)
@@ -238,6 +239,22 @@ def test_large_frontiers_shuffle_no_step_and_a_node_with_many_steps_is_divided(
     for lines in above:
         below_join = lines[: next(at for at, line in enumerate(lines) if "Join" in line)]
         assert not [line for line in below_join if "Exchange" in line], plan
+
+
+def test_a_small_frontier_reads_only_the_batches_of_steps_that_have_its_nodes(
+    lake: Path, session: object
+) -> None:
+    out = skewed(lake, 400)
+    made = engine_of(lake, session)
+    made.session.conf.set("spark.sql.inMemoryColumnarStorage.batchSize", "10")
+    way = rounds.Rounds(made, rounds.Way("back"))
+    found = made.session.sql(way._found(way.begin([out])))
+    assert len(found.collect()) == 1
+    leaves = found._jdf.queryExecution().executedPlan().collectLeaves()
+    kept = [leaves.apply(at) for at in range(leaves.size())]
+    kept = [leaf for leaf in kept if "InMemoryTableScan" in leaf.nodeName()]
+    read = [leaf.metrics().apply("numOutputRows").value() for leaf in kept]
+    assert max(read) in range(1, 21), read
 
 
 def scans(plan: str, column: str) -> list[int]:
