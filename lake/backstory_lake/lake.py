@@ -6,6 +6,8 @@ configuration names. Each commit replaces a table's snapshot at once, or fails.
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -82,7 +84,7 @@ class Lake:
         except FileNotFoundError as error:
             raise LakeError(
                 f"the table {table.name} of {self.name} has lost its metadata: {error}; "
-                "restore the lake's directory"
+                "restore the lake's directory, or mount it where it was made"
             ) from error
         except (DatabaseError, ValidationError, OSError, ValueError) as error:
             if isinstance(error, OperationalError):
@@ -218,6 +220,7 @@ def _catalog(name: str, create: bool) -> Catalog:
         directory.mkdir(parents=True, exist_ok=True)
     elif not (directory / "catalog.sqlite").is_file():
         raise LakeError(f"{name} is no lake: it has no file catalog.sqlite")
+    _check_locks(directory)
     try:
         return load_catalog(
             "lake",
@@ -226,13 +229,35 @@ def _catalog(name: str, create: bool) -> Catalog:
             uri=f"sqlite:///{directory / 'catalog.sqlite'}?timeout=60",
             warehouse=directory.as_uri(),
         )
-    except OperationalError:
+    except OperationalError as error:
         if create:
             # Another process makes the same tables at this moment.
             time.sleep(0.2)
             return _catalog(name, False)
-        raise
+        raise LakeError(
+            f"{directory / 'catalog.sqlite'} cannot be opened: {error.orig}; try again"
+        ) from error
     except DatabaseError as error:
         raise LakeError(
             f"{directory / 'catalog.sqlite'} is damaged: {error.orig}; restore it"
         ) from error
+
+
+def _check_locks(directory: Path) -> None:
+    """Refuses a file system without locks: each commit needs one that all machines respect."""
+    catalog = directory / "catalog.sqlite"
+    try:
+        # SQLite opens the file later: the end of a file ends the locks of the process.
+        with catalog.open("rb" if catalog.exists() else "ab") as file:
+            kind = fcntl.LOCK_SH if file.readable() else fcntl.LOCK_EX
+            fcntl.lockf(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        # Another process has it.
+        pass
+    except OSError as error:
+        if error.errno in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP):
+            raise LakeError(
+                f"{directory} is on a file system without locks ({error.strerror}): "
+                "mount it with locks on all machines, or use a catalog"
+            ) from error
+        raise LakeError(f"cannot open {catalog}: {error.strerror}") from error

@@ -19,6 +19,8 @@ use crate::procs::eventually;
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The program of the clients.
 const CLIENT: &str = include_str!("nfs_client.py");
+/// The settings of the server. Tests of lakes use them, too.
+const SETTINGS: &str = include_str!("nfs_server.conf");
 /// The library of the clients.
 const LIBRARY: &str = "libnfs.so.13";
 /// Where `scripts/setup` unpacks the packages that are not installed.
@@ -167,16 +169,16 @@ fn settings_of(exported: &Path, directory: &Path, port: u16) -> String {
     let plugins = plugins.filter(|plugins| plugins.exists());
     let plugins = plugins.map(|plugins| format!("Plugins_Dir = \"{}\";", plugins.display()));
     let plugins = plugins.unwrap_or_default();
-    format!(
-        "NFS_CORE_PARAM {{ NFS_Port = {port}; Protocols = 4; Bind_addr = 127.0.0.1; {plugins}\n\
-         Enable_NLM = false; Enable_RQUOTA = false; }}\n\
-         NFSV4 {{ Graceless = true; RecoveryBackend = fs; RecoveryRoot = {directory}/recovery;\n\
-         Only_Numeric_Owners = true; }}\n\
-         NFS_KRB5 {{ Active_krb5 = false; }}\n\
-         EXPORT {{ Export_Id = 1; Path = {exported}; Pseudo = /exported; Access_Type = RW;\n\
-         Squash = No_Root_Squash; SecType = sys; Filesystem_id = 77.1;\n\
-         FSAL {{ Name = VFS; }} }}\n"
-    )
+    [
+        ("@exported@", exported.to_string()),
+        ("@directory@", directory.to_string()),
+        ("@port@", port.to_string()),
+        ("@plugins@", plugins),
+    ]
+    .iter()
+    .fold(SETTINGS.to_owned(), |text, (name, value)| {
+        text.replace(name, value)
+    })
 }
 
 impl Drop for NfsServer {
