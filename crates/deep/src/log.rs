@@ -72,7 +72,7 @@ impl DeepLog {
         let path = path.as_ref();
         let map = MappedFile::open(path)?;
         let mut log = DeepLog {
-            map: MappedFile::nothing(),
+            map: MappedFile::default(),
             header: DeepHeader::default(),
             end: None,
             damage: DeepDamage {

@@ -128,7 +128,11 @@ pub enum LogPiece {
 /// length. Therefore, in a hostile file full of headers with wrong checksums, frames after the
 /// first broken ones may count as damage.
 pub fn walk(file: &[u8]) -> impl Iterator<Item = LogPiece> {
-    let mut at = 0;
+    walk_from(file, 0)
+}
+
+/// The same from a place on at which a frame may begin.
+pub fn walk_from(file: &[u8], mut at: usize) -> impl Iterator<Item = LogPiece> {
     let mut effort = file.len().saturating_mul(EFFORT);
     let mut found = None;
     std::iter::from_fn(move || {

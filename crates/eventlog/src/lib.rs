@@ -2,7 +2,7 @@
 //! events.
 //!
 //! - [`Writer`] appends frames. The kernel has a frame when the call returns.
-//! - [`Log`] reads any prefix of a log, with any damage.
+//! - [`Log`] reads any prefix of a log, with any damage. [`Log::later`] reads what was appended.
 //! - [`Log::events`] yields the operations of all threads in one order of time, and
 //!   [`Log::events_behind`] those that a growing log has got since.
 //!
@@ -29,6 +29,7 @@ pub mod job_rank;
 pub mod log;
 pub mod map;
 mod merge;
+mod noted;
 pub mod percent;
 mod prefix;
 pub mod reason;

@@ -11,6 +11,7 @@ use crate::identities::Identities;
 use crate::index::LogIndex;
 use crate::map::MappedFile;
 use crate::merge::Events;
+use crate::noted::NotedRecords;
 use crate::prefix::{Patience, Prefix};
 use crate::run::{RunEnd, RunHeader};
 use crate::stored_frames::{self, StoredFrames};
@@ -24,14 +25,41 @@ pub use crate::stored_frames::Damage;
 #[derive(Debug)]
 pub struct Log {
     frames: StoredFrames,
-    index: OnceLock<LogIndex>,
+    index: OnceLock<(LogIndex, NotedRecords)>,
+    /// The pieces that an earlier state of a log that grows had.
+    noted: NotedRecords,
 }
 
 impl Log {
     /// Opens a log: finalized, still growing, cut off or damaged.
     pub fn open(path: impl AsRef<Path>) -> Result<Log, Error> {
-        let (frames, index) = (StoredFrames::open(path)?, OnceLock::new());
-        Ok(Log { frames, index })
+        Ok(Log {
+            frames: StoredFrames::open(path)?,
+            index: OnceLock::new(),
+            noted: NotedRecords::none(),
+        })
+    }
+
+    /// Opens a log that grows, to read it again later with [`Log::later`].
+    pub fn growing(path: impl AsRef<Path>) -> Result<Log, Error> {
+        let noted = NotedRecords::default();
+        Ok(Log {
+            noted,
+            ..Log::open(path)?
+        })
+    }
+
+    /// The same log at a later time. Only what was appended since is read and indexed.
+    pub fn later(self, path: impl AsRef<Path>) -> Result<Log, Error> {
+        let noted = match self.index.into_inner() {
+            Some((_, noted)) => noted,
+            None => self.noted,
+        };
+        Ok(Log {
+            frames: StoredFrames::later(self.frames, path)?,
+            index: OnceLock::new(),
+            noted,
+        })
     }
 
     /// The header of a log, without the rest of it. Blank if that frame is missing or damaged.
@@ -120,6 +148,7 @@ impl Log {
     }
 
     fn index(&self) -> &LogIndex {
-        self.index.get_or_init(|| walk::index(&self.frames))
+        let (index, _) = (self.index).get_or_init(|| walk::index(&self.frames, &self.noted));
+        index
     }
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 type Mmap = Vec<u8>;
 
 /// The bytes of a log at the time of opening.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct MappedFile(Option<Mmap>);
 
 impl MappedFile {
@@ -32,11 +32,6 @@ impl MappedFile {
         #[cfg(not(miri))]
         let map = unsafe { Mmap::map(&file) }.map_err(Error::io("map", path))?;
         Ok(MappedFile(Some(map)))
-    }
-
-    /// No bytes.
-    pub fn nothing() -> MappedFile {
-        MappedFile(None)
     }
 
     /// The bytes.

@@ -83,7 +83,7 @@ pub fn first_header(log: &[u8]) -> RunHeader {
 }
 
 /// The frames of a log at the time of opening.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct StoredFrames {
     map: MappedFile,
     header: RunHeader,
@@ -95,29 +95,36 @@ pub struct StoredFrames {
     clock: RunClock,
     /// Damage of the frames alone.
     damage: Damage,
+    /// The bytes after the last frame, which may be the beginning of one.
+    rest: usize,
+    /// The last frame: its place in the file, and its first bytes, which have its checksum.
+    last: Option<(Range<usize>, [u8; frame::HEADER])>,
+    /// The chunks and MORE frames as they were appended.
+    pieces: Vec<ChunkPiece>,
 }
 
 impl StoredFrames {
     /// Opens a log: finalized, still growing, cut off or damaged.
     pub fn open(path: impl AsRef<Path>) -> Result<StoredFrames, Error> {
+        StoredFrames::later(StoredFrames::default(), path)
+    }
+
+    /// Opens a log that was opened before. Frames that were there are not read again.
+    pub fn later(former: StoredFrames, path: impl AsRef<Path>) -> Result<StoredFrames, Error> {
         let path = path.as_ref();
         let map = MappedFile::open(path)?;
-        let mut log = StoredFrames {
-            map,
-            header: RunHeader::default(),
-            end: None,
-            chunks: Vec::new(),
-            idents: Vec::new(),
-            resolved: false,
-            points: Vec::new(),
-            clock: RunClock::default(),
-            damage: Damage {
-                no_header: true,
-                ..Damage::default()
+        let mut log = match former.begins(map.bytes()) {
+            true => former,
+            false => StoredFrames {
+                damage: Damage {
+                    no_header: true,
+                    ..Damage::default()
+                },
+                ..StoredFrames::default()
             },
         };
-        log.scan(path)?;
-        let mut chunks = std::mem::take(&mut log.chunks);
+        log.scan(path, map)?;
+        let mut chunks = log.pieces.clone();
         continued::join(&mut chunks, |piece| {
             Chunk::read(log.bytes(&piece.place)).unwrap_or_default()
         });
@@ -126,17 +133,24 @@ impl StoredFrames {
         Ok(log)
     }
 
-    fn scan(&mut self, path: &Path) -> Result<(), Error> {
-        let map = std::mem::replace(&mut self.map, MappedFile::nothing());
-        let mut frames = 0;
-        for piece in frame::walk(map.bytes()) {
+    /// True if the file still has these frames. Logs are only appended to: the last one shows it.
+    fn begins(&self, file: &[u8]) -> bool {
+        (self.last.as_ref()).is_some_and(|(place, head)| {
+            file.len() >= place.end && file[place.start..].starts_with(head)
+        })
+    }
+
+    /// Reads the frames behind the last one.
+    fn scan(&mut self, path: &Path, map: MappedFile) -> Result<(), Error> {
+        let begin = self.last.as_ref().map_or(0, |(place, _)| place.end);
+        self.rest = 0;
+        for piece in frame::walk_from(map.bytes(), begin) {
             match piece {
-                LogPiece::Garbage(range) => {
-                    self.damage.places += 1;
-                    self.damage.bytes += range.len() as u64;
-                }
+                LogPiece::Garbage(range) => self.rest = range.len(),
                 LogPiece::Frame(frame) => {
-                    frames += 1;
+                    let garbage = std::mem::take(&mut self.rest);
+                    self.damage.places += u64::from(garbage > 0);
+                    self.damage.bytes += garbage as u64;
                     if frame.kind == Some(FrameKind::Header) && frame.version > frame::VERSION {
                         let (found, known) = (frame.version, frame::VERSION);
                         return Err(Error::Newer {
@@ -149,11 +163,14 @@ impl StoredFrames {
                     if self.take(&frame, content).is_none() {
                         self.damage.unknown_frames += 1;
                     }
+                    let place = frame.payload.start - frame::HEADER..frame.payload.end;
+                    let head = map.bytes()[place.clone()].first_chunk().copied();
+                    self.last = head.map(|head| (place, head));
                 }
             }
         }
         let start = &map.bytes()[..map.bytes().len().min(frame::MAGIC.len())];
-        if frames == 0 && !frame::MAGIC.starts_with(start) {
+        if self.last.is_none() && !frame::MAGIC.starts_with(start) {
             return Err(Error::NotALog {
                 path: path.to_owned(),
             });
@@ -188,7 +205,7 @@ impl StoredFrames {
                 chunk::ChunkView::new(content)
                     .filter(|_| content.len() <= backstory_abi::CHUNK_SIZE as usize)?;
                 let piece = ChunkPiece::new(kind, frame.payload.clone(), content);
-                self.chunks.push(piece);
+                self.pieces.push(piece);
             }
             FrameKind::Clock => {
                 let counter = u64::from_le_bytes(*content.first_chunk()?);
@@ -229,16 +246,21 @@ impl StoredFrames {
 
     /// The parts of the frames that could not be read.
     pub fn damage(&self) -> Damage {
-        self.damage
+        Damage {
+            bytes: self.damage.bytes + self.rest as u64,
+            places: self.damage.places + u64::from(self.rest > 0),
+            ..self.damage
+        }
+    }
+
+    /// The greatest counter that a clock of this machine can have shown.
+    pub fn latest(&self) -> u64 {
+        (self.points.last()).map_or(u64::MAX, |point| point.counter.saturating_add(DAYS))
     }
 
     /// A record's counter. `None` if no clock of this machine can have shown it.
     pub fn plausible(&self, counter: u64) -> Option<u64> {
-        let latest = self
-            .points
-            .last()
-            .map_or(u64::MAX, |p| p.counter.saturating_add(DAYS));
-        (counter <= latest).then_some(counter)
+        (counter <= self.latest()).then_some(counter)
     }
 
     pub fn clock(&self) -> &RunClock {

@@ -6,12 +6,14 @@ use crate::causes::{RecorderStart, StartCause, StartCauses};
 use crate::decode::{halves, is_last_of_child};
 use crate::event::UNNUMBERED;
 use crate::index::{LogIndex, SpawnResult};
+use crate::noted::{NotedRecord, NotedRecords};
 use crate::stored_frames::StoredFrames;
-use crate::stream::{Cursor, RecordPosition, ThreadStream, next_record, record_at, streams};
+use crate::stream::{RecordPosition, ThreadStream, record_at, streams};
 use backstory_abi::{DONE, F_CHILD, RESERVED, Record, op};
 
-/// Reads the fixed part of every record once.
-pub fn index(log: &StoredFrames) -> LogIndex {
+/// Reads the fixed part of every record once, but those of pieces that are `known`. Returns what is
+/// to be known later, too.
+pub(crate) fn index(log: &StoredFrames, known: &NotedRecords) -> (LogIndex, NotedRecords) {
     let streams = streams(log);
     let births = Births::new(log, &streams);
     let mut index = LogIndex {
@@ -20,11 +22,12 @@ pub fn index(log: &StoredFrames) -> LogIndex {
         ..LogIndex::default()
     };
     let mut causes = StartCauses::default();
+    let mut kept = known.begin();
     // The guard's streams come first: the guard may have seen the child of a thread that died.
     let (guards, threads): (Vec<u32>, Vec<u32>) =
         (0..index.streams.len() as u32).partition(|l| index.streams[*l as usize].guard);
     for stream in guards.into_iter().chain(threads) {
-        StreamWalk::new(log, &mut index, &mut causes, stream).run();
+        StreamWalk::new(log, &mut index, &mut causes, stream).run(known, &mut kept);
     }
     // Clocks of cores differ by less. No process starts and executes another program in so short a
     // time.
@@ -37,7 +40,7 @@ pub fn index(log: &StoredFrames) -> LogIndex {
         index.gates.entry(gate).or_default().push(stream);
         index.streams[stream as usize].gated = true;
     }
-    index
+    (index, kept)
 }
 
 /// An `EXEC` that may have succeeded: position, time, process.
@@ -87,77 +90,37 @@ impl<'a> StreamWalk<'a> {
         }
     }
 
-    /// Reads every record of the stream.
-    pub fn run(mut self) {
+    /// Looks at the records of the stream.
+    fn run(mut self, known: &NotedRecords, kept: &mut NotedRecords) {
         let stream = self.index.streams[self.stream as usize].clone();
-        let mut cursor = Cursor::default();
-        let mut skipped = self.index.skipped;
         let mut first = None;
         let mut last = 0;
         // Causes that this stream's process, or a child in it, makes. The process is known once the
         // VFORKs have returned.
         let mut execs: Vec<Exec> = Vec::new();
-        while let Some((at, record)) =
-            next_record(self.log, &stream.chunks, &mut cursor, &mut skipped)
-        {
-            let time = self.log.plausible(record.time).unwrap_or(last);
-            last = time;
-            self.index.newest = self.index.newest.max(time);
-            self.records += 1;
-            if first.is_none() || stream.guard {
-                first = Some(first.unwrap_or(u64::MAX).min(time));
+        for chunk in &stream.chunks {
+            let before = self.records;
+            let piece = known.take(self.log, &self.log.chunks()[*chunk as usize], last, kept);
+            for noted in &piece.records {
+                let at = RecordPosition {
+                    chunk: *chunk,
+                    offset: noted.offset,
+                };
+                self.records = before + noted.number;
+                self.record(&stream, at, noted, &mut execs);
             }
-            if std::mem::take(&mut self.left) && record.op != op::VFORKED {
-                self.return_lost(&stream, &mut execs);
+            self.records = before + piece.count;
+            if piece.count > 0 {
+                last = piece.last;
             }
-            self.left = !self.calls.is_empty() && is_last_of_child(&record);
-            match record.op {
-                op::VFORK => {
-                    self.calls.push(OpenSpawn {
-                        at,
-                        time,
-                        execs: execs.len(),
-                        records: self.records,
-                        child: None,
-                    });
-                }
-                op::VFORKED => self.back(&stream, time, &record, &mut execs),
-                op::EXEC if !(record.state == DONE && record.result < 0) => {
-                    let pid = self.pid_at(&stream, at).unwrap_or(stream.pid);
-                    self.name_itself(&stream, &record);
-                    execs.push((at, time, pid));
-                }
-                op::START => self.causes.start(RecorderStart {
-                    stream: self.stream,
-                    pid: stream.pid,
-                    epoch: stream.epoch,
-                    time,
-                    forked: record.aux == 1,
-                    at,
-                }),
-                op::FORK if record.state == DONE && record.result > 0 => {
-                    if let Some(child) =
-                        self.index
-                            .births
-                            .translate(&stream, record.result as u32, time)
-                    {
-                        self.causes.fork(
-                            child,
-                            StartCause {
-                                at,
-                                time,
-                                epoch: stream.epoch,
-                            },
-                        );
-                    }
-                }
-                op::ENV if record.fd != 0 || record.arg != 0 => self.environment(at),
-                op::BORN => self
-                    .index
-                    .births
-                    .seen(record.fd as u32, record.arg as u32, time),
-                _ => {}
-            }
+            self.index.newest = self.index.newest.max(piece.newest);
+            self.index.skipped.torn += piece.skipped.torn;
+            self.index.skipped.unknown += piece.skipped.unknown;
+            first = match (first, piece.first) {
+                (Some(first), Some(_)) if stream.guard => Some(piece.least.min(first)),
+                (None, Some(_)) if stream.guard => Some(piece.least),
+                (first, found) => first.or(found),
+            };
         }
         self.never_back(&stream, &mut execs);
         for (at, time, pid) in execs {
@@ -170,9 +133,67 @@ impl<'a> StreamWalk<'a> {
                 },
             );
         }
-        self.index.skipped = skipped;
         self.index.streams[self.stream as usize].start = first.unwrap_or(u64::MAX);
         self.causes.stream(stream.epoch, self.stream);
+    }
+
+    /// Looks at one record.
+    fn record(
+        &mut self,
+        stream: &ThreadStream,
+        at: RecordPosition,
+        noted: &NotedRecord,
+        execs: &mut Vec<Exec>,
+    ) {
+        let NotedRecord { record, time, .. } = *noted;
+        if std::mem::take(&mut self.left) && record.op != op::VFORKED {
+            self.return_lost(stream, execs);
+        }
+        self.left = !self.calls.is_empty() && is_last_of_child(&record);
+        match record.op {
+            op::VFORK => {
+                self.calls.push(OpenSpawn {
+                    at,
+                    time,
+                    execs: execs.len(),
+                    records: self.records,
+                    child: None,
+                });
+            }
+            op::VFORKED => self.back(stream, time, &record, execs),
+            op::EXEC if !(record.state == DONE && record.result < 0) => {
+                let pid = self.pid_at(stream, at).unwrap_or(stream.pid);
+                self.name_itself(stream, &record);
+                execs.push((at, time, pid));
+            }
+            op::START => self.causes.start(RecorderStart {
+                stream: self.stream,
+                pid: stream.pid,
+                epoch: stream.epoch,
+                time,
+                forked: record.aux == 1,
+                at,
+            }),
+            op::FORK if record.state == DONE && record.result > 0 => {
+                let births = &self.index.births;
+                if let Some(child) = births.translate(stream, record.result as u32, time) {
+                    self.causes.fork(
+                        child,
+                        StartCause {
+                            at,
+                            time,
+                            epoch: stream.epoch,
+                        },
+                    );
+                }
+            }
+            op::ENV if record.fd != 0 || record.arg != 0 => self.environment(at),
+            op::BORN => self
+                .index
+                .births
+                .seen(record.fd as u32, record.arg as u32, time),
+            _ => {}
+        }
     }
 
     /// The process, where the record names it.

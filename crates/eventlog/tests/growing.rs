@@ -8,6 +8,7 @@ use backstory_eventlog::event::{Event, Op, Outcome};
 use backstory_eventlog::{Log, Patience, Prefix};
 use common::{Scratch, ThreadStream};
 use proptest::prelude::*;
+use std::path::Path;
 use std::time::Duration;
 
 /// A reader that takes each event as final at once.
@@ -141,6 +142,49 @@ fn a_call_in_progress_is_read_again_until_it_lasts_long() {
     }
 }
 
+/// A log that grows, at a later time.
+fn later(former: Option<Log>, path: &Path) -> Log {
+    match former {
+        Some(former) => former.later(path),
+        None => Log::growing(path),
+    }
+    .expect("open")
+}
+
+#[test]
+fn each_byte_that_is_appended_is_read_as_if_the_log_was_opened_anew() {
+    let mut log = Scratch::new();
+    log.clock(0).clock(100);
+    for tid in 1..4 {
+        let time = u64::from(tid);
+        log.add(&chunk(
+            tid,
+            &[(op::FORK, time, Some(7)), (op::READ, time + 9, None)],
+        ));
+    }
+    let mut bytes = std::fs::read(log.path()).unwrap();
+    // Something damaged the log in between.
+    bytes.splice(200..200, *b"garbage");
+    let part = log.dir.path().join("part");
+    let mut growing = None;
+    for end in 16..=bytes.len() {
+        std::fs::write(&part, &bytes[..end]).unwrap();
+        let (whole, read) = (Log::open(&part).unwrap(), later(growing.take(), &part));
+        assert_eq!(read.damage(), whole.damage(), "{end} bytes");
+        let events: Vec<Event> = whole.events().collect();
+        assert_eq!(read.events().collect::<Vec<_>>(), events, "{end} bytes");
+        growing = Some(read);
+    }
+    assert!(growing.as_ref().unwrap().damage().bytes > 0);
+    // Another log has the same name now.
+    let mut other = Scratch::new();
+    other.add(&chunk(5, &[(op::WRITE, 1, Some(1)); 40]));
+    let read = later(growing, &other.path());
+    let events: Vec<Event> = other.open().events().collect();
+    assert_eq!(read.events().collect::<Vec<_>>(), events);
+    assert!(read.damage().is_none() && events.len() == 40);
+}
+
 /// The operations of a thread at rising times, each with its result or still going on.
 fn records() -> impl Strategy<Value = Vec<Made>> {
     let ops = prop::sample::select(vec![
@@ -176,7 +220,7 @@ proptest! {
     ) {
         let mut log = Scratch::new();
         log.clock(0).clock(60);
-        let mut reader = Reader::default();
+        let (mut reader, mut growing) = (Reader::default(), None);
         let patience = Patience { late: Duration::from_nanos(late), lasting: Duration::from_nanos(late) };
         // Of each thread: its records so far, and whether the last call goes on.
         let mut known = vec![(0, true); threads.len()];
@@ -193,8 +237,11 @@ proptest! {
                 last.2 = None;
             }
             log.add(&chunk(thread as u32 + 1, &records));
-            let log = log.open();
-            prop_assert_eq!(reader.read(&log, patience), log.events().collect::<Vec<_>>());
+            let whole = log.open();
+            let later = later(growing.take(), &log.path());
+            prop_assert_eq!(later.damage(), whole.damage());
+            prop_assert_eq!(reader.read(&later, patience), whole.events().collect::<Vec<_>>());
+            growing = Some(later);
         }
     }
 }

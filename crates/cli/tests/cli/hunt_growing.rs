@@ -70,6 +70,7 @@ fn the_graph_of_a_growing_log_is_that_of_a_whole_fold_at_each_moment() {
             lasting: late * 3,
         };
         let mut run = RunInProgress::new(&header, patience);
+        let mut growing: Option<Log> = None;
         for end in &ends {
             // A log is only appended to, so each of its beginnings was a state of it.
             let part = place.work().join("part");
@@ -79,9 +80,15 @@ fn the_graph_of_a_growing_log_is_that_of_a_whole_fold_at_each_moment() {
             let Ok(()) =
                 backstory_graph::fold(log.header(), log.end(), log.events(), &(), &mut whole);
             whole.complete();
-            let is_same = run.look(&log, |graph| *graph == whole);
+            let later = match growing.take() {
+                Some(former) => former.later(&part),
+                None => Log::growing(&part),
+            };
+            let later = later.unwrap();
+            let is_same = run.look(&later, |graph| *graph == whole);
             assert!(is_same, "{late:?}, {end} bytes");
             drop(log);
+            growing = Some(later);
             std::fs::remove_file(&part).unwrap();
         }
     }

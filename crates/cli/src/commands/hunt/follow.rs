@@ -64,6 +64,7 @@ pub fn follow(args: &WatchLogArgs, rules: &[Rule], store: Option<&Path>) -> Outc
         told: TOLD,
         reported: HashSet::new(),
         limited: Vec::new(),
+        log: None,
         length: 0,
         next: Instant::now(),
     };
@@ -107,7 +108,9 @@ struct Follower<'a> {
     reported: HashSet<(String, u32, Option<FoundStep>)>,
     /// The rules with matches that are not reported.
     limited: Vec<String>,
-    /// The length of the log at the last look.
+    /// The log at the last look.
+    log: Option<Log>,
+    /// Its length.
     length: u64,
     /// The looks so far are paid for by pauses up to this moment.
     next: Instant,
@@ -170,8 +173,13 @@ impl Follower<'_> {
             return Ok(false);
         }
         let begun = Instant::now();
-        let log = Log::open(path).map_err(io::Error::other)?;
+        let log = match self.log.take() {
+            Some(former) => former.later(path),
+            None => Log::growing(path),
+        };
+        let log = log.map_err(io::Error::other)?;
         run.look(&log, |graph| self.report_matches(graph));
+        self.log = Some(log);
         *took = begun.elapsed();
         Ok(true)
     }
