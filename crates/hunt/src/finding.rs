@@ -44,6 +44,8 @@ pub struct Extent {
     pub processes: usize,
     /// Files that they wrote, made, or renamed to.
     pub changed: BTreeSet<Bytes>,
+    /// Those of them that they made and removed again.
+    pub temporary: BTreeSet<Bytes>,
     /// Files that are older than the run and that they removed or renamed.
     pub removed: BTreeSet<Bytes>,
     /// Addresses that they sent to.
@@ -168,22 +170,33 @@ fn cause(graph: &RunGraph, id: ActivityId) -> (ActivityId, Option<Bytes>) {
         shell = shell.or(Some(up));
         let named = |path: &[u8]| {
             let is_named = |word: &Bytes| !word.is_empty() && path.ends_with(bare(word));
-            activity.argv.iter().skip(1).any(is_named) || path.ends_with(b"/Makefile")
+            let is_found = BY_NAME.iter().any(|name| path.ends_with(name));
+            activity.argv.iter().skip(1).any(is_named) || is_found
         };
         let edges = graph.edges.iter().filter(|edge| edge.activity == up);
-        let mut files: Vec<(Time, &Bytes)> = edges
+        let mut files: Vec<(bool, Time, &Bytes)> = edges
             .filter(|edge| edge.relation == Relation::Read)
             .map(|edge| (edge.interval.start, graph.entity(edge.entity)))
             .filter(|(_, entity)| entity.kind == EntityKind::File)
-            .map(|(time, entity)| (time, &entity.path))
-            .filter(|(_, path)| !is_of_system(path) && named(path))
+            .map(|(time, entity)| (is_of_package(&entity.path), time, &entity.path))
+            .filter(|(.., path)| !is_of_system(path) && named(path))
             .collect();
         files.sort_unstable();
-        if let Some((_, path)) = files.first() {
+        if let Some((.., path)) = files.first() {
             return (up, Some((*path).clone()));
         }
     }
     (shell.unwrap_or(graph.programmed(id)), None)
+}
+
+/// Files that an interpreter finds without their names in its arguments.
+const BY_NAME: [&[u8]; 2] = [b"/Makefile", b"/setup.py"];
+
+/// True for a file of an installed package. An installer's own script runs those of others.
+fn is_of_package(path: &[u8]) -> bool {
+    let within = |directory: &&[u8]| path.windows(directory.len()).any(|part| part == *directory);
+    let directories: [&[u8]; 3] = [b"/site-packages/", b"/dist-packages/", b"/node_modules/"];
+    directories.iter().any(within)
 }
 
 /// A relative path without `./` and `../`.
@@ -249,11 +262,16 @@ fn extent(graph: &RunGraph, cause: ActivityId) -> Extent {
                     .removed
                     .extend(source.map(|source| source.path.clone()));
             }
-            Operation::On(Relation::Delete) if is_file && graph.existed(entity) => {
-                extent.removed.insert(known.path.clone());
+            Operation::On(Relation::Delete) if is_file => {
+                let gone = match graph.existed(entity) {
+                    true => &mut extent.removed,
+                    false => &mut extent.temporary,
+                };
+                gone.insert(known.path.clone());
             }
             _ => {}
         }
     }
+    extent.temporary = &extent.temporary & &extent.changed;
     extent
 }

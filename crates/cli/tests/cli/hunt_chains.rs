@@ -22,7 +22,11 @@ fn a_backdoor_that_a_build_script_downloads_is_told_from_its_cause_to_its_extent
         return;
     }
     let place = Place::new();
-    let server = LoopbackServer::new(1, "echo 'alias sudo=x' >> .bashrc\ndate > marker\n");
+    let server = LoopbackServer::new(
+        1,
+        "echo 'alias sudo=x' >> .bashrc\nfor i in 1 2 3 4; do echo > a$i; done; rm a*\n\
+         date > marker\n",
+    );
     let build = format!(
         "echo building; {} > stage.sh\nsh stage.sh\n",
         server.download()
@@ -41,10 +45,15 @@ fn a_backdoor_that_a_build_script_downloads_is_told_from_its_cause_to_its_extent
     let origin = finding["cause_origin"].as_str().unwrap();
     assert!(origin.starts_with("tcp:127.0.0.1:"), "{origin}");
     let changed = names(&finding["extent"]["changed"]);
-    assert_eq!(changed, [place.path(".bashrc"), place.path("marker")]);
+    let all = [".bashrc", "a1", "a2", "a3", "a4", "marker"].map(|name| place.path(name));
+    assert_eq!(changed, all);
     assert_eq!(found(&place, &run, "download-run-by-shell").len(), 1);
     let text = place.run(&["hunt", &run]).out;
+    // The files that are still there come first.
+    let [first, temporary, .., last] = &all;
+    let extent = format!("changed 6: {first}, {last}, {temporary}, ");
     for word in [
+        &extent,
         "HIGH",
         "stage.sh",
         "from tcp:127.0.0.1:",
@@ -102,4 +111,30 @@ fn a_storm_of_renames_is_told_from_its_cause_to_its_extent() {
     assert_eq!(all[0]["cause_file"], place.path("lock.sh"));
     assert_eq!(names(&all[0]["extent"]["removed"]).len(), 30);
     assert_eq!(names(&all[0]["extent"]["changed"]).len(), 31);
+}
+
+#[test]
+fn the_script_of_a_package_is_the_cause_and_not_that_of_its_installer() {
+    if !needs("an installer", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    std::fs::create_dir_all(place.work().join("lib/site-packages")).unwrap();
+    let hook = "exec(open('setup.py').read())\n";
+    place.write("lib/site-packages/hook.py", hook);
+    place.write("setup.py", "open('.bashrc', 'a').write('x')\n");
+    let run = place.record("python3 lib/site-packages/hook.py");
+    let all = found(&place, &run, "startup-file-written");
+    assert_eq!(all.len(), 1, "{all:?}");
+    assert_eq!(all[0]["cause_file"], place.path("setup.py"));
+    place.write(
+        "lib/site-packages/hook.py",
+        "open('.bashrc', 'a').write('x')\n",
+    );
+    let run = place.record("python3 lib/site-packages/hook.py");
+    let all = found(&place, &run, "startup-file-written");
+    assert_eq!(
+        all[0]["cause_file"],
+        place.path("lib/site-packages/hook.py")
+    );
 }

@@ -36,8 +36,9 @@ pub fn line(program: &FoundProgram) -> String {
 }
 
 /// The names of some files, and how many others there are.
-fn some(files: &BTreeSet<Bytes>) -> String {
-    let mut names: Vec<String> = files.iter().take(FEW).map(|file| shown(file)).collect();
+fn some(files: &BTreeSet<Bytes>, last: &BTreeSet<Bytes>) -> String {
+    let ordered = files.difference(last).chain(files.intersection(last));
+    let mut names: Vec<String> = ordered.take(FEW).map(|file| shown(file)).collect();
     if files.len() > FEW {
         names.push(format!("{} more", files.len() - FEW));
     }
@@ -106,7 +107,11 @@ pub fn finding_text(
         ("sent to", &extent.sent_to),
     ] {
         if !files.is_empty() {
-            parts.push(format!("{verb} {}: {}", files.len(), some(files)));
+            parts.push(format!(
+                "{verb} {}: {}",
+                files.len(),
+                some(files, &extent.temporary)
+            ));
         }
     }
     fact("extent", &parts.join("; "))?;
