@@ -185,7 +185,7 @@ WHERE ({used.format("f")}) <> ({used.format("o")})"""
 
 
 def _at_address(engine: Engine, subject: str) -> str | None:
-    """A condition for the connections with an address or a host. `None` for a file.
+    """A condition for the connections with an address, a host, or its port. `None` for a file.
 
     It has the name of the files' rows as `{0}`.
     """
@@ -193,10 +193,21 @@ def _at_address(engine: Engine, subject: str) -> str | None:
     if subject.startswith(_PROTOCOLS):
         name = engine.quoted(subject).replace("{", "{{").replace("}", "}}")
         return f"{{0}}.kind = 'socket' AND {plain} = {name}"
-    try:
-        host = ipaddress.ip_address(subject)
-    except ValueError:
+    name, _, port = subject.rpartition(":")
+    is_host = name.startswith("[") or ":" not in name
+    if port.isdigit() and is_host and _ip(name.strip("[]")):
+        names = ", ".join(engine.quoted(f"{kind}:{subject}") for kind in ("tcp", "udp"))
+        return f"{{0}}.kind = 'socket' AND {plain} IN ({names})"
+    host = _ip(subject)
+    if host is None:
         return None
     name = f"[{host}]" if host.version == 6 else str(host)
     tcp, udp = (engine.quoted(f"{kind}:{name}:") for kind in ("tcp", "udp"))
     return f"{{0}}.kind = 'socket' AND (starts_with({plain}, {tcp}) OR starts_with({plain}, {udp}))"
+
+
+def _ip(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None

@@ -78,6 +78,7 @@ def test_touched_has_the_processes_and_acts_of_a_store(
     machine.ship(lake)
     files = [str(machine.directory / name) for name in ("in", "copy", "second", "third", "a b")]
     questions = [(name,) for name in [*files, f"tcp:127.0.0.1:{port}", "127.0.0.1"]]
+    questions.append((f"127.0.0.1:{port}",))
     for words in [*questions, ("--lookups", files[0]), ("--lookups", files[2])]:
         stored = hunter.found("touched", *words, store=machine.store)
         found = of_lake(lake, "touched", *words)

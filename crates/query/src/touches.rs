@@ -5,7 +5,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -163,9 +163,14 @@ fn versions(store: &dyn Store, path: &Path) -> Result<VersionsByRun> {
     Ok(by_run)
 }
 
-/// The connections with a host, given as an address without a port.
+/// The connections with a host, given as an address with or without a port.
 fn with_host(store: &dyn Store, host: &[u8]) -> Result<Vec<EntityKey>> {
     let text = std::str::from_utf8(host).unwrap_or_default();
+    if let Ok(address) = text.parse::<SocketAddr>() {
+        let at = ["tcp", "udp"].map(|kind| format!("{kind}:{address}"));
+        let found = at.map(|at| at_address(store, at.as_bytes(), None));
+        return Ok(found.into_iter().collect::<Result<Vec<_>>>()?.concat());
+    }
     let host = match text.parse() {
         Ok(IpAddr::V4(host)) => host.to_string(),
         Ok(IpAddr::V6(host)) => format!("[{host}]"),

@@ -3,7 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -75,9 +75,11 @@ pub fn touched(args: &WhoArgs, lake: &OsStr) -> Outcome {
         words.extend(["--most".into(), most.to_string().into()]);
     }
     let subject = args.path.to_string_lossy();
-    let is_address = query::address_of(subject.as_bytes()).is_some();
+    let is_address = query::address_of(subject.as_bytes()).is_some()
+        || subject.parse::<IpAddr>().is_ok()
+        || subject.parse::<SocketAddr>().is_ok();
     words.push("--".into());
-    words.push(match is_address || subject.parse::<IpAddr>().is_ok() {
+    words.push(match is_address {
         true => args.path.clone().into(),
         false => absolute(&args.path)?,
     });
