@@ -12,11 +12,12 @@
 #define RECORDS 0x42530001
 #define READABLE 0x42530002
 
-/* The arguments as the program gave them: Valgrind replaces some. Its readers are
-   crates/reconstruct/src/engine/supervisor/places.rs and crates/guard/src/simulator.rs. */
+/* The arguments as the program gave them: Valgrind replaces some. The reader is
+   crates/abi/src/simulator_calls.rs. */
 typedef struct {
     ULong is_active, number, args[6];
     ULong is_gated; /* it was made by the recorder's gate */
+    ULong thread;   /* as the kernel names it */
 } ProgramCall;
 
 static struct {
@@ -50,6 +51,7 @@ void program_calls(ThreadId tid, UInt call, const UWord *args)
     for (UInt i = 0; i < 6; i++)
         one->args[i] = args[i];
     one->is_gated = gate && VG_(get_IP)(tid) == gate;
+    one->thread = VG_(gettid)();
     one->is_active = 1;
     if (tid >= under_way.used)
         under_way.used = tid + 1;

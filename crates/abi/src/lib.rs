@@ -14,6 +14,7 @@ pub mod constants;
 pub mod deep;
 pub mod ops;
 pub mod read;
+pub mod simulator_calls;
 mod structs;
 
 pub use constants::*;

@@ -13,6 +13,7 @@ use crate::callers::Callers;
 use crate::decoded_call::{DecodedCall, StringList};
 use crate::memory::{ProcessMemory, Unreadable};
 use crate::notification_buffers::Notification;
+use backstory_abi::simulator_calls::{ENTRY, HEAD, MOST, SimulatedCall, active_calls, of_thread};
 use backstory_abi::{MAGIC_SIMULATOR, MAGIC_WHICH};
 use backstory_sys as sys;
 use std::ffi::{CString, OsStr};
@@ -20,14 +21,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Words of an entry in the engine's list: active, number, six arguments, gated.
-const ENTRY: usize = 9;
-/// Bytes of an entry.
-const ENTRY_SIZE: usize = 8 * ENTRY;
-/// Entries that are read at once.
-const FEW: usize = 8;
-/// The most entries, as the engine has them.
-const MOST: usize = 512;
 /// Descriptors above the program's limit that Valgrind adds for itself: `N_RESERVED_FDS`.
 const RESERVED_DESCRIPTORS: u64 = 12;
 
@@ -44,14 +37,6 @@ pub struct Simulator {
     /// The address of its list. All its processes have it at the same address: the engine is a
     /// static program. 0 until the first one has started.
     calls: AtomicU64,
-}
-
-/// One call of a program under the engine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct ProgramCall {
-    number: u32,
-    args: [u64; 6],
-    gated: bool,
 }
 
 impl Simulator {
@@ -100,17 +85,22 @@ impl Simulator {
             return Ok(None);
         }
         let mut memory = ProcessMemory::of(notification.tid);
-        let found = find(&mut memory, list, |call| is_same(call, notification))?;
+        let read = |at: usize, to: &mut [u8]| memory.exact(list + at as u64, to);
+        let calls = active_calls(read)?;
+        let calls = calls.iter().copied();
+        let same = calls.filter(|call| is_same(call, notification));
+        let found = of_thread(same, notification.tid);
         Ok(found.map(|call| {
-            let ip = match (call.gated, gate) {
+            let number = call.number as u32;
+            let ip = match (call.is_gated, gate) {
                 (true, Some(gate)) => gate,
                 _ => notification.ip,
             };
             Notification {
                 ip,
                 // An execve is that of the engine's launcher.
-                nr: call.number,
-                args: if is_exec(call.number) {
+                nr: number,
+                args: if is_exec(number) {
                     call.args
                 } else {
                     notification.args
@@ -126,7 +116,7 @@ impl Simulator {
         let list = self.calls.load(Ordering::Acquire);
         let image = |tid| {
             let mut number = [0; 8];
-            let at = list + 8 + (MOST * ENTRY_SIZE) as u64;
+            let at = list + (HEAD + MOST * ENTRY) as u64;
             let known = list != 0 && self.runs(callers, tid);
             let read = known.then(|| ProcessMemory::of(tid).exact(at, &mut number));
             read?.ok().map(|()| number)
@@ -196,43 +186,13 @@ fn is_exec(number: u32) -> bool {
 
 /// True if the kernel got this call of the program. Valgrind replaces all arguments of an `execve`,
 /// and those of other calls from the third on.
-fn is_same(call: &ProgramCall, notification: &Notification) -> bool {
+fn is_same(call: &SimulatedCall, notification: &Notification) -> bool {
     match is_exec(notification.nr) {
-        true => is_exec(call.number),
-        false => call.number == notification.nr && call.args[..2] == notification.args[..2],
+        true => is_exec(call.number as u32),
+        false => {
+            call.number == u64::from(notification.nr) && call.args[..2] == notification.args[..2]
+        }
     }
-}
-
-/// The first active call of a list that is wanted.
-fn find(
-    memory: &mut ProcessMemory,
-    list: u64,
-    wanted: impl Fn(&ProgramCall) -> bool,
-) -> Result<Option<ProgramCall>, Unreadable> {
-    let mut first = [0; 8 + FEW * ENTRY_SIZE];
-    memory.exact(list, &mut first)?;
-    let (used, few) = first.split_at(8);
-    let used = (word(used, 0) as usize).min(MOST);
-    let mut entries = few[..used.min(FEW) * ENTRY_SIZE].to_vec();
-    if used > FEW {
-        let begin = entries.len();
-        entries.resize(used * ENTRY_SIZE, 0);
-        memory.exact(list + 8 + begin as u64, &mut entries[begin..])?;
-    }
-    let active = entries
-        .chunks_exact(ENTRY_SIZE)
-        .filter(|entry| word(entry, 0) == 1);
-    let mut calls = active.map(|entry| ProgramCall {
-        number: word(entry, 1) as u32,
-        args: std::array::from_fn(|at| word(entry, 2 + at)),
-        gated: word(entry, 8) == 1,
-    });
-    Ok(calls.find(wanted))
-}
-
-fn word(bytes: &[u8], at: usize) -> u64 {
-    let bytes = bytes.get(8 * at..).and_then(|rest| rest.first_chunk());
-    bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
 #[cfg(test)]
@@ -241,7 +201,7 @@ mod tests {
 
     /// An entry as the engine writes it.
     fn entry(active: u64, number: i64, args: [u64; 6], gated: u64) -> Vec<u8> {
-        let words = [&[active, number.cast_unsigned()], &args[..], &[gated]].concat();
+        let words = [&[active, number.cast_unsigned()], &args[..], &[gated, 0]].concat();
         words.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 
@@ -255,7 +215,7 @@ mod tests {
             list.extend(entry(0, 0, of(0), 0));
         }
         list.extend(entry(1, libc::SYS_execveat, of(9), 0));
-        list.resize(8 + MOST * ENTRY_SIZE, 0);
+        list.resize(HEAD + MOST * ENTRY, 0);
         let simulator = Simulator::default();
         simulator
             .calls

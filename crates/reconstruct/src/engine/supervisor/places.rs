@@ -10,6 +10,7 @@ use crate::engine::filter::PLACE;
 use crate::process::RecordedProcess;
 use crate::resource::{Resource, ResourceId};
 use crate::sighting::Direction;
+use backstory_abi::simulator_calls::{SimulatedCall, active_calls};
 use libc::{EBADF, S_IFBLK, S_IFCHR, S_IFIFO, S_IFMT, S_IFREG, S_IFSOCK};
 use libc::{
     SYS_clone, SYS_clone3, SYS_execve, SYS_execveat, SYS_exit_group, SYS_fork, SYS_socketpair,
@@ -32,12 +33,6 @@ const PATH: usize = 4096;
 
 /// The question of a tool that starts the program: `Asked` in `bytes/c/places.h`.
 const STARTED: u64 = 3;
-/// The length of an entry in its list of calls (`bytes/c/under_way.c`). An entry begins with
-/// whether it is active, the number, and two arguments that Valgrind does not replace.
-const ENTRY: usize = 72;
-/// Entries that are read at once.
-const FEW: usize = 8;
-
 /// Kinds of entities, as in the engine's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -231,23 +226,17 @@ impl Supervisor {
     }
 }
 
-/// True if a tool's list of calls has this one.
+/// True if a tool's list of calls has this one. Valgrind may replace its arguments from the third
+/// on.
 fn is_listed(call: &NotifiedCall, list: u64) -> io::Result<bool> {
-    let few = call.bytes(list, 8 + FEW * ENTRY)?;
-    let (used, few) = few.split_at(8);
-    let used = used
-        .first_chunk()
-        .map_or(0, |used| u64::from_le_bytes(*used)) as usize;
-    let mut entries = few.to_vec();
-    if used > FEW {
-        let rest = (used - FEW).min(1024) * ENTRY;
-        entries.extend(call.bytes(list + 8 + (FEW * ENTRY) as u64, rest)?);
-    }
-    let number = call.number as u64;
-    let wanted = [1, number, call.args[0], call.args[1]].map(u64::to_le_bytes);
-    Ok(entries
-        .chunks_exact(ENTRY)
-        .any(|entry| entry.starts_with(wanted.as_flattened())))
+    let calls = active_calls(|at, to: &mut [u8]| {
+        let bytes = call.bytes(list + at as u64, to.len())?;
+        to.copy_from_slice(&bytes);
+        io::Result::Ok(())
+    })?;
+    let is_same =
+        |one: &SimulatedCall| one.number == call.number as u64 && one.args[..2] == call.args[..2];
+    Ok(calls.iter().any(is_same))
 }
 
 /// The place of an object that the kernel answers for.
