@@ -1,13 +1,19 @@
 //! Weights of a model (safetensors): tensors with type, shape and a digest of their values.
 
+use backstory_inspection::file_parts::{PartAnswer, PartName};
 use safetensors::SafeTensors;
 use serde_json::json;
 
+use crate::parts::tensor_value;
 use crate::{FileFacts, Inspector, NamedContent, Read, UnreadableContent};
 
 pub struct TensorFile;
 
 impl Inspector for TensorFile {
+    fn part(&self, content: NamedContent<'_>, name: &PartName) -> PartAnswer {
+        tensor_value::place(content.bytes, name)
+    }
+
     fn facts(&self, content: NamedContent<'_>) -> Read<FileFacts> {
         let (_, head) = SafeTensors::read_metadata(content.bytes).map_err(UnreadableContent::of)?;
         let file = SafeTensors::deserialize(content.bytes).map_err(UnreadableContent::of)?;

@@ -9,6 +9,7 @@
 //! | [`delimited_cell`] | cells of CSV and TSV |
 //! | [`zip_member`], [`workbook_cell`] | members of an archive, and cells in them |
 //! | [`parquet_cell`], [`arrow_cell`] | values of a column |
+//! | `tensor_value` | tensors of safetensors, and values in them |
 //!
 //! Invariant: a range that has more than the part comes with a statement of what it is.
 
@@ -19,6 +20,7 @@ pub mod json_value;
 pub mod member_path;
 pub mod notebook_cell;
 pub mod parquet_cell;
+pub mod tensor_value;
 pub mod toml_value;
 pub mod workbook_cell;
 pub mod zip_member;
