@@ -263,6 +263,11 @@ struct bs_guard_request {
  * the recorder. The first variable of its environment names the program.
  */
 #define BS_CLIENT_NAME "client"
+/* The files beside it that Node and R load in a recording of functions. */
+#define BS_NODE_HOOKS "backstory-functions.cjs"
+#define BS_R_HOOKS "backstory-functions.R"
+/* The variable with the patterns of these functions, one a line. */
+#define BS_ENV_FUNCTIONS "BACKSTORY_FUNCTIONS"
 #define BS_ENV_PROGRAM "BACKSTORY_PROGRAM"
 
 /* A message between client and broker. The two are of one build. */

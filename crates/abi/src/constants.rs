@@ -123,6 +123,12 @@ pub const GUARD_LISTENER: u32 = 4;
 /// The client's file in the directory of the recorder. Recorders execute it in the place of such a
 /// program.
 pub const CLIENT_NAME: &str = "client";
+/// The file beside it that Node loads in a recording of functions.
+pub const NODE_HOOKS: &str = "backstory-functions.cjs";
+/// The file beside it that R loads in a recording of functions.
+pub const R_HOOKS: &str = "backstory-functions.R";
+/// The variable with the patterns of these functions, one a line.
+pub const ENV_FUNCTIONS: &str = "BACKSTORY_FUNCTIONS";
 /// The first variable of the client's environment, which names the program.
 pub const ENV_PROGRAM: &str = "BACKSTORY_PROGRAM";
 

@@ -514,13 +514,17 @@ bool bs_mark_line(const char *mark);
 #ifdef BS_FUNCTIONS
 /* record.c: begins an operation with `size` bytes of room, which are zero. */
 struct bs_reservation bs_begin_room(u32 op, s32 fd, s32 arg, const void *bytes, u32 size);
-void bs_functions_begin(void);    /* functions/modules.c */
-void bs_redirect_libraries(void); /* functions/libraries.c */
+void bs_functions_begin(void);                     /* functions/modules.c */
+void bs_hook_interpreter(char **argv, char **env); /* functions/preloads.c */
+void bs_redirect_libraries(void);                  /* functions/libraries.c */
 /* descriptors.c: the thread entered or left a recorded function since it used the descriptor so */
 bool bs_is_in_other_function(int fd, u32 mark);
+/* functions/interpreted.c */
+bool bs_mark_function(const char *path);
 #define BS_FUNCTIONS_DO(statement) statement
 #else
 #define bs_is_in_other_function(fd, mark) false
+#define bs_mark_function(path) false
 #define BS_FUNCTIONS_DO(statement) ((void)0)
 #endif
 

@@ -193,6 +193,7 @@ static void start(int argc, char **argv, char **env)
     if (*env)
         hide(env);
     BS_DEEP_DO(bs_deep_begin(argv, env, gnu_get_libc_version ? auxiliary : 0));
+    BS_FUNCTIONS_DO(bs_hook_interpreter(argv, env));
     BS_FUNCTIONS_DO(bs_functions_begin());
     BS_AUTO_DO(bs_auto_begin());
 }

@@ -78,6 +78,8 @@ s64 bs_look_up(const struct bs_shape *shape, s64 a, s64 b, s64 c, s64 d, s64 e)
     u64 time = bs_now();
     bool logged = bs_logs_later(shape->op);
     s64 result = bs_through6(bs_entry_point_later(logged), shape->nr, a, b, c, d, e, 0);
+    BS_FUNCTIONS_DO(if (result == -BS_ENOTDIR && shape->op == BS_OP_ACCESS &&
+                        bs_mark_function((const char *)args[shape->path - 1])) logged = false);
     if (BS_LIKELY(logged))
         bs_note_path(time, shape->op, (s32)pick(shape->fd, BS_AT_FDCWD, args),
                      (s32)pick(shape->arg, shape->arg_is, args), (u32)pick(shape->aux, 0, args),

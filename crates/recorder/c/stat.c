@@ -11,7 +11,8 @@ static __attribute__((noinline)) int status(int dir, const char *path, void *to,
     bool logged = bs_logs_later(BS_OP_STAT);
     s64 result = bs_through6(bs_entry_point_later(logged), __NR_newfstatat, dir, (s64)path, (s64)to,
                              flags, 0, 0);
-    bool mark = (result == -BS_ENOTDIR || result == -BS_ENAMETOOLONG) && bs_mark_line(path);
+    bool mark = (result == -BS_ENOTDIR || result == -BS_ENAMETOOLONG) &&
+                (bs_mark_line(path) || bs_mark_function(path));
     if (BS_LIKELY(logged && !mark))
         bs_note_path(time, BS_OP_STAT, dir, flags, 0, path, result);
     BS_DEEP_LOG(time, result, __NR_newfstatat, dir, path, to, flags);

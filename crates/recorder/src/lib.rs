@@ -1,5 +1,5 @@
 //! The recorder: a small freestanding library that is preloaded into recorded programs. It is built
-//! from `c/` and embedded here.
+//! from `c/` and embedded here, as are the files of `interpreters/`.
 //!
 //! In: nothing. Out: the bytes of the library and of its 32-bit twin, and the address of its gate.
 //! The library appends the program's operations to a shared arena, in the form that `backstory-abi`
@@ -29,6 +29,13 @@ pub const TWIN32: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/twin32.so"))
 /// The client of the broker: a static program. Its file must be named
 /// [`backstory_abi::CLIENT_NAME`].
 pub const CLIENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/client"));
+
+/// What Node loads in a recording of functions. Its file must be named
+/// [`backstory_abi::NODE_HOOKS`].
+pub const NODE_HOOKS: &[u8] = include_bytes!("../interpreters/backstory-functions.cjs");
+
+/// What R loads in a recording of functions. Its file must be named [`backstory_abi::R_HOOKS`].
+pub const R_HOOKS: &[u8] = include_bytes!("../interpreters/backstory-functions.R");
 
 /// Offset of the end of the gate's `syscall` from the library's beginning. The linker script
 /// asserts it.

@@ -54,6 +54,7 @@ mod sweep;
 mod watch;
 
 pub use background::spawn as spawn_in_background;
+pub use backstory_abi::ENV_FUNCTIONS;
 pub use clock::Moment;
 pub use deep_mark::{deep_log_ends, let_deep_log_end};
 pub use error::Error;

@@ -4,7 +4,7 @@
 //! under another name and renamed, so that many recordings may start at once.
 
 use crate::Error;
-use backstory_abi::{CLIENT_NAME, PRELOAD_ANY, PRELOAD_NAME, PRELOAD_WIDE};
+use backstory_abi::{CLIENT_NAME, NODE_HOOKS, PRELOAD_ANY, PRELOAD_NAME, PRELOAD_WIDE, R_HOOKS};
 use flate2::read::GzDecoder;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
@@ -56,29 +56,38 @@ impl EmbeddedLibrary {
 pub(crate) struct RecorderForm {
     library: EmbeddedLibrary,
     digest: u64,
+    /// More files beside the library, by their names.
+    beside: &'static [(&'static str, &'static [u8])],
 }
 
 /// The recorder of ordinary runs.
 pub(crate) static PLAIN: RecorderForm = RecorderForm {
     library: EmbeddedLibrary::Plain(backstory_recorder::LIBRARY),
     digest: DIGEST,
+    beside: &[],
 };
 /// The recorder of deep runs.
 pub(crate) static DEEP: RecorderForm = RecorderForm {
     library: EmbeddedLibrary::Gzip(backstory_recorder::DEEP_LIBRARY),
     digest: DEEP_DIGEST,
+    beside: &[],
 };
 
 /// The recorder of runs that record calls of functions.
 pub(crate) static FUNCTIONS: RecorderForm = RecorderForm {
     library: EmbeddedLibrary::Gzip(backstory_recorder::FUNCTIONS_LIBRARY),
     digest: FUNCTIONS_DIGEST,
+    beside: &[
+        (NODE_HOOKS, backstory_recorder::NODE_HOOKS),
+        (R_HOOKS, backstory_recorder::R_HOOKS),
+    ],
 };
 
 /// The recorder of runs whose processes may run without the filter.
 pub(crate) static AUTO: RecorderForm = RecorderForm {
     library: EmbeddedLibrary::Gzip(backstory_recorder::AUTO_LIBRARY),
     digest: AUTO_DIGEST,
+    beside: &[],
 };
 
 /// Extracts a form of the recorder library, unless it exists already. Returns the entry for
@@ -183,6 +192,10 @@ impl RecorderForm {
         file(&itself(home), self.library.length())
             && file(&home.join(NARROW_FILE), backstory_recorder::TWIN32.len())
             && file(&home.join(CLIENT_NAME), backstory_recorder::CLIENT.len())
+            && self
+                .beside
+                .iter()
+                .all(|(name, content)| file(&home.join(name), content.len()))
             && links().all(leads)
     }
 
@@ -229,6 +242,9 @@ impl RecorderForm {
         write(&wide, &self.library.bytes()?)?;
         write(&new.join(NARROW_FILE), backstory_recorder::TWIN32)?;
         write(&new.join(CLIENT_NAME), backstory_recorder::CLIENT)?;
+        for (name, content) in self.beside {
+            write(&new.join(name), content)?;
+        }
         links().try_for_each(|(place, target)| link(new, place, &target))
     }
 }
@@ -256,8 +272,14 @@ fn plain_lib_is_narrow() -> bool {
 /// Names the content. Computed at compile time: at run time it would add 25 µs to every recording.
 const DIGEST: u64 = digest(BESIDE, backstory_recorder::LIBRARY);
 const DEEP_DIGEST: u64 = digest(BESIDE, backstory_recorder::DEEP_LIBRARY);
-const FUNCTIONS_DIGEST: u64 = digest(BESIDE, backstory_recorder::FUNCTIONS_LIBRARY);
+const FUNCTIONS_DIGEST: u64 = digest(HOOKS, backstory_recorder::FUNCTIONS_LIBRARY);
 const AUTO_DIGEST: u64 = digest(BESIDE, backstory_recorder::AUTO_LIBRARY);
+
+/// Names the files beside the library that records functions.
+const HOOKS: u64 = digest(
+    digest(BESIDE, backstory_recorder::NODE_HOOKS),
+    backstory_recorder::R_HOOKS,
+);
 
 /// Names the files beside the library.
 const BESIDE: u64 = digest(

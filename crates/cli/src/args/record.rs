@@ -112,9 +112,9 @@ pub struct RecordArgs {
     pub deep: bool,
 
     /// Also record calls of the functions whose names match GLOB (repeatable; `*` matches
-    /// anything). FILE:GLOB is about one program, library or Python module. Programs in C and C++
-    /// are to be compiled with `backstory cc`. Libraries that FILE names may stay as they are:
-    /// `libz.so:inflate*`
+    /// anything). FILE:GLOB is about one program, library or module. Functions of Python, Node and
+    /// R are recorded as they are. Programs in C and C++ are to be compiled with `backstory cc`.
+    /// Libraries that FILE names may stay as they are: `libz.so:inflate*`
     #[arg(long, value_name = "GLOB")]
     pub functions: Vec<String>,
 

@@ -178,8 +178,11 @@ fn prepare(
         false => Vec::new(),
     };
     if functions.is_some() {
-        // The Python package looks at it.
-        variables.push((FUNCTIONS.into(), args.functions.join("\n").into()));
+        // The Python package looks at it, and what Node and R load.
+        variables.push((
+            session::ENV_FUNCTIONS.into(),
+            args.functions.join("\n").into(),
+        ));
     }
     let simulator = match args.bytes {
         true => Some(engine(&home, &id, args.implicit)?),
@@ -231,9 +234,6 @@ fn prepare(
     };
     Ok((prepared, options))
 }
-
-/// The variable with the patterns of functions, one a line.
-const FUNCTIONS: &str = "BACKSTORY_FUNCTIONS";
 
 /// The functions whose calls are to be recorded.
 fn functions(args: &RecordArgs) -> Result<Option<FunctionPatterns>, Failure> {

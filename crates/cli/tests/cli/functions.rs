@@ -392,53 +392,6 @@ fn calls_inside_of_very_many_open_calls_are_counted() {
     assert!(made_by(&place, "bottom", "down() in deep.c:2"));
 }
 
-/// The first block of a language in the page about functions.
-fn block_of_the_page(language: &str) -> String {
-    let page = include_str!("../../../../docs/howto/functions.md");
-    let (_, rest) = page.split_once(&format!("```{language}\n")).unwrap();
-    rest.split_once("```").unwrap().0.to_owned()
-}
-
-#[test]
-fn functions_of_r_and_node_that_are_wrapped_as_the_page_has_it_are_named() {
-    for (program, language, file, before, after) in [
-        (
-            "Rscript",
-            "r",
-            "table.R",
-            "write_table <- function(name) cat(1, file = name)\n",
-            "write_table('made')\ncat(1, file = 'later')\n",
-        ),
-        (
-            "node",
-            "js",
-            "table.js",
-            "",
-            "named(function write_table(name) { fs.writeFileSync(name, '1'); })('made');\n\
-             fs.writeFileSync('later', '1');\n",
-        ),
-    ] {
-        let place = Place::new();
-        if place
-            .stage
-            .command(program)
-            .arg("--version")
-            .output()
-            .is_err()
-        {
-            skipped("functions of R and Node", &format!("there is no {program}"));
-            continue;
-        }
-        let script = format!("{before}{}{after}", block_of_the_page(language));
-        place.write(file, &script);
-        place.keep(&format!("{program} {file}"), &[]);
-        let of = place.run(&["of", "made"]).out;
-        assert!(of.contains("\n  write_table\n      made made"), "{of}");
-        let later = place.run(&["of", "later"]).out;
-        assert!(!later.contains("write_table\n      made"), "{later}");
-    }
-}
-
 #[test]
 fn a_python_function_that_made_a_file_is_named() {
     let place = Place::new();

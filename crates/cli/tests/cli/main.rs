@@ -67,6 +67,7 @@ mod hunt_growing;
 mod hunt_live;
 mod hunt_questions;
 mod inspect;
+mod interpreter_functions;
 mod jobs;
 mod jobs_slurm;
 mod kept;

@@ -60,6 +60,11 @@ void bs_redirected_function_returned(u64 stack);
 /* The thread goes on with this stack pointer: functions whose frames are below it are left. */
 void bs_functions_left(u64 stack);
 
+/* hooks.c: functions of interpreters, whose numbers have the highest bit. */
+BS_API int backstory_function(u32 number, const char *name, const char *where);
+BS_API void backstory_call(u32 number);
+BS_API void backstory_return(u32 number);
+
 /* 1 once a module has signatures. The hooks then save the registers. */
 extern u8 bs_values_wanted;
 

@@ -44,9 +44,6 @@ void bs_hook_entered_with(u64 function, u64 site, const struct bs_registers *reg
 void bs_hook_left_with(u64 function, u64 site, const struct bs_registers *registers, u64 pc);
 void bs_sled_entered_with(u32 number, u64 stack, u64 site, const struct bs_registers *registers);
 void bs_sled_left_with(u32 number, u64 stack, const struct bs_registers *registers);
-BS_API int backstory_function(u32 number, const char *name, const char *where);
-BS_API void backstory_call(u32 number);
-BS_API void backstory_return(u32 number);
 
 /* The frame of a function that is not on the thread's stack: it ends by its return alone. */
 static const u64 ELSEWHERE = ~0ull;
