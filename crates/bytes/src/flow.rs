@@ -62,6 +62,8 @@ pub struct Origins {
     pub writers: BTreeMap<Vec<ActiveFunction>, RangeSet>,
     /// The bytes of the range that depend on no input that is followed: constants of programs.
     pub constant: RangeSet,
+    /// The paths of the files that the bytes came from or passed through, by all of their names.
+    pub passed: BTreeSet<Vec<u8>>,
     /// Why more bytes are possible: reasons of the images that the answer leads through.
     pub possible: Vec<Vec<u8>>,
     /// True if ranges are larger than what was used, because there were too many sets.
@@ -101,9 +103,18 @@ struct Search {
     leaves: HashMap<(usize, FlowKind), RangeSet>,
     sets: HashSet<(usize, u64, FlowKind)>,
     found: BTreeMap<EntityId, [RangeSet; 3]>,
+    passed: BTreeSet<EntityId>,
     images: HashSet<usize>,
     latest: HashMap<usize, u64>,
     coarse: bool,
+}
+
+impl Search {
+    fn pass(&mut self, entity: EntityId) {
+        if entity.kind == EntityKind::File {
+            self.passed.insert(entity);
+        }
+    }
 }
 
 /// The engine's files by the number of their part: `P-1.bytes`. 0 is the whole run: `1.bytes`.
@@ -237,6 +248,9 @@ impl ByteFlow {
             self.follow(step, &mut search);
         }
         answer.coarse = search.coarse;
+        let names = self.names.iter();
+        let passed = names.filter(|(_, ids)| !ids.is_disjoint(&search.passed));
+        answer.passed = passed.map(|(name, _)| name.clone()).collect();
         for &image in &search.images {
             let until = search.latest.get(&image).copied().unwrap_or(0);
             let reasons = self.images[image].possible.iter();
@@ -354,6 +368,7 @@ impl ByteFlow {
                         before: write.tick,
                         how: step.how,
                     });
+                    search.pass(*source);
                 }
                 WriteOrigin::Runs(runs) => {
                     let mut at = write.offset;
@@ -425,6 +440,7 @@ impl ByteFlow {
                         .offset
                         .saturating_add((leaf - block.first) << block.shift)
                 };
+                search.pass(block.entity);
                 search.steps.push(Step {
                     entity: block.entity,
                     range: byte(start)..byte(end),

@@ -3,6 +3,8 @@
 #![cfg(feature = "serve")]
 #![allow(clippy::unwrap_used)]
 
+#[path = "serve/byte_marks.rs"]
+mod byte_marks;
 #[path = "serve/crowd.rs"]
 mod crowd;
 #[path = "serve/documented.rs"]

@@ -62,6 +62,9 @@ pub enum Error {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] backstory_store::Error),
+    /// The record of the byte engine cannot be read.
+    #[error(transparent)]
+    Bytes(#[from] backstory_bytes::Error),
 }
 
 impl Error {

@@ -7,6 +7,7 @@
 //!   to a path.
 //! - [`checkouts`] are the git work trees of a run, [`results`] the files that it left.
 //! - [`RunFilter`] selects runs, by time, command, file and more.
+//! - [`RefinedRuns`] follows bytes, and [`ByteMarks`] refines the links of a graph by them.
 //! - [`Globs`], [`FilePattern`] and [`TextPattern`] are patterns of paths and of texts.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -14,6 +15,7 @@
 pub mod answer;
 
 mod alike;
+mod byte_origins;
 mod checkouts;
 mod connections;
 mod content_states;
@@ -52,6 +54,10 @@ mod undone;
 mod watched_ends;
 mod why_unknown;
 
+pub use byte_origins::{
+    ByteLink, ByteMarks, ByteNode, ByteSources, ByteUse, FoundBytes, FoundSource, LinkKind,
+    RefinedRuns,
+};
 pub use checkouts::{Checkout, checkouts, runs_at_commit};
 pub use connections::{AddressScope, ConnectionEnd, connection_ends};
 pub use content_states::{

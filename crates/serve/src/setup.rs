@@ -49,6 +49,8 @@ pub struct ByteWriter {
     pub functions: Vec<WritingFunction>,
     /// The recorded calls of functions that wrote the file, each as one line.
     pub calls: Vec<String>,
+    /// All of this in words. `None`: nothing is known.
+    pub how: Option<String>,
 }
 
 /// A function that was active at a write.

@@ -6,7 +6,6 @@
 
 mod file_bytes;
 mod part;
-mod refined_runs;
 mod streams;
 mod used_bytes;
 mod writers;
@@ -18,7 +17,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use backstory_bytes::{EntityKind, FlowKind, RangeSet};
-use backstory_query as query;
+use backstory_query::{self as query, FoundBytes, FoundSource};
 use backstory_store::GraphStore;
 
 use super::path_log::run_of;
@@ -33,11 +32,9 @@ use crate::text::line::{excerpt, printable};
 use crate::text::words::counted;
 use crate::version_contents::VersionContents;
 use part::SelectedPart;
-use refined_runs::{FoundBytes, FoundSource};
 use streams::RecordedStreams;
 
-pub use file_bytes::FileBytes;
-pub use refined_runs::RefinedRuns;
+pub use file_bytes::{FileBytes, refined_runs};
 pub use used_bytes::UsedBytes;
 pub use writers::{WrittenBytes, written_bytes};
 
@@ -74,7 +71,7 @@ pub fn run(args: &LineageArgs, wanted: &Selection, store: Option<&Path>) -> Outc
         Some(run) => current.run(Some(&run))?,
         None => writer(&current, &path)?,
     };
-    let mut refined = RefinedRuns::of(&current)?;
+    let mut refined = refined_runs(&current);
     if !refined.has(&run) {
         return Err(Failure::not_found(format!(
             "run {run} has no bytes: `backstory refine {run}` finds them out"

@@ -6,6 +6,7 @@
 //! | [`causes`] | prints the answer, and the causes in it |
 //! | [`results`], [`folding`] | print the outputs, and the rest in few words |
 //! | [`changes`] | prints what differs between two contents |
+//! | [`unused_causes`] | causes of which no byte came into an output |
 //! | [`processes`] | prints every difference in order of time (`--level process`) |
 
 mod causes;
@@ -14,6 +15,7 @@ mod folding;
 mod processes;
 mod results;
 mod sides;
+mod unused_causes;
 
 use std::cell::Cell;
 use std::path::Path;
@@ -40,6 +42,7 @@ use crate::text::words::counted;
 use crate::version_contents::VersionContents;
 pub use changes::summary;
 use sides::{ComparedSide, ComparedVersion};
+use unused_causes::UnusedCauses;
 
 /// Inspectors of formats that can be text without being for people.
 const UNREADABLE: [&str; 2] = ["pdf", "pickle"];
@@ -78,6 +81,7 @@ pub fn run(args: DiffArgs, store: Option<&Path>) -> Outcome {
     let answered = Answered {
         a,
         b,
+        unused: UnusedCauses::of(&current, &diff),
         diff,
         content,
     };
@@ -118,6 +122,7 @@ struct Answered {
     a: ComparedSide,
     b: ComparedSide,
     diff: Diff,
+    unused: UnusedCauses,
     /// The difference between the contents of the two versions that the user named, or why a
     /// content is not available. `None` if runs are compared.
     content: Option<Result<ComparedContent, String>>,
@@ -314,8 +319,10 @@ fn fields(
     let runs = |runs: &[RunDetails]| Value::array(runs.iter().map(|run| &run.summary.id));
     let mut compared = 0;
     let mut differences = Vec::new();
-    for difference in &diff.differences {
+    for (at, difference) in diff.differences.iter().enumerate() {
         let mut object = object(difference);
+        let unused = answered.unused.of_output(at);
+        object.push(("no_byte_of", Value::array(unused)));
         let is_file = difference.versions.iter().all(Option::is_some);
         if is_file && compared < COMPARED {
             compared += 1;

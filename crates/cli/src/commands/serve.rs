@@ -20,7 +20,7 @@ use backstory_store::{self as store, EngineControl, Home, open_store};
 use backstory_workflow::paths::absolute;
 use tempfile::NamedTempFile;
 
-use super::byte_origins::{self, RefinedRuns, WrittenBytes};
+use super::byte_origins::{self, WrittenBytes};
 use super::{Outcome, here};
 use crate::args::serve::ServeArgs;
 use crate::current_store::CurrentStore;
@@ -131,7 +131,7 @@ fn bytes(
     range: Range<u64>,
 ) -> Result<Option<ByteOrigins>, Failure> {
     let current = CurrentStore::open(Some(store))?;
-    let mut refined = RefinedRuns::of(&current)?;
+    let mut refined = byte_origins::refined_runs(&current);
     if !refined.has(run) {
         return Ok(None);
     }
@@ -176,6 +176,7 @@ fn byte_writer(writer: &WrittenBytes) -> ByteWriter {
             .iter()
             .map(|call| words(call).join(" "))
             .collect(),
+        how: writer.how(),
     }
 }
 

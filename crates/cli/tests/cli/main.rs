@@ -11,6 +11,7 @@ mod background;
 mod bad_input;
 mod bookkeeping;
 mod bucket_server;
+mod byte_marks;
 mod byte_parts;
 mod bytes;
 mod ci_templates;

@@ -132,6 +132,7 @@ mod tests {
             ident: None,
             last: false,
             tool: false,
+            no_byte_of: Default::default(),
         };
         let found = |path: &str| {
             let entity = socket(path);

@@ -13,6 +13,7 @@ use std::io::Write;
 
 use backstory_graph::model::{Certainty, EntityKind, Informed, Interval, Relation};
 use backstory_query::answer::Flow;
+use backstory_vocabulary::Word;
 use serde_json::{Map, Value, json};
 
 use super::acts::{self, ActKind, acts, peer};
@@ -347,6 +348,8 @@ fn properties(parts: &Parts<'_>) -> Map<String, Value> {
         if link.certainty == Certainty::Possible {
             add("certainty", "possible".to_owned());
         }
+        link.bytes
+            .map(|bytes| add("bytes", bytes.word().to_owned()));
         let Interval { start, end } = link.interval;
         if end != start {
             add("endTimestampNanos", end.to_string());

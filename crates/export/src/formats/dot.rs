@@ -4,6 +4,7 @@ use crate::family::Family;
 use crate::format::{Format, Target};
 use crate::{Result, View};
 use backstory_graph::model::Certainty;
+use backstory_query::ByteUse;
 
 /// `dot`
 pub struct Dot;
@@ -46,12 +47,12 @@ impl Format for Dot {
             )?;
         }
         for link in super::drawn(view) {
-            let style = if link.certainty == Certainty::Possible {
-                ", style=dashed"
-            } else {
-                ""
+            let style = match (link.certainty, link.bytes) {
+                (Certainty::Possible, _) => ", style=dashed",
+                (_, Some(ByteUse::Absent)) => ", style=dotted",
+                _ => "",
             };
-            let label = quoted(super::word(link.flow));
+            let label = quoted(&super::arrow_label(link));
             writeln!(
                 out,
                 "  {} -> {} [label={label}{style}];",

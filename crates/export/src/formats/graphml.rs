@@ -12,7 +12,7 @@ use backstory_vocabulary::Word;
 pub struct GraphMl;
 
 /// Attributes: name, element, type.
-const KEYS: [(&str, &str, &str); 14] = [
+const KEYS: [(&str, &str, &str); 15] = [
     ("sort", "node", "string"),
     ("label", "node", "string"),
     ("run", "node", "string"),
@@ -27,6 +27,7 @@ const KEYS: [(&str, &str, &str); 14] = [
     ("certainty", "edge", "string"),
     ("from", "edge", "long"),
     ("until", "edge", "long"),
+    ("bytes", "edge", "string"),
 ];
 
 impl Format for GraphMl {
@@ -94,12 +95,13 @@ fn edge(out: &mut dyn Write, link: &crate::view::ViewLink) -> Result<()> {
         Flow::Informed(_) => format!("informed: {}", super::word(link.flow)),
         flow => super::word(flow).to_owned(),
     };
-    let facts = [
+    let mut facts = vec![
         ("flow", flow),
         ("certainty", link.certainty.word().to_owned()),
         ("from", link.interval.start.to_string()),
         ("until", link.interval.end.to_string()),
     ];
+    facts.extend(link.bytes.map(|bytes| ("bytes", bytes.word().to_owned())));
     let head = format!(
         "edge source=\"{}\" target=\"{}\"",
         link.from.name(),

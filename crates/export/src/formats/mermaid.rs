@@ -64,7 +64,7 @@ impl Format for Mermaid {
                 out,
                 "  {} {arrow}|{}| {}",
                 link.from.name(),
-                super::word(link.flow),
+                super::arrow_label(link),
                 link.to.name()
             )?;
         }

@@ -67,6 +67,7 @@ pub use spdx::Spdx;
 pub use svg::Svg;
 
 use backstory_graph::model::Informed;
+use backstory_query::ByteUse;
 use backstory_query::answer::Flow;
 
 use crate::View;
@@ -81,6 +82,20 @@ fn word(flow: Flow) -> &'static str {
         Flow::Alike => "same content",
         Flow::Informed(why) => why.words().label,
     }
+}
+
+/// The label of an arrow: the word for its flow, and whether bytes of an input came any further.
+fn arrow_label(link: &ViewLink) -> String {
+    match link.bytes {
+        Some(ByteUse::Absent) => format!("{}, no byte", word(link.flow)),
+        _ => word(link.flow).to_owned(),
+    }
+}
+
+/// The paths of the inputs of which an entity has no byte.
+fn no_byte_of<'v>(view: &'v View, entity: &'v ViewEntity) -> impl Iterator<Item = &'v [u8]> {
+    let inputs = entity.no_byte_of.iter();
+    inputs.map(|&input| &*view.entities[input].path)
 }
 
 /// True for the flow from an activity to one that it started.

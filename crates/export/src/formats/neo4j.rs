@@ -28,7 +28,7 @@ pub struct Neo4j;
 const PROCESSES: &str =
     "id:ID,label,run,pid:long,exit:long,cwd,started:double,ended:double,:LABEL\n";
 const THINGS: &str = "id:ID,path,kind,run,version:long,size:long,:LABEL\n";
-const FLOWS: &str = ":START_ID,:END_ID,how,certainty,started:double,ended:double,:TYPE\n";
+const FLOWS: &str = ":START_ID,:END_ID,how,certainty,bytes,started:double,ended:double,:TYPE\n";
 
 /// Commits at intervals, so that large files need no more memory.
 const LOAD: &str =
@@ -131,7 +131,7 @@ impl Format for Neo4j {
                      WITH row WHERE row.`:TYPE` = '{name}'\n\
                      CALL {{ WITH row\n\
                      MATCH (a:Node {{id: row.`:START_ID`}}), (b:Node {{id: row.`:END_ID`}})\n\
-                     CREATE (a)-[:{name} {{how: row.how, certainty: row.certainty,\n  \
+                     CREATE (a)-[:{name} {{how: row.how, certainty: row.certainty, bytes: row.bytes,\n  \
                      started: toFloat(row.`started:double`), ended: toFloat(row.`ended:double`)}}]->(b)\n\
                      }} IN TRANSACTIONS;"
                 )?;
@@ -169,6 +169,10 @@ fn flow(out: &mut dyn Write, link: &ViewLink) -> Result<()> {
             link.to.name().as_bytes(),
             how.as_bytes(),
             link.certainty.word().as_bytes(),
+            link.bytes
+                .map(|bytes| bytes.word())
+                .unwrap_or_default()
+                .as_bytes(),
             seconds(link.interval.start).as_bytes(),
             seconds(link.interval.end).as_bytes(),
             sort.as_bytes(),

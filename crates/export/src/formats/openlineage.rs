@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use backstory_eventlog::event::Time;
 use backstory_eventlog::job_rank::{JOB_FACET, JobRank, RANK_FACET};
 use backstory_graph::model::{Certainty, EntityKind, Interval, Relation};
+use backstory_query::ByteUse;
 use backstory_query::answer::Flow;
 use backstory_vocabulary::Word;
 use serde_json::{Value, json};
@@ -189,18 +190,22 @@ fn datasets(view: &View, activity: usize) -> (Vec<Value>, Vec<Value>) {
             continue;
         }
         let side = if used { &mut inputs } else { &mut outputs };
-        let certainty = side.entry(entity).or_insert(link.certainty);
+        let (certainty, bytes) = side.entry(entity).or_insert((link.certainty, link.bytes));
         *certainty = (*certainty).max(link.certainty);
+        *bytes = bytes.or(link.bytes);
     }
-    let list = |side: BTreeMap<usize, Certainty>, facets: &str| {
+    let list = |side: BTreeMap<usize, EdgeFacts>, facets: &str| {
         let each = side.into_iter();
-        each.map(|(at, certainty)| dataset(view, at, certainty, facets))
+        each.map(|(at, edge)| dataset(view, at, edge, facets))
             .collect()
     };
     (list(inputs, "inputFacets"), list(outputs, "outputFacets"))
 }
 
-fn dataset(view: &View, at: usize, certainty: Certainty, facets: &str) -> Value {
+/// The facts about an input or output of an activity.
+type EdgeFacts = (Certainty, Option<ByteUse>);
+
+fn dataset(view: &View, at: usize, (certainty, bytes): EdgeFacts, facets: &str) -> Value {
     let entity = &view.entities[at];
     let content = view.contents.of(entity.run, &entity.path, entity.version);
     let digest = content
@@ -211,6 +216,13 @@ fn dataset(view: &View, at: usize, certainty: Certainty, facets: &str) -> Value 
         "",
         json!({"entity": entity.id, "certainty": certainty.word(), "blake3": digest}),
     );
+    if let Some(bytes) = bytes {
+        own["bytes"] = bytes.word().into();
+    }
+    let none_of: Vec<String> = super::no_byte_of(view, entity).map(text).collect();
+    if facets == "outputFacets" && !none_of.is_empty() {
+        own["noByteOf"] = none_of.into();
+    }
     let sort = if facets == "inputFacets" {
         "InputDatasetFacet"
     } else {

@@ -6,6 +6,7 @@
 use backstory_eventlog::job_rank::JobRank;
 use backstory_graph::model::{Certainty, EntityKind};
 use backstory_query::answer::Flow;
+use backstory_vocabulary::Word;
 
 use crate::family::Family;
 use crate::format::{Format, Target};
@@ -151,6 +152,9 @@ fn edge(link: &ViewLink) -> Option<OpmElement> {
     }
     if link.certainty == Certainty::Possible {
         line = line.with("certainty", "possible");
+    }
+    if let Some(bytes) = link.bytes {
+        line = line.with("bytes", bytes.word());
     }
     line.interval = Some(link.interval);
     Some(line)

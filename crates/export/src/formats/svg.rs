@@ -8,9 +8,11 @@
 //! depend on whether `dot` is installed.
 
 use backstory_ordering::SmallSort;
+use std::collections::BTreeSet;
 use std::io::Write;
 
 use backstory_graph::model::Certainty;
+use backstory_query::ByteUse;
 
 use crate::family::Family;
 use crate::format::{Format, Target};
@@ -49,6 +51,8 @@ impl Format for Svg {
 struct Drawing {
     labels: Vec<String>,
     arrows: Vec<(usize, usize, Certainty)>,
+    /// The arrows from inputs that gave the results of the picture no byte.
+    without_bytes: BTreeSet<(usize, usize)>,
     layer: Vec<usize>,
     row: Vec<usize>,
 }
@@ -75,12 +79,17 @@ impl Drawing {
             .collect();
         arrows.sort_small_by_key(|&(from, to, certainty)| (from, to, std::cmp::Reverse(certainty)));
         arrows.dedup_by_key(|&mut (from, to, _)| (from, to));
+        let unused = super::drawn(view).filter(|link| link.bytes == Some(ByteUse::Absent));
+        let without_bytes = unused
+            .map(|link| (node(link.from), node(link.to)))
+            .collect();
         let mut layer = layers(labels.len(), &arrows);
         pull_sources(&mut layer, &arrows);
         let row = rows(&layer, &arrows);
         Drawing {
             labels,
             arrows,
+            without_bytes,
             layer,
             row,
         }
@@ -113,16 +122,21 @@ impl Drawing {
         for &(from, to, certainty) in &self.arrows {
             let ((x, y), (to_x, to_y)) = (place(from), place(to));
             let (x, y, to_y) = (x + width(from), y + BOX / 2, to_y + BOX / 2);
-            let dashed = if certainty == Certainty::Possible {
-                " stroke-dasharray=\"4 3\""
-            } else {
-                ""
+            let without_bytes = self.without_bytes.contains(&(from, to));
+            let dashed = match certainty {
+                Certainty::Possible => " stroke-dasharray=\"4 3\"",
+                _ if without_bytes => " stroke-dasharray=\"1 3\"",
+                _ => "",
+            };
+            let (end, title) = match without_bytes {
+                true => ("</path>", "><title>no byte</title>"),
+                false => ("", "/>"),
             };
             let bend = GAP / 2;
             let (near, far) = (x + bend, to_x as i64 - bend as i64);
             writeln!(
                 out,
-                "<path d=\"M{x} {y}C{near} {y} {far} {to_y} {to_x} {to_y}\"{dashed}/>"
+                "<path d=\"M{x} {y}C{near} {y} {far} {to_y} {to_x} {to_y}\"{dashed}{title}{end}"
             )?;
             writeln!(out, "<path fill=\"#888\" d=\"M{to_x} {to_y}l-6 -3v6z\"/>")?;
         }

@@ -2,10 +2,10 @@
 //!
 //! Invariant: every activity and edge of the view belongs to the selection.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use backstory_graph::marks::Notes;
-use backstory_graph::model::{Certainty, Entity, Interval, Relation};
+use backstory_graph::model::{Certainty, Entity, EntityId, Interval, Relation};
 use backstory_query::Globs;
 use backstory_query::answer::Flow;
 use backstory_store::{ActivityKey, EntityKey};
@@ -42,8 +42,9 @@ impl<'b> GraphBuilder<'b> {
         }
     }
 
-    /// Adds the activities, then the edges between them and the entities.
-    pub fn build(mut self) {
+    /// Adds the activities, then the edges between them and the entities. Returns the version that
+    /// each entity of the view is.
+    pub fn build(mut self) -> Vec<EntityKey> {
         self.activities();
         for run in 0..self.recordings.len() {
             self.edges(run);
@@ -52,6 +53,11 @@ impl<'b> GraphBuilder<'b> {
             }
         }
         self.equal_contents();
+        let mut versions = vec![EntityKey(0); self.view.entities.len()];
+        for (&(run, at), &index) in &self.entities {
+            versions[index] = EntityKey::new(self.recordings[run].key, EntityId(at as u32));
+        }
+        versions
     }
 
     /// Adds the links that join runs by content alone.
@@ -287,6 +293,7 @@ impl<'b> GraphBuilder<'b> {
             flow,
             certainty,
             interval,
+            bytes: None,
         });
     }
 
@@ -307,6 +314,7 @@ impl<'b> GraphBuilder<'b> {
             ident: entity.ident,
             last: entity.last,
             tool: is_tool(&entity.path),
+            no_byte_of: BTreeSet::new(),
         });
         self.entities.insert((run, at), index);
         index

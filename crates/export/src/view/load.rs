@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use backstory_eventlog::job_rank::JobRank;
 use backstory_graph::model::{Certainty, Interval};
-use backstory_query::Globs;
 use backstory_query::answer::Flow;
+use backstory_query::{Globs, RefinedRuns};
 use backstory_store::{ActivityKey, Store, same_version};
 use backstory_workflow::recording::Recording;
 use backstory_workflow::steps::{Step, Workflow};
@@ -48,8 +48,11 @@ impl View {
             hermeticity: None,
         };
         view.warn();
-        GraphBuilder::new(&mut view, &selection, exclude).build();
+        let versions = GraphBuilder::new(&mut view, &selection, exclude).build();
         view.join_runs();
+        if let Some(directory) = &request.bytes {
+            view.mark_bytes(&mut RefinedRuns::of(store, directory), &versions)?;
+        }
         Ok(view)
     }
 
@@ -101,6 +104,7 @@ impl View {
                             start: is.mtime,
                             end: is.mtime.max(is.ctime),
                         },
+                        bytes: None,
                     });
                 }
             }

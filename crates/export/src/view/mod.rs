@@ -4,10 +4,12 @@
 //! and, at every level, the [`Workflow`] behind it. Indexes into `activities` and `entities` are
 //! stable within one view. Ids are stable between exports of the same store.
 
+mod byte_marks;
 mod graph;
 mod load;
 mod request;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use backstory_eventlog::event::Bytes;
@@ -15,6 +17,7 @@ use backstory_eventlog::job_rank::JobRank;
 use backstory_files::Ident;
 use backstory_graph::marks::Notes;
 use backstory_graph::model::{Certainty, EntityKind, Interval};
+use backstory_query::ByteUse;
 use backstory_query::answer::{Flow, RunDetails};
 use backstory_workflow::recording::split;
 use backstory_workflow::shell;
@@ -93,6 +96,9 @@ pub struct ViewEntity {
     pub last: bool,
     /// It belongs to the system or to a tool.
     pub tool: bool,
+    /// Inputs of its run of which it has no byte, as indexes into [`View::entities`]. Empty if the
+    /// byte engine did not follow the run.
+    pub no_byte_of: BTreeSet<usize>,
 }
 
 /// One end of a link.
@@ -127,6 +133,9 @@ pub struct ViewLink {
     pub certainty: Certainty,
     /// The earliest and the latest moment of the flow.
     pub interval: Interval,
+    /// Whether bytes of a file that is read came into the files of the view behind the link.
+    /// `None`: that is not known.
+    pub bytes: Option<ByteUse>,
 }
 
 /// One execution of a program.

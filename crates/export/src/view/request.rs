@@ -34,11 +34,13 @@ pub struct Request {
     pub executed: bool,
     /// The directory in which the store keeps contents.
     pub contents: Option<PathBuf>,
+    /// The directory in which the store keeps the bytes of refined runs.
+    pub bytes: Option<PathBuf>,
 }
 
 impl Request {
     /// A request with the defaults of the command line: commands, no exclusions, rules where steps
-    /// allow them, no contents.
+    /// allow them, no contents and bytes.
     pub fn new(subject: Subject) -> Request {
         Request {
             subject,
@@ -48,6 +50,7 @@ impl Request {
             files: false,
             executed: false,
             contents: None,
+            bytes: None,
         }
     }
 }

@@ -60,6 +60,8 @@ pub struct ByteWriterRow {
     pub functions: Vec<WritingFunctionRow>,
     /// The recorded calls of functions that wrote the file.
     pub calls: Vec<String>,
+    /// All of this in words: `written by …`, or `possibly written in …`. `null`: nothing is known.
+    pub how: Option<String>,
 }
 
 /// A function that was active at a write.
@@ -160,6 +162,7 @@ fn writer(writer: ByteWriter) -> ByteWriterRow {
         ranges: writer.ranges,
         functions: functions.collect(),
         calls: writer.calls,
+        how: writer.how,
     }
 }
 

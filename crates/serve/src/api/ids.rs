@@ -49,6 +49,11 @@ pub fn first_command(reading: &Reading<'_>, name: &str) -> Answer<ActivityKey> {
     process(reading, &first.replacen('c', "p", 1))
 }
 
+/// The key of the name that [`of_version`] gave.
+pub fn key_of(name: &str) -> Option<EntityKey> {
+    number(name, 'v').ok().map(EntityKey)
+}
+
 /// The version of a name. Fails if the store does not have it.
 pub fn version(reading: &Reading<'_>, name: &str) -> Answer<EntityKey> {
     let key = EntityKey(number(name, 'v')?);

@@ -1,5 +1,5 @@
 //! The results that the bytes of a file came into: a line of `uses`, if runs that made results were
-//! refined. It is the same fact that `of` states about each result ([`FileBytes`]).
+//! refined. It is the same fact that `of` states about each result ([`ByteSources`]).
 //!
 //! Invariant: a result that got no byte stays in the answer. A branch may have depended on the
 //! file.
@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 
 use backstory_account::Account;
 use backstory_graph::model::EntityKind;
+use backstory_query::ByteSources;
 use backstory_store::EntityKey;
 
-use super::RefinedRuns;
-use super::file_bytes::{FileBytes, names};
+use super::file_bytes::{names, refined_runs};
 use crate::current_store::CurrentStore;
 use crate::json::Value;
 
@@ -41,15 +41,15 @@ impl UsedBytes {
         let subject: BTreeSet<Vec<u8>> = roots
             .map(|&root| account.files[root].path.to_vec())
             .collect();
-        let mut runs = RefinedRuns::of(current).ok()?;
+        let mut runs = refined_runs(current);
         let mut results = account.files.iter().filter(|file| {
             let is_result = file.kind == EntityKind::File && !file.makers.is_empty();
             is_result && file.own && !subject.contains(&*file.path)
         });
         let mut found = UsedBytes::default();
         let mut refined = results.by_ref().filter_map(|file| {
-            let bytes = FileBytes::in_runs(&mut runs, current, EntityKey(file.entity))?;
-            Some((file, bytes))
+            let bytes = ByteSources::of_version(&mut runs, EntityKey(file.entity));
+            Some((file, bytes.ok().flatten()?))
         });
         for (file, bytes) in refined.by_ref().take(MOST) {
             let to = match bytes.has_bytes_of(&subject) {

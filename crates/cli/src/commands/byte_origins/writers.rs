@@ -159,8 +159,8 @@ fn calls_text(calls: &[Vec<Bytes>]) -> Option<String> {
 }
 
 impl WrittenBytes {
-    /// The line of the text. With `whole`, all of the part has this writer.
-    pub fn line(&self, content: Option<&[u8]>, whole: bool) -> Option<String> {
+    /// The functions and calls in words. `None`: nothing is known.
+    pub fn how(&self) -> Option<String> {
         let calls = calls_text(&self.calls);
         if self.functions.is_empty() {
             return calls.map(|calls| format!("possibly written in {calls}"));
@@ -171,13 +171,22 @@ impl WrittenBytes {
             (None, Some(calls)) => format!("in {calls}"),
             (None, None) => return None,
         };
+        Some(format!("written {by}"))
+    }
+
+    /// The line of the text. With `whole`, all of the part has this writer.
+    pub fn line(&self, content: Option<&[u8]>, whole: bool) -> Option<String> {
+        let how = self.how()?;
+        if self.functions.is_empty() {
+            return Some(how);
+        }
         let first = self.bytes.iter().next().filter(|_| !whole);
         let more = match self.bytes.iter().count() {
             0 | 1 => String::new(),
             count => format!(" and {} more", counted(count - 1, "range", "ranges")),
         };
         let part = first.map(|range| format!("{}{more} ", place(content, &range)));
-        Some(format!("{}written {by}", part.unwrap_or_default()))
+        Some(format!("{}{how}", part.unwrap_or_default()))
     }
 
     /// The same for programs.

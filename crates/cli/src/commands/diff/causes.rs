@@ -207,7 +207,7 @@ impl Printer<'_> {
         self.heading(heading, out)?;
         let mut causes = self.of(groups[first]);
         // The cause of more outputs comes first, and of two such causes the earlier one.
-        causes.sort_small_by_key(|&(at, _)| (std::cmp::Reverse(self.explained(at).len()), at));
+        causes.sort_small_by_key(|&(at, _)| (std::cmp::Reverse(self.effects(at).0.len()), at));
         let most = if self.full { usize::MAX } else { LISTED };
         let mut folded = Vec::new();
         for &(at, cause) in causes.iter().take(most) {
@@ -241,18 +241,30 @@ impl Printer<'_> {
 
     /// The outputs that a difference may explain: the results if there are any, else what is
     /// between.
-    fn explained(&self, at: usize) -> Vec<&Difference> {
-        let all = self.answered.diff.differences.iter();
-        let mut found: Vec<&Difference> = all
-            .filter(|output| output.fed_by.contains(&at))
-            .filter(|output| output.a.is_some() && output.b.is_some())
+    fn explained(&self, at: usize) -> Vec<(usize, &Difference)> {
+        let all = self.answered.diff.differences.iter().enumerate();
+        let mut found: Vec<(usize, &Difference)> = all
+            .filter(|(_, output)| output.fed_by.contains(&at))
+            .filter(|(_, output)| output.a.is_some() && output.b.is_some())
             .collect();
         // The result of a build is made last.
-        found.sort_small_by_key(|output| std::cmp::Reverse(output.at));
-        if found.iter().any(|output| !output.is_intermediate) {
-            found.retain(|output| !output.is_intermediate);
+        found.sort_small_by_key(|(_, output)| std::cmp::Reverse(output.at));
+        if found.iter().any(|(_, output)| !output.is_intermediate) {
+            found.retain(|(_, output)| !output.is_intermediate);
         }
         found
+    }
+
+    /// The names of these outputs: those that can have bytes of the difference, and the others.
+    fn effects(&self, at: usize) -> (Vec<String>, Vec<String>) {
+        let outputs = self.explained(at).into_iter();
+        let (unused, used): (Vec<_>, Vec<_>) =
+            outputs.partition(|(output, _)| self.answered.unused.has(*output, at));
+        let names = |outputs: Vec<(usize, &Difference)>| {
+            let names = outputs.iter().map(|(_, output)| self.name(&output.of));
+            names.collect()
+        };
+        (names(used), names(unused))
     }
 
     fn cause(
@@ -330,15 +342,21 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// ` → app, lib.a and 3 more`
+    /// `  ⇒ app, lib.a and 3 more; no byte in log`
     fn effect(&self, at: usize) -> String {
-        let outputs = self.explained(at);
-        if outputs.is_empty() {
-            return String::new();
-        }
-        let names: Vec<String> = outputs.iter().map(|output| self.name(&output.of)).collect();
-        self.style
-            .paint(Role::Dim, &format!("  ⇒ {}", listed(&names)))
+        let (used, unused) = self.effects(at);
+        let unused = match unused.is_empty() {
+            true => String::new(),
+            // A branch may have depended on it.
+            false => format!("no byte in {}, apart from decisions", listed(&unused)),
+        };
+        let text = match (used.is_empty(), unused.is_empty()) {
+            (true, true) => return String::new(),
+            (true, false) => format!("  ({unused})"),
+            (false, true) => format!("  ⇒ {}", listed(&used)),
+            (false, false) => format!("  ⇒ {}; {unused}", listed(&used)),
+        };
+        self.style.paint(Role::Dim, &text)
     }
 
     /// The lines below the name of a file: why its format was not read, and what differs.

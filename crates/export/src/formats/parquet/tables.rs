@@ -205,6 +205,10 @@ pub fn edges(view: &View) -> Columns {
             Column::of_text(all().map(|link| Some(link.certainty.word()))),
         ),
         (
+            "bytes",
+            Column::of_text(all().map(|link| link.bytes.map(|bytes| bytes.word()))),
+        ),
+        (
             "began",
             Column::Moment(all().map(|link| Some(link.interval.start)).collect()),
         ),

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use backstory_eventlog::event::Time;
 use backstory_graph::model::{Certainty, Interval, Relation};
+use backstory_query::ByteUse;
 use backstory_query::answer::Flow;
 use backstory_vocabulary::Word;
 
@@ -12,7 +13,7 @@ use super::statement::{Literal, Statement};
 use crate::View;
 use crate::formats::notation::moment;
 use crate::formats::{starts, word};
-use crate::view::Endpoint;
+use crate::view::{Endpoint, ViewLink};
 
 /// A kind of statement, its two ends, and its certainty. A statement has one certainty for all of
 /// its roles, so links of another certainty are another statement.
@@ -23,11 +24,14 @@ type PairKey = (&'static str, Endpoint, Endpoint, Certainty);
 struct Pair {
     roles: BTreeSet<&'static str>,
     interval: Option<Interval>,
+    bytes: Option<ByteUse>,
 }
 
 impl Pair {
-    fn add(&mut self, role: &'static str, interval: Interval) {
+    fn add(&mut self, role: &'static str, link: &ViewLink) {
+        let interval = link.interval;
         self.roles.insert(role);
+        self.bytes = self.bytes.or(link.bytes);
         let whole = self.interval.get_or_insert(interval);
         whole.start = whole.start.min(interval.start);
         whole.end = whole.end.max(interval.end);
@@ -47,6 +51,10 @@ impl Pair {
             "backstory:certainty",
             Literal::Text(certainty.word().to_owned()),
         );
+        if let Some(bytes) = self.bytes {
+            let word = bytes.word().to_owned();
+            statement = statement.and("backstory:bytes", Literal::Text(word));
+        }
         if let Some(interval) = self.interval {
             statement = statement
                 .and("backstory:from", Literal::Moment(interval.start))
@@ -75,12 +83,12 @@ pub fn flows(view: &View) -> Vec<Statement> {
         pairs
             .entry((kind_of(link.flow), link.from, link.to, link.certainty))
             .or_default()
-            .add(word(link.flow), link.interval);
+            .add(word(link.flow), link);
         if starts(link.flow) {
             pairs
                 .entry(("wasStartedBy", link.from, link.to, link.certainty))
                 .or_default()
-                .add(word(link.flow), link.interval);
+                .add(word(link.flow), link);
         }
         if matches!(link.flow, Flow::Same | Flow::Alike) {
             pairs

@@ -16,6 +16,7 @@ use backstory_graph::model::EntityKind;
 use backstory_graph::parts;
 use serde_json::{Map, Value, json};
 
+use super::no_byte_of;
 use super::notation::{EVIDENCE, TERMS, escaped, file_uri, moment, text};
 use crate::family::Family;
 use crate::format::{Format, Target};
@@ -177,6 +178,9 @@ fn of_entity(view: &View, entity: &ViewEntity) -> Statement {
     let content = view.contents.of(entity.run, &entity.path, entity.version);
     if let Some(digest) = content.and_then(|content| content.digest) {
         statement = statement.and("backstory:blake3", Literal::Text(digest.to_string()));
+    }
+    for path in no_byte_of(view, entity) {
+        statement = statement.and("backstory:noByteOf", Literal::Uri(file_uri(path)));
     }
     statement.id = Some(name(&entity.id));
     statement

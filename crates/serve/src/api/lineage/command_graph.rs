@@ -72,6 +72,7 @@ impl Builder<'_> {
             certainty: Certainty::Seen.word(),
             start,
             end,
+            bytes: None,
         };
         for &file in &reads {
             let other = self.file(file);
@@ -164,6 +165,7 @@ impl Builder<'_> {
             kept,
             own: path.own,
             source: self.account.is_source(file),
+            no_byte_of: Vec::new(),
             reach: None,
         }
     }

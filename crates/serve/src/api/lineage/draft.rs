@@ -206,6 +206,9 @@ impl Fold {
             Some(known) => {
                 known.start = known.start.min(link.start);
                 known.end = known.end.max(link.end);
+                if known.bytes != link.bytes {
+                    known.bytes = None;
+                }
                 if link.certainty == Certainty::Seen.word() {
                     known.certainty = link.certainty;
                 }

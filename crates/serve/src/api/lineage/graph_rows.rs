@@ -90,6 +90,8 @@ pub struct FileNode {
     pub own: bool,
     /// No recorded process of the answer made it.
     pub source: bool,
+    /// Inputs of the answer of which it has no byte. Empty if its run was not refined.
+    pub no_byte_of: Vec<PathText>,
     /// The token that `/lineage/hop` takes to go on from here.
     pub reach: Option<String>,
 }
@@ -179,4 +181,7 @@ pub struct GraphLink {
     pub start: f64,
     /// The latest one.
     pub end: f64,
+    /// Whether bytes of a file that was read came into the files of the answer behind the link:
+    /// `some` or `none`. `null`: that is not known.
+    pub bytes: Option<&'static str>,
 }

@@ -6,9 +6,11 @@
 //! | `draft` | a graph in the making: noise and large groups of files become counted nodes |
 //! | `process_graph` | the graph of processes and versions, from `query` |
 //! | `command_graph` | the graph of commands and files, from `account` |
+//! | `byte_marks` | which inputs gave the results no byte, where a run was refined |
 //! | `question` | what a request asks |
 //! | `routes` | the routes |
 
+mod byte_marks;
 mod command_graph;
 mod draft;
 mod graph_rows;

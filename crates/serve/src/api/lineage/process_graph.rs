@@ -64,6 +64,7 @@ fn graph_node(
             digest: digest.map(|digest| digest.to_string()),
             kept: *kept,
             source,
+            no_byte_of: Vec::new(),
             reach,
         }),
         Node::Activity {
@@ -108,6 +109,7 @@ fn link_row(link: &Link, from: String, to: String) -> GraphLink {
         certainty: link.certainty.word(),
         start: seconds(link.interval.start),
         end: seconds(link.interval.end),
+        bytes: None,
     }
 }
 

@@ -12,7 +12,7 @@ use backstory_store::EntityKey;
 
 use super::draft::{Fold, GraphDraft};
 use super::graph_rows::LineageView;
-use super::{command_graph, process_graph};
+use super::{byte_marks, command_graph, process_graph};
 use crate::api::file_view::absolute;
 use crate::api::ids;
 use crate::api::run_row::RunRow;
@@ -233,6 +233,7 @@ impl LineageQuestion {
                 }
                 false => (process_graph::draft(lineage, owners), lineage.cut),
             };
+            byte_marks::mark(&mut draft, reading)?;
             if self.noise {
                 draft.noise.fill(false);
             }

@@ -5,7 +5,7 @@ import { asDots, dotAt, labelled, type Dot } from "./dots.ts";
 import type { Graph } from "./graph.ts";
 import { spread } from "./layout.ts";
 
-const file = (id: string): GraphNode => ({ type: "file", id, run: "r", path: `/a/${id}`, kind: "file", version: 0, kept: true, own: true, source: false });
+const file = (id: string): GraphNode => ({ type: "file", id, run: "r", path: `/a/${id}`, kind: "file", version: 0, kept: true, own: true, source: false, no_byte_of: [] });
 const ids = Array.from({ length: 900 }, (_, index) => `file${String(index)}`);
 const graph: Graph = {
   roots: new Set(["file0"]),

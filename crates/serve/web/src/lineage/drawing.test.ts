@@ -5,7 +5,7 @@ import type { Graph } from "./graph.ts";
 import { layered } from "./layout.ts";
 
 const HOSTILE = '/tmp/<script>alert("1")</script>\n\u202e\udcff.csv';
-const file: GraphNode = { type: "file", id: "v1", run: "r", path: HOSTILE, kind: "file", version: 0, kept: true, own: true, source: true };
+const file: GraphNode = { type: "file", id: "v1", run: "r", path: HOSTILE, kind: "file", version: 0, kept: true, own: true, source: true, no_byte_of: [] };
 const command: GraphNode = { type: "command", id: "c1", run: "r", line: 'sh -c "a \\ b"', start: 0, end: 1, cwd: "/", processes: 1, commands: 1, own: true };
 const graph: Graph = { roots: new Set(["c1"]), nodes: new Map<string, GraphNode>([["v1", file], ["c1", command]]), links: [{ from: "v1", to: "c1", flow: "used", certainty: "possible", start: 0, end: 1 }] };
 const palette = { ground: "#fff", ink: "#000", line: "#888", file: "#00f", step: "#808", stepGround: "#fef", system: "#666", raised: "#eee" };

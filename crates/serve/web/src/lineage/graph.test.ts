@@ -3,7 +3,7 @@ import type { GraphLink, GraphNode } from "../api/types.ts";
 import { EMPTY, join, labels, named, withoutPipes } from "./graph.ts";
 
 const command = (id: string): GraphNode => ({ type: "command", id, run: "r", line: id, cwd: "/", start: 0, end: 1, processes: 1, commands: 1, own: true });
-const file = (id: string, path: string, kind = "file"): GraphNode => ({ type: "file", id, run: "r", path, kind, version: 0, kept: true, own: true, source: false });
+const file = (id: string, path: string, kind = "file"): GraphNode => ({ type: "file", id, run: "r", path, kind, version: 0, kept: true, own: true, source: false, no_byte_of: [] });
 const link = (from: string, to: string, certainty = "seen"): GraphLink => ({ from, to, flow: "used", certainty, start: 1, end: 2 });
 
 test("two commands with a pipe between them are linked directly", () => {

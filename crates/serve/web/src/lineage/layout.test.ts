@@ -3,7 +3,7 @@ import type { GraphNode } from "../api/types.ts";
 import type { Graph } from "./graph.ts";
 import { layered, spread } from "./layout.ts";
 
-const file = (id: string): GraphNode => ({ type: "file", id, run: "r", path: `/a/${id}`, kind: "file", version: 0, kept: true, own: true, source: false });
+const file = (id: string): GraphNode => ({ type: "file", id, run: "r", path: `/a/${id}`, kind: "file", version: 0, kept: true, own: true, source: false, no_byte_of: [] });
 const graph = (...pairs: [string, string][]): Graph => ({
   roots: new Set(["z"]),
   nodes: new Map([...new Set(pairs.flat())].map((id) => [id, file(id)])),

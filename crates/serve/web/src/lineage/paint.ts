@@ -58,7 +58,10 @@ function paintLines(context: Context, dots: Dots, camera: Camera, size: Size, { 
   const lines = lit ? shown(lit.links) : dots.lines;
   context.strokeStyle = lit ? inks.accent : inks.line;
   context.lineWidth = lit ? 1.5 : 0.8;
-  strokeLines(context, lines.filter(({ link }) => link.certainty !== "possible"), camera, size);
+  const plain = lines.filter(({ link }) => link.certainty !== "possible");
+  strokeLines(context, plain.filter(({ link }) => link.bytes !== "none"), camera, size);
+  context.setLineDash([1, 4]);
+  strokeLines(context, plain.filter(({ link }) => link.bytes === "none"), camera, size);
   context.setLineDash([5, 3]);
   strokeLines(context, lines.filter(({ link }) => link.certainty === "possible"), camera, size);
   context.setLineDash([]);

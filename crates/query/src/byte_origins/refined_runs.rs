@@ -7,13 +7,13 @@ use backstory_ordering::SmallSort;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use backstory_bytes::{ByteFlow, EntityFacts, EntityKind, FlowKind, Origins, RangeSet};
 use backstory_eventlog::event::Time;
-use backstory_query as query;
+use backstory_store::Store;
 
-use crate::current_store::CurrentStore;
-use crate::error::{Failure, chain};
+use crate::{Result, runs};
 
 /// Bytes that no refined run wrote.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ pub struct FoundBytes {
     pub possible: Vec<Vec<u8>>,
     /// True if ranges are coarser than bytes.
     pub coarse: bool,
-    /// The files on the way: the sources, and those that an earlier refined run made.
+    /// The files on the way: the sources, and those that refined runs made.
     pub passed: BTreeSet<Vec<u8>>,
 }
 
@@ -58,41 +58,51 @@ fn origins_in(flows: &[ByteFlow], path: &[u8], ranges: &[Range<u64>]) -> Option<
         .find_map(|flow| flow.origins_of_all(path, ranges))
 }
 
-/// The refined runs of a store.
-pub struct RefinedRuns<'c> {
-    current: &'c CurrentStore,
+/// The runs of a store that the byte engine followed.
+pub struct RefinedRuns<'s> {
+    store: &'s dyn Store,
+    directory: PathBuf,
     flows: HashMap<String, Vec<ByteFlow>>,
     /// Newest first.
     order: Vec<(Time, String)>,
 }
 
-impl<'c> RefinedRuns<'c> {
-    /// The runs that have a directory of the engine.
-    pub fn of(current: &'c CurrentStore) -> Result<RefinedRuns<'c>, Failure> {
+impl<'s> RefinedRuns<'s> {
+    /// The runs that have a directory of the engine in `directory`, which is that of the store.
+    pub fn of(store: &'s dyn Store, directory: &Path) -> RefinedRuns<'s> {
         let mut order = Vec::new();
-        let parent = current.home.bytes_dir("");
-        for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
             let Some(run) = entry.file_name().to_str().map(str::to_owned) else {
                 continue;
             };
             // A directory that a killed `refine` left has the name of no run.
-            if let Ok(details) = query::details(&current.store, &run) {
-                order.push((details.summary.started, run));
+            if let Ok(facts) = runs::facts(store, &run) {
+                order.push((facts.summary.started, run));
             }
         }
         order.sort_small_by(|a, b| b.cmp(a));
-        Ok(RefinedRuns {
-            current,
+        RefinedRuns {
+            store,
+            directory: directory.to_owned(),
             flows: HashMap::new(),
             order,
-        })
+        }
+    }
+
+    /// The store.
+    pub fn store(&self) -> &'s dyn Store {
+        self.store
+    }
+
+    /// True if no run was refined.
+    pub fn is_empty(&self) -> bool {
+        self.order.is_empty()
     }
 
     /// The bytes of a run: those of parts of it, and those of all of it.
-    fn flows(&mut self, run: &str) -> Result<&[ByteFlow], Failure> {
+    fn flows(&mut self, run: &str) -> Result<&[ByteFlow]> {
         if !self.flows.contains_key(run) {
-            let read = ByteFlow::read_all(&self.current.home.bytes_dir(run));
-            let flows = read.map_err(|error| Failure::not_found(chain(&error)))?;
+            let flows = ByteFlow::read_all(&self.directory.join(run))?;
             self.flows.insert(run.to_owned(), flows);
         }
         Ok(&self.flows[run])
@@ -105,11 +115,11 @@ impl<'c> RefinedRuns<'c> {
 
     /// True if all of the run was refined, and not only the commands behind some files.
     pub fn is_whole(&self, run: &str) -> bool {
-        self.current.home.bytes_dir(run).join("1.bytes").exists()
+        self.directory.join(run).join("1.bytes").exists()
     }
 
     /// The newest refined run before another one that wrote a file.
-    fn writer_before(&mut self, run: &str, path: &[u8]) -> Result<Option<String>, Failure> {
+    fn writer_before(&mut self, run: &str, path: &[u8]) -> Result<Option<String>> {
         let own = self.order.iter().position(|(_, id)| id == run);
         let older: Vec<String> = match own {
             Some(own) => self.order[own + 1..].iter(),
@@ -132,7 +142,7 @@ impl<'c> RefinedRuns<'c> {
         run: &str,
         path: &[u8],
         ranges: &[Range<u64>],
-    ) -> Result<Option<FoundBytes>, Failure> {
+    ) -> Result<Option<FoundBytes>> {
         let Some(first) = origins_in(self.flows(run)?, path, ranges) else {
             return Ok(None);
         };
@@ -146,12 +156,10 @@ impl<'c> RefinedRuns<'c> {
         while let Some((run, origins, until_here)) = pending.pop() {
             found.possible.extend(origins.possible);
             found.coarse |= origins.coarse;
+            found.passed.extend(origins.passed);
             for source in origins.sources {
                 let path = &source.entity.path;
                 let parts = FlowKind::ALL.map(|kind| (source.of(kind), kind.max(until_here)));
-                if source.entity.kind == EntityKind::File {
-                    found.passed.insert(path.clone());
-                }
                 if source.entity.kind == EntityKind::File
                     && let Some(writer) = self.writer_before(&run, path)?
                 {
