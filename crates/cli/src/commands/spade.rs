@@ -6,8 +6,10 @@
 mod exported;
 mod graph;
 mod hash;
+mod links;
 mod pattern;
 mod reach;
+mod statistics;
 mod syntax;
 mod words;
 mod workspace;
@@ -31,12 +33,14 @@ use workspace::Workspace;
 const HELP: &str = "\
 $g = $base.getVertex(path == '/work/out')     $g += $h   $g -= $h   $g &= $h   $a + $b - $c & $d
 %c = type == 'Process' and \"command line\" like '%make%'     not, and, or, ==, !=, <, <=, >, >=, like, regexp
-methods: getVertex, getEdge, getEdgeEndpoints, getEdgeSource, getEdgeDestination,
-  getLineage($from, depth, 'a'|'d'|'b'), getPath($from, $to, depth), getShortestPath,
-  getSubgraph($g), getMatch($g, 'key', ...), collapseEdge('key'), limit(n)
+methods: getVertex, getEdge, getEdgeWithEndpoints, getEdgeEndpoints, getEdgeSource, getEdgeDestination,
+  getLineage($from, depth, 'a'|'d'|'b'), getNeighbor($from, 'a'|'d'|'b'), getLink($one, $other, depth),
+  getPath($from, $to, depth), getShortestPath, getSubgraph($g), span($g), getMatch($g, 'key', ...),
+  collapseEdge('key'), limit(n)
 functions: vertices('hash', ...), edges('hash', ...): hashes are in the JSON of export > FILE.json
+stat vertex|edge KEY histogram|mean|std $g [digits]   stat vertex|edge KEY distribution $g intervals [digits]
 list [graph|constraint|env]   stat $g   dump $g   visualize $g   export > FILE (of the next dump)
-erase $g %c   reset workspace   env set|unset|print maxDepth|limit|time   help   exit
+erase $g %c   reset workspace   env set|unset|print maxDepth|limit|precision|time   help   exit
 ";
 
 /// Runs the statements.
@@ -44,6 +48,7 @@ pub fn run(args: SpadeArgs, store: Option<&Path>) -> Outcome {
     let current = CurrentStore::open(store)?;
     let mut request = Request::new(subject(&current, args.subject.as_deref())?);
     request.level = Level::All;
+    request.bytes = Some(current.home.bytes_dir(""));
     let view = View::load(&current.store, &request)?;
     let mut shell = Shell {
         workspace: Workspace::new(BaseGraph::of(&view)),
@@ -128,6 +133,10 @@ impl Shell {
                 let part = workspace.graph(&graph).map_err(Failure::misuse)?;
                 let (vertices, edges) = (part.vertices.len(), part.edges.len());
                 return self.print(format!("vertices: {vertices}, edges: {edges}\n").as_bytes());
+            }
+            Statement::KeyStatistic(wanted) => {
+                let text = workspace.statistic(&wanted).map_err(Failure::misuse)?;
+                return self.print(text.as_bytes());
             }
             Statement::Dump(graph) => {
                 let part = workspace.graph(&graph).map_err(Failure::misuse)?;

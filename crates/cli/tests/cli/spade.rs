@@ -188,3 +188,34 @@ fn a_mistake_names_the_word_that_is_wrong() {
         place.run(&["spade", "-c", statement]).is_error(2, &[words]);
     }
 }
+
+#[test]
+fn neighbours_links_and_statistics_of_a_key_are_answered() {
+    let place = imported();
+    let counts = |graph: &str| asked(&place, &[&format!("stat {graph}")]);
+    let child = "$base.getVertex(name like 'child%')";
+    let of = |way: &str| counts(&format!("$base.getNeighbor({child}, '{way}')"));
+    assert_eq!(of("a"), "vertices: 3, edges: 2\n");
+    assert_eq!(of("d"), "vertices: 2, edges: 1\n");
+    assert_eq!(of("b"), "vertices: 4, edges: 3\n");
+    let used = counts("$base.getEdgeWithEndpoints(type == 'Used')");
+    assert_eq!(used, "vertices: 2, edges: 1\n");
+    let file = |name: &str| format!("$base.getVertex(* like '%{name}')");
+    let link = |depth| {
+        let (one, other) = (file("output.tmp"), file("output.o"));
+        counts(&format!("$base.getLink({one}, {other}, {depth})"))
+    };
+    assert_eq!(link(1), "vertices: 2, edges: 1\n");
+    assert_eq!(link(2), "vertices: 3, edges: 3\n");
+    let spanned = counts(&format!("({} + {child}).span($base)", file("output.o")));
+    assert_eq!(spanned, "vertices: 2, edges: 1\n");
+    let statistic = |text: &str| asked(&place, &[&format!("stat {text}")]);
+    let types = "Artifact\t2\nProcess\t2\n";
+    assert_eq!(statistic("vertex type histogram $base"), types);
+    assert_eq!(statistic("vertex pid mean $base 1"), "Mean\t21.0\n");
+    let deviation = "Standard Deviation\t15.556\n";
+    assert_eq!(statistic("vertex pid std $base"), deviation);
+    let two = "10\t21\t1\n21\t32\t1\n";
+    assert_eq!(statistic("vertex pid distribution $base 2 0"), two);
+    assert!(statistic("edge type histogram $base").contains("Used\t1\n"));
+}

@@ -1,6 +1,7 @@
 //! Statements of SPADE's query language, from words.
 
 use super::pattern::Pattern;
+use super::statistics::Statistic;
 use super::words::Token;
 
 /// A set of vertices and edges.
@@ -43,6 +44,7 @@ pub(super) enum Statement {
     Constraint(String, Condition),
     List(Option<String>),
     Statistics(Expression),
+    KeyStatistic(KeyStatistic),
     Dump(Expression),
     DumpConstraint(String),
     Visualize(Expression),
@@ -54,6 +56,20 @@ pub(super) enum Statement {
     Help,
     Exit,
 }
+
+/// `stat vertex KEY histogram $graph` and its like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct KeyStatistic {
+    pub of_edges: bool,
+    pub key: String,
+    pub statistic: Statistic,
+    pub graph: Expression,
+    /// Digits behind the point.
+    pub digits: Option<usize>,
+}
+
+/// The most intervals of a distribution, and the most digits.
+const MOST: usize = 1000;
 
 const COMPARISONS: [&str; 8] = ["==", "!=", "<>", "<=", ">=", "<", ">", "="];
 
@@ -147,6 +163,8 @@ impl Parser<'_> {
         let command = self.name()?;
         match command.to_ascii_lowercase().as_str() {
             "list" => Ok(Statement::List(self.name().ok())),
+            "stat" if self.keyword("vertex") => self.key_statistic(false),
+            "stat" if self.keyword("edge") => self.key_statistic(true),
             "stat" => Ok(Statement::Statistics(self.graph()?)),
             "dump" => {
                 if let Some(Token::Constraint(name)) = self.peek().cloned() {
@@ -175,6 +193,39 @@ impl Parser<'_> {
                 "there is no command '{command}'; `help` lists them"
             )),
         }
+    }
+
+    fn key_statistic(&mut self, of_edges: bool) -> Result<Statement, String> {
+        let key = self.name()?;
+        let name = self.name()?.to_ascii_lowercase();
+        let graph = self.graph()?;
+        let statistic = match name.as_str() {
+            "histogram" => Statistic::Histogram,
+            "mean" => Statistic::Mean,
+            "std" => Statistic::Deviation,
+            "distribution" => {
+                let count = self.number().filter(|count| (1..=MOST).contains(count));
+                let count = count.ok_or(format!("distribution: 1 to {MOST} intervals"))?;
+                Statistic::Distribution(count)
+            }
+            _ => return Err(format!("stat {name}: histogram, mean, std or distribution")),
+        };
+        Ok(Statement::KeyStatistic(KeyStatistic {
+            of_edges,
+            key,
+            statistic,
+            graph,
+            digits: self.number().map(|digits| digits.min(MOST)),
+        }))
+    }
+
+    fn number(&mut self) -> Option<usize> {
+        let Some(Token::Number(number)) = self.peek() else {
+            return None;
+        };
+        let number = *number;
+        self.at += 1;
+        Some(number)
     }
 
     fn environment(&mut self) -> Result<Statement, String> {

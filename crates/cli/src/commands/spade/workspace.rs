@@ -5,15 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use backstory_export::OpmElement;
 
 use super::graph::{BaseGraph, Part, is_like, value};
-use super::hash;
 use super::reach::{Direction, Search};
-use super::syntax::{Argument, Condition, Expression};
+use super::syntax::{Argument, Condition, Expression, KeyStatistic};
 use super::words::Token;
+use super::{hash, links, statistics};
 
 /// Edges of a lineage or a path, unless a number is given.
 const MAX_DEPTH: usize = 5;
 /// Vertices and edges that `limit` keeps, unless a number is given.
 const LIMIT: usize = 10;
+/// Digits behind the point in a statistic, unless a number is given.
+const PRECISION: usize = 3;
 /// Constraints that refer to each other.
 const NAMED: usize = 64;
 
@@ -156,24 +158,38 @@ impl Workspace {
                 vertices: BTreeSet::new(),
                 edges: self.matching(&base.edges, &graph.edges, wanted)?,
             }),
+            ("getedgewithendpoints", wanted) => {
+                let found = self.method(graph, "getEdge", wanted)?;
+                Ok(links::with_ends(base, found.edges))
+            }
             ("getedgeendpoints", []) => Ok(ends(true, true)),
             ("getedgesource", []) => Ok(ends(true, false)),
             ("getedgedestination", []) => Ok(ends(false, true)),
-            ("getlineage", arguments) => self.lineage(graph, arguments),
+            ("getneighbor", [Argument::Graph(from), Argument::Text(way)]) => {
+                let from = &self.graph(from)?.vertices & &graph.vertices;
+                let way = directions(way)
+                    .ok_or_else(|| format!("getNeighbor: '{way}' is not 'a', 'd' or 'b'"))?;
+                Ok(links::neighbours(base, graph, &from, way))
+            }
+            (
+                "getlink",
+                [
+                    Argument::Graph(one),
+                    Argument::Graph(other),
+                    Argument::Number(depth),
+                ],
+            ) => {
+                let [one, other] = [self.graph(one)?, self.graph(other)?]
+                    .map(|set| &set.vertices & &graph.vertices);
+                Ok(links::between(base, graph, (&one, &other), *depth))
+            }
+            ("getlineage" | "getlocallineage", arguments) => self.lineage(graph, arguments),
             ("getpath" | "getpaths", arguments) => self.paths(graph, arguments, false),
             ("getshortestpath", arguments) => self.paths(graph, arguments, true),
             ("getsubgraph", [Argument::Graph(skeleton)]) => {
-                let skeleton = self.graph(skeleton)?;
-                let inside = |edge: &usize| {
-                    let ends = base.ends[*edge];
-                    let has = |vertex| skeleton.vertices.contains(&vertex);
-                    has(ends.effect) && has(ends.cause)
-                };
-                Ok(Part {
-                    edges: graph.edges.iter().copied().filter(inside).collect(),
-                    vertices: &skeleton.vertices & &graph.vertices,
-                })
+                Ok(self.spanned(graph, &self.graph(skeleton)?))
             }
+            ("span", [Argument::Graph(source)]) => Ok(self.spanned(&self.graph(source)?, graph)),
             ("getmatch", [Argument::Graph(other), keys @ ..]) if !keys.is_empty() => {
                 self.matched(graph, &self.graph(other)?, keys)
             }
@@ -187,12 +203,38 @@ impl Workspace {
         }
     }
 
+    /// The vertices and edges of a graph that are between the vertices of a skeleton.
+    fn spanned(&self, graph: &Part, skeleton: &Part) -> Part {
+        let inside = |edge: &usize| {
+            let ends = self.base.ends[*edge];
+            let has = |vertex| skeleton.vertices.contains(&vertex);
+            has(ends.effect) && has(ends.cause)
+        };
+        Part {
+            edges: graph.edges.iter().copied().filter(inside).collect(),
+            vertices: &skeleton.vertices & &graph.vertices,
+        }
+    }
+
     fn search<'a>(&'a self, graph: &'a Part) -> Search<'a> {
         Search {
             base: &self.base,
             part: graph,
             respects_time: self.environment.get("time") != Some(&0),
         }
+    }
+
+    /// The rows of a statistic about the vertices or edges of a graph.
+    pub(super) fn statistic(&self, wanted: &KeyStatistic) -> Answer<String> {
+        let graph = self.graph(&wanted.graph)?;
+        let (elements, among) = match wanted.of_edges {
+            true => (&self.base.edges, &graph.edges),
+            false => (&self.base.vertices, &graph.vertices),
+        };
+        let digits = wanted.digits;
+        let digits = digits.unwrap_or_else(|| self.number("precision", PRECISION));
+        let elements = among.iter().map(|&at| &elements[at]);
+        statistics::rows(elements, &wanted.key, wanted.statistic, digits)
     }
 
     fn number(&self, name: &str, usual: usize) -> usize {
@@ -214,15 +256,16 @@ impl Workspace {
         let from = &self.graph(from)?.vertices & &graph.vertices;
         let search = self.search(graph);
         let toward = |way| search.lineage(&from, depth, way);
-        match way.to_ascii_lowercase().as_str() {
-            "a" | "ancestor" | "ancestors" => Ok(toward(Direction::Ancestors)),
-            "d" | "descendant" | "descendants" => Ok(toward(Direction::Descendants)),
-            "b" | "both" => {
-                let ancestors = toward(Direction::Ancestors);
-                Ok(ancestors.joined("+", &toward(Direction::Descendants)))
-            }
-            _ => Err(format!("getLineage: '{way}' is not 'a', 'd' or 'b'")),
+        let (ancestors, descendants) =
+            directions(way).ok_or_else(|| format!("getLineage: '{way}' is not 'a', 'd' or 'b'"))?;
+        let mut found = Part::default();
+        if ancestors {
+            found = toward(Direction::Ancestors);
         }
+        if descendants {
+            found = found.joined("+", &toward(Direction::Descendants));
+        }
+        Ok(found)
     }
 
     /// Paths from a set to the next one, and so on. Each set may have a depth behind it.
@@ -350,6 +393,16 @@ impl Workspace {
                 }))
             }
         }
+    }
+}
+
+/// Whether a direction leads to ancestors, and to descendants.
+fn directions(way: &str) -> Option<(bool, bool)> {
+    match way.to_ascii_lowercase().as_str() {
+        "a" | "ancestor" | "ancestors" => Some((true, false)),
+        "d" | "descendant" | "descendants" => Some((false, true)),
+        "b" | "both" => Some((true, true)),
+        _ => None,
     }
 }
 
