@@ -41,6 +41,7 @@ directories, copies of files, and container layers.
 - DuckDB runs in one process on all cores. Spark runs on a cluster of this machine: a master, and
   workers of one core.
 {others}
+- The rows were measured on several days, so not all are of one version of the engines.
 - Each question is asked once. For Spark, the first question is asked twice, because it also finds
   where runs meet, and fills the workers' memory.
 """
