@@ -377,3 +377,17 @@ fn a_command_without_a_deep_record_runs_again_with_the_programs_that_it_executes
     assert!(programs == 4 && found["shallow"] == 1, "{found:#}");
     assert_eq!(report["outputs"][0]["state"], "identical", "{report:#}");
 }
+
+#[test]
+fn a_command_of_another_architecture_is_refused() {
+    let place = Place::new();
+    let source = r#"void _start(void) { __asm__("int $0x80" : : "a"(1), "b"(0)); }"#;
+    if !compiled(&place, "-m32 -static -nostdlib", "narrow", source) {
+        return;
+    }
+    place.deep("RECORD ./narrow");
+    if let Some(answer) = place.again(&["--patience", "5"]) {
+        let said = answer.err.contains("no program with its start");
+        assert!(answer.status != 0 && said, "{answer:?}");
+    }
+}

@@ -1,6 +1,10 @@
 //! A command that the deep log of its run does not have, as a static program. It runs again with
 //! its recorded arguments, without its recorded input. The programs that it executes are fed.
 
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
@@ -26,7 +30,8 @@ pub struct ShallowCommand {
 }
 
 impl ShallowCommand {
-    /// The command of a run. `None`: the deep log has it, or is damaged.
+    /// The command of a run. `None`: the deep log has it, or is damaged. A program of another
+    /// architecture is refused, too. The supervisor answers none of its calls, so it would not end.
     pub fn of(
         current: &CurrentStore,
         run: &str,
@@ -37,15 +42,13 @@ impl ShallowCommand {
         let Some(first) = deep_programs::shallow_command(log, &executed) else {
             return Ok(None);
         };
-        Ok(first
-            .activity
-            .exec_path
-            .as_ref()
-            .map(|path| ShallowCommand {
-                pid: first.activity.pid,
-                program: path.to_vec(),
-                end: end.map_or((None, None), |end| (end.exit, end.signal)),
-            }))
+        let path = first.activity.exec_path.as_ref();
+        let path = path.filter(|path| !is_of_other_machine(path));
+        Ok(path.map(|path| ShallowCommand {
+            pid: first.activity.pid,
+            program: path.to_vec(),
+            end: end.map_or((None, None), |end| (end.exit, end.signal)),
+        }))
     }
 
     /// The path of the program.
@@ -76,4 +79,15 @@ impl ShallowCommand {
             reconstruction.stopped = Some(format!("the command ended otherwise: {status}"));
         }
     }
+}
+
+/// True for an ELF file of another architecture than x86-64, as far as it is on this machine.
+fn is_of_other_machine(path: &[u8]) -> bool {
+    const CLASS_64: u8 = 2;
+    const X86_64: u8 = 62;
+    let mut head = [0; 20];
+    let file = File::open(OsStr::from_bytes(path));
+    let read = file.and_then(|mut file| file.read_exact(&mut head));
+    let is_elf = read.is_ok() && head.starts_with(b"\x7fELF");
+    is_elf && (head[4] != CLASS_64 || head[18..] != [X86_64, 0])
 }
