@@ -159,6 +159,7 @@ fn store_run(
     let mut writer = ContentsWriter {
         allowance: Allowance::of(limits, home.dir(), used),
         on_full,
+        has_places: contents.has_places(),
         contents,
         journal: Journal::open(&home.facts_path())?,
         packages,
@@ -216,6 +217,8 @@ struct ContentsWriter<'a> {
     journal: Journal,
     packages: &'a mut Packages,
     stores: ContentStores,
+    /// An earlier run left contents in other stores.
+    has_places: bool,
     self_contained: bool,
     /// The time at which the run had ended.
     ended: i64,
@@ -244,7 +247,7 @@ impl ContentsWriter<'_> {
         }
         let known = store.fact(&ident)?;
         if let Some(fact) = known
-            && self.is_enough(&fact)?
+            && (self.is_enough(&fact)? || self.move_here(&fact)?)
         {
             return Ok(());
         }

@@ -8,9 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use backstory_contents::Contents;
-use backstory_files::regular;
 use backstory_query as query;
-use backstory_store::{EntityKey, GraphStore, same_version};
+use backstory_store::{EntityKey, GraphStore};
 
 use crate::current_store::CurrentStore;
 use crate::error::Failure;
@@ -58,11 +57,9 @@ impl<'c> VersionContents<'c> {
         }
         let names = std::iter::once(&entity.path).chain(&entity.aliases);
         for name in names.map(|name| Path::new(OsStr::from_bytes(name))) {
-            let present = query::present_identity(name, false);
-            if present.is_some_and(|present| {
-                present.mode & 0o170_000 == 0o100_000 && same_version(&present, &ident)
-            }) {
-                return Ok(regular::read(name).ok());
+            if let Some(mut file) = query::open_version(name, &ident) {
+                let mut bytes = Vec::new();
+                return Ok(file.read_to_end(&mut bytes).ok().map(|_| bytes));
             }
         }
         Ok(None)

@@ -29,6 +29,9 @@ use crate::{Contents, Error, Result, layout};
 
 const MAGIC: &[u8; 4] = b"bsel";
 
+/// The fault of a file that is there, but is not the content.
+const OTHER: &str = "has another content";
+
 /// Bytes before the name of the other store.
 const HEAD: usize = 17;
 
@@ -81,20 +84,43 @@ impl Contents {
         self.dir.join("elsewhere").exists()
     }
 
-    /// The file of another store that a content is read from. `None` for a content that is stored
-    /// here, and for an unknown one.
+    /// True if a content is not stored here, and a note says where it lies. The note can be
+    /// damaged, and the other store can have lost the content.
     ///
     /// # Errors
-    /// Those of the file system, and [`Error::Damaged`] for a damaged note.
+    /// Those of the file system.
+    pub fn is_elsewhere(&self, digest: &Digest) -> Result<bool> {
+        let is_noted = layout::elsewhere(&self.dir, digest).exists();
+        Ok(is_noted && self.stored_size(digest)?.is_none())
+    }
+
+    /// The file of another store that a content is read from. `None` for a content that is stored
+    /// here, for an unknown one, and if the note of the place is damaged.
+    ///
+    /// # Errors
+    /// Those of the file system.
     pub fn place(&self, digest: &Digest) -> Result<Option<Place>> {
-        Ok(match self.stored_size(digest)? {
-            Some(_) => None,
-            None => read(&self.dir, digest)?.map(|note| note.place),
-        })
+        if !self.is_elsewhere(digest)? {
+            return Ok(None);
+        }
+        match read(&self.dir, digest) {
+            Err(Error::Damaged { .. }) => Ok(None),
+            note => Ok(note?.map(|note| note.place)),
+        }
     }
 }
 
 impl Note {
+    /// The error about a content that the other store does not have as it was.
+    fn lost(&self, digest: &Digest, what: &str) -> Error {
+        Error::Elsewhere {
+            digest: *digest,
+            store: self.place.store.clone(),
+            path: self.place.path.clone(),
+            what: what.to_owned(),
+        }
+    }
+
     fn encode(&self) -> Vec<u8> {
         let name = self.place.store.as_bytes();
         let name = &name[..name.len().min(usize::from(u8::MAX))];
@@ -146,20 +172,15 @@ pub fn read(dir: &Path, digest: &Digest) -> Result<Option<Note>> {
 /// [`Error::NotKept`] without a note, [`Error::Elsewhere`] if the file is gone or another one.
 pub fn open(dir: &Path, digest: &Digest) -> Result<(u64, Referred)> {
     let note = read(dir, digest)?.ok_or(Error::NotKept(*digest))?;
-    let lost = |what| Error::Elsewhere {
-        digest: *digest,
-        store: note.place.store.clone(),
-        path: note.place.path.clone(),
-        what,
+    // Every fault lies in the other store, and not in this one.
+    let unread = |error: io::Error| match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => note.lost(digest, "is gone"),
+        ErrorKind::InvalidInput => note.lost(digest, "is not a regular file any more"),
+        _ => note.lost(digest, &format!("cannot be read ({error})")),
     };
-    let file = regular::open(&note.place.path).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => lost("is gone"),
-        ErrorKind::InvalidInput => lost("is not a regular file any more"),
-        _ => Error::io("read", &note.place.path)(error),
-    })?;
-    let length = file.metadata().map_err(Error::io("read", &note.place.path));
-    if length?.len() != note.size {
-        return Err(lost("has another content"));
+    let file = regular::open(&note.place.path).map_err(unread)?;
+    if file.metadata().map_err(unread)?.len() != note.size {
+        return Err(note.lost(digest, OTHER));
     }
     let referred = Referred {
         digest: *digest,
@@ -182,13 +203,7 @@ pub struct Referred {
 
 impl Referred {
     fn changed(&self) -> io::Error {
-        let error = Error::Elsewhere {
-            digest: self.digest,
-            store: self.note.place.store.clone(),
-            path: self.note.place.path.clone(),
-            what: "has another content",
-        };
-        io::Error::new(ErrorKind::InvalidData, error)
+        io::Error::new(ErrorKind::InvalidData, self.note.lost(&self.digest, OTHER))
     }
 }
 

@@ -62,7 +62,7 @@ pub enum Error {
         /// Its file.
         path: PathBuf,
         /// The fault: "is gone", "has another content".
-        what: &'static str,
+        what: String,
     },
     /// The bytes of a content are not those that were stored.
     #[error("the content {digest} in {} is damaged ({what}); `backstory store verify` lists all that is damaged", path.display())]

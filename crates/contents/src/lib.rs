@@ -135,7 +135,10 @@ impl Contents {
             Some(size) => Ok(Some(size)),
             None => match object::open_elsewhere(&self.dir, digest) {
                 Ok(object) => Ok(Some(object.size())),
-                Err(Error::NotKept(_) | Error::Elsewhere { .. }) => Ok(None),
+                // A damaged note is found by `verify` and by readers of the content.
+                Err(Error::NotKept(_) | Error::Elsewhere { .. } | Error::Damaged { .. }) => {
+                    Ok(None)
+                }
                 Err(error) => Err(error),
             },
         }
@@ -300,7 +303,11 @@ impl Contents {
             stats.disk += layout::length(&path);
         }
         for (digest, path) in layout::notes(&self.dir)? {
-            if let Ok(Some(note)) = elsewhere::read(&self.dir, &digest) {
+            let is_stored =
+                index.contains_key(&digest) || layout::object(&self.dir, &digest).exists();
+            if let Ok(Some(note)) = elsewhere::read(&self.dir, &digest)
+                && !is_stored
+            {
                 stats.elsewhere += 1;
                 stats.elsewhere_raw += note.size;
             }

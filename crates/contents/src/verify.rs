@@ -78,9 +78,9 @@ impl Contents {
         });
         let (path, what) = match whole {
             Ok(_) => return Ok(()),
-            Err(Error::Elsewhere { path, what, .. }) => (path, what.to_owned()),
+            Err(Error::Elsewhere { path, what, .. }) => (path, what),
             Err(Error::Io { source, path, .. }) => match source.downcast::<Error>() {
-                Ok(Error::Elsewhere { path, what, .. }) => (path, what.to_owned()),
+                Ok(Error::Elsewhere { path, what, .. }) => (path, what),
                 Ok(error) => (path, error.to_string()),
                 Err(source) => (path, source.to_string()),
             },

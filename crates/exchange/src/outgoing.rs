@@ -52,14 +52,21 @@ fn note_lost(home: &Home, facts: &mut [Fact]) -> Result<()> {
         .filter(|fact| fact.availability.is_stored())
     {
         let Some(digest) = fact.digest else { continue };
-        let Some(place) = contents.place(&digest)? else {
+        if !contents.is_elsewhere(&digest)? || contents.has(&digest)? {
             continue;
-        };
-        if !contents.has(&digest)? {
-            let (store, path) = (place.store, place.path.display());
-            let why = format!("it was left in {store}, whose file {path} is gone");
-            fact.availability = Availability::Missing(why);
         }
+        let why = match contents.read(&digest) {
+            Err(backstory_contents::Error::Elsewhere {
+                store, path, what, ..
+            }) => {
+                format!(
+                    "it was left in {store}, whose file {} {what}",
+                    path.display()
+                )
+            }
+            _ => "it was left in another store, and the note of its place is damaged".to_owned(),
+        };
+        fact.availability = Availability::Missing(why);
     }
     Ok(())
 }

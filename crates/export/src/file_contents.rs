@@ -13,15 +13,12 @@ use std::path::Path;
 use backstory_contents::{Contents, Error as ContentsError, MeteredRead, WorkMeter};
 use backstory_eventlog::event::Bytes;
 use backstory_files::Digest;
-use backstory_files::Ident;
-use backstory_files::regular;
 use backstory_graph::model::EntityKind;
-use backstory_query::{Content, RunContents, contents};
+use backstory_query::{Content, RunContents, contents, open_version};
+use backstory_store::Store;
 use backstory_store::facts::Availability;
-use backstory_store::{Store, same_version};
 use backstory_workflow::recording::Recording;
 use data_encoding::HEXLOWER;
-use rustix::fs::{AtFlags, StatxFlags, statx};
 use sha1::Digest as _;
 
 use crate::{Error, Result};
@@ -110,11 +107,14 @@ impl FileContents {
                 path: shell::quote(&content.path),
                 source,
             };
-            match (kept.read(digest), live(content)) {
-                (Ok(object), _) => return Ok(Box::new(Named(object, &content.path))),
-                // The store that had it has lost it, but the file is still this version.
-                (Err(ContentsError::Elsewhere { .. }), Some(file)) => return Ok(Box::new(file)),
-                (Err(error), _) => return Err(unreadable(error)),
+            match kept.read(digest) {
+                Ok(object) => return Ok(Box::new(Named(object, &content.path))),
+                // The store that had it has lost it, but the file may still be this version.
+                Err(error @ ContentsError::Elsewhere { .. }) => {
+                    let file = live(content).ok_or_else(|| unreadable(error))?;
+                    return Ok(Box::new(file));
+                }
+                Err(error) => return Err(unreadable(error)),
             }
         }
         if let Some(file) = live(content) {
@@ -209,15 +209,6 @@ pub fn digest(content: &Content) -> Option<&Digest> {
 
 /// The file itself, if it is still the recorded version.
 fn live(content: &Content) -> Option<File> {
-    let was = content.ident?;
-    let file = regular::open(std::ffi::OsStr::from_bytes(&content.path)).ok()?;
-    let is = statx(
-        &file,
-        "",
-        AtFlags::EMPTY_PATH,
-        StatxFlags::BASIC_STATS | StatxFlags::BTIME,
-    )
-    .ok()?;
-    let is = Ident::from(&is);
-    same_version(&was, &is).then_some(file)
+    let path = Path::new(std::ffi::OsStr::from_bytes(&content.path));
+    open_version(path, &content.ident?)
 }

@@ -80,7 +80,7 @@ pub use job_ranks::rank_of;
 pub use lineage::{ancestry, ancestry_of, hop, influence, influence_of};
 pub use neighbours::{Direction, Key as LineageKey};
 pub use newest_runs::{NewestRuns, newest_runs};
-pub use now::{ident as present_identity, look as try_present_identity};
+pub use now::{ident as present_identity, look as try_present_identity, open_version};
 pub use peers::{REPLY, address_of, is_name_server, is_network_peer, peers};
 pub use printed_files::{emptied_files, printed_files};
 pub use remote_runs::{RemoteEnd, RemoteRun, starter};

@@ -1,8 +1,10 @@
 //! The present state of the file system.
 
+use std::fs::File;
 use std::path::Path;
 
-use backstory_files::Ident;
+use backstory_files::{Ident, regular};
+use backstory_store::same_version;
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use rustix::io::Errno;
 
@@ -26,4 +28,13 @@ pub fn look(path: &Path, follow: bool) -> Result<Ident, Errno> {
         StatxFlags::BASIC_STATS | StatxFlags::BTIME,
     )
     .map(|found| Ident::from(&found))
+}
+
+/// The file at `path`, opened for reading, if it is a regular file and still this version. The
+/// identity is that of the opened file, so that a file that takes its place meanwhile is not read.
+pub fn open_version(path: &Path, version: &Ident) -> Option<File> {
+    let file = regular::open(path).ok()?;
+    let mask = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    let now = statx(&file, "", AtFlags::EMPTY_PATH, mask).ok()?;
+    same_version(&Ident::from(&now), version).then_some(file)
 }

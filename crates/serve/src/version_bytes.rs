@@ -8,18 +8,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use backstory_contents::{Contents, Object};
-use backstory_files::{Ident, regular};
 use backstory_graph::model::EntityKind;
 use backstory_query as query;
+use backstory_store::EntityKey;
 use backstory_store::facts::Availability;
-use backstory_store::{EntityKey, same_version};
 
 use crate::problem::{Answer, Problem};
 use crate::readers::Reading;
-
-/// The type bits of a regular file in `st_mode`.
-const REGULAR: u32 = 0o100_000;
-const TYPE: u32 = 0o170_000;
 
 /// An open content.
 pub struct VersionBytes {
@@ -81,7 +76,8 @@ impl VersionBytes {
             }
         }
         for path in std::iter::once(&entity.path).chain(&entity.aliases) {
-            if let Some(file) = present(Path::new(OsStr::from_bytes(path)), &ident) {
+            let path = Path::new(OsStr::from_bytes(path));
+            if let Some(file) = query::open_version(path, &ident) {
                 return Ok(opened(Source::Present(file), ident.size.max(0) as u64));
             }
         }
@@ -133,16 +129,4 @@ impl Read for VersionBytes {
             Source::Present(file) => file.read(buffer),
         }
     }
-}
-
-/// The file at a path, if it is a regular file and still this version.
-fn present(path: &Path, ident: &Ident) -> Option<File> {
-    let is_it = || {
-        let now = query::present_identity(path, false)?;
-        (now.mode & TYPE == REGULAR && same_version(&now, ident)).then_some(())
-    };
-    is_it()?;
-    let file = regular::open(path).ok()?;
-    is_it()?;
-    Some(file)
 }

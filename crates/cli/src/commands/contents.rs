@@ -1,10 +1,12 @@
 //! `contents`: writes the stored content of a file.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use backstory_contents::Contents;
+use backstory_contents::{Contents, Error as ContentsError};
 use backstory_export::unfinished::UnfinishedFile;
 use backstory_files::Digest;
 use backstory_query as query;
@@ -48,7 +50,13 @@ pub fn run(args: ContentsArgs, store: Option<&Path>) -> Outcome {
                 }
                 found => found?,
             };
-            Box::new(Contents::open(&current.home.contents_dir())?.read(&digest)?)
+            match Contents::open(&current.home.contents_dir())?.read(&digest) {
+                // The store that had it has lost it, but the file may still be this version.
+                Err(error @ ContentsError::Elsewhere { .. }) => {
+                    Box::new(present(&current, key)?.ok_or(error)?)
+                }
+                opened => Box::new(opened?),
+            }
         }
     };
     match &args.output {
@@ -92,6 +100,15 @@ fn source(current: &CurrentStore, args: &ContentsArgs) -> Result<ContentSource, 
             None => Err(error.into()),
         },
     }
+}
+
+/// The file of a version, if it is still that version.
+fn present(current: &CurrentStore, version: EntityKey) -> Result<Option<File>, Failure> {
+    let entity = current.store.entity(version)?;
+    let path = Path::new(OsStr::from_bytes(&entity.path));
+    Ok(entity
+        .ident
+        .and_then(|ident| query::open_version(path, &ident)))
 }
 
 /// False if the contents of the version's run are not stored yet.

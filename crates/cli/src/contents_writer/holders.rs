@@ -7,8 +7,8 @@
 
 use std::path::Path;
 
-use backstory_contents::Place;
-use backstory_files::Digest;
+use backstory_contents::{self as contents, Place, digest_of};
+use backstory_files::{Digest, regular};
 use backstory_packages::{HeldFile, Owner, compare};
 use backstory_store::facts::{Fact, Package};
 
@@ -53,8 +53,8 @@ impl ContentsWriter<'_> {
     /// The digest of the content of `source`, if another store has it, and the contents now say
     /// where. Otherwise the source is at its beginning.
     ///
-    /// The file of the other store must have the length of the source. Its name states the
-    /// checksum, which the source must have. A reader compares its bytes with the digest.
+    /// The source must have the checksum that the name of the other store's file states. If that is
+    /// not the source itself, its content is compared, too.
     pub(super) fn left_elsewhere(
         &mut self,
         source: &mut Source,
@@ -66,10 +66,6 @@ impl ContentsWriter<'_> {
         let Some(held) = self.stores.holder(real) else {
             return Ok(None);
         };
-        let length = held.path.metadata().map_or(0, |meta| meta.len());
-        if length != source.size() {
-            return Ok(None);
-        }
         let HeldFile {
             store,
             path,
@@ -77,7 +73,12 @@ impl ContentsWriter<'_> {
         } = held;
         let (digest, size, same) = compare(source, &checksum).map_err(Changed::Unreadable)?;
         source.check()?;
-        if !same {
+        let is_there = || {
+            let mut object = regular::open(&path).ok()?;
+            let found = digest_of(&mut object).ok()?;
+            (found == (digest, size)).then_some(())
+        };
+        if !same || (path != real && is_there().is_none()) {
             source.rewind().map_err(Changed::Unreadable)?;
             return Ok(None);
         }
@@ -93,10 +94,32 @@ impl ContentsWriter<'_> {
     /// True if a content lies in another store and has to be stored here. The run may have to be
     /// self-contained, or the other store has the content no more.
     pub(super) fn is_to_move_here(&self, fact: &Fact) -> Result<bool, Error> {
-        let Some(digest) = fact.digest.filter(|_| self.contents.has_places()) else {
+        let Some(digest) = fact.digest.filter(|_| self.has_places) else {
             return Ok(false);
         };
-        let elsewhere = self.contents.place(&digest)?.is_some();
+        let elsewhere = self.contents.is_elsewhere(&digest)?;
         Ok(elsewhere && (self.self_contained || !self.contents.has(&digest)?))
+    }
+
+    /// Stores a content that an earlier run left in another store, from there. `false` if that
+    /// store has lost it, or if there is no room.
+    pub(super) fn move_here(&mut self, fact: &Fact) -> Result<bool, Error> {
+        let Some(digest) = fact.digest.filter(|_| self.self_contained) else {
+            return Ok(false);
+        };
+        let Ok(mut object) = self.contents.read(&digest) else {
+            return Ok(false);
+        };
+        if self.has_room(object.size()).is_err() {
+            return Ok(false);
+        }
+        match self.contents.put(&mut object) {
+            Ok((_, size)) => {
+                self.put += size;
+                Ok(true)
+            }
+            Err(contents::Error::Source(_)) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 }

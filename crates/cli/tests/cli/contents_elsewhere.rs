@@ -67,6 +67,8 @@ fn a_content_that_the_other_store_lost_is_an_error_that_names_its_file() {
     let run = place.keep("wc -c < data.csv > out", &["--contents=lazy"]);
     let name = object.to_str().unwrap();
     fs::remove_file(&object).unwrap();
+    assert_eq!(place.run(&["contents", "data.csv"]).out, text);
+    place.write_aged("data.csv", &large("second"));
     place.run(&["contents", "data.csv"]).is_error(
         1,
         &["the cache of DVC", name, "is gone", "--self-contained"],
@@ -84,8 +86,15 @@ fn a_content_that_the_other_store_lost_is_an_error_that_names_its_file() {
     assert!(!fs::exists(place.path("came")).unwrap());
     // The archive says why it lacks the content.
     let archive = place.path("archive.bsx");
+    fs::remove_file(&object).unwrap();
     let exported = place.run(&["store", "export", &run, "-o", &archive]);
     assert_eq!(exported.status, 0, "{exported:?}");
+    let other = place.path("other-store");
+    let imported = place.run(&["--store", &other, "store", "import", &archive]);
+    assert_eq!(imported.status, 0, "{imported:?}");
+    place
+        .run(&["--store", &other, "contents", "data.csv"])
+        .is_error(1, &["the cache of DVC", name, "is gone"]);
 }
 
 #[test]
@@ -120,5 +129,40 @@ fn a_file_that_differs_from_the_other_stores_object_is_stored() {
     place.write_aged("data.csv", &text);
     place.keep("wc -c < data.csv > out", &["--contents=lazy"]);
     assert_eq!(place.left_elsewhere().0, 0);
+    assert_eq!(place.run(&["contents", "data.csv"]).out, text);
+}
+
+#[test]
+fn an_object_that_is_not_what_its_name_says_is_not_referred_to() {
+    let place = Place::new();
+    let text = large("first");
+    let object = place.dvc(&text);
+    fs::write(&object, large("other")).unwrap();
+    place.keep("wc -c < data.csv > out", &["--contents=lazy"]);
+    assert_eq!(place.left_elsewhere().0, 0);
+}
+
+#[test]
+fn a_damaged_note_or_an_unreadable_object_keeps_no_other_content_from_being_stored() {
+    let place = Place::new();
+    let text = large("first");
+    let object = place.dvc(&text);
+    place.keep("wc -c < data.csv > out", &["--contents=lazy"]);
+    // A file where the directory of the object was.
+    let above = object.parent().unwrap();
+    fs::remove_dir_all(above).unwrap();
+    fs::write(above, "").unwrap();
+    place.keep("wc -l < data.csv > lines", &["--contents=lazy"]);
+    assert_eq!(place.run(&["contents", "lines"]).out, "40000\n");
+    assert_eq!(place.run(&["contents", "data.csv"]).out, text);
+
+    let place = Place::new();
+    place.dvc(&text);
+    place.keep("wc -c < data.csv > out", &["--contents=lazy"]);
+    let notes = place.stage.store().join("contents/elsewhere");
+    let fan = fs::read_dir(notes).unwrap().next().unwrap().unwrap().path();
+    let note = fs::read_dir(fan).unwrap().next().unwrap().unwrap().path();
+    fs::write(note, "not a note").unwrap();
+    place.keep("wc -l < data.csv > lines", &["--contents=lazy"]);
     assert_eq!(place.run(&["contents", "data.csv"]).out, text);
 }

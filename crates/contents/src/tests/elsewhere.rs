@@ -45,6 +45,10 @@ fn a_content_is_read_from_the_other_store_and_checked() {
     assert!(lost(&anew, &digest).contains("has another content"));
     assert_eq!(anew.verify(&mut |_, _| {}).unwrap()[0].digest, Some(digest));
     fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    assert!(lost(&anew, &digest).contains("is not a regular file"));
+    assert!(!anew.has(&digest).unwrap());
+    fs::remove_dir(&path).unwrap();
     let gone = lost(&anew, &digest);
     assert!(
         gone.contains("is gone") && gone.contains("another store"),
@@ -64,6 +68,7 @@ fn a_stored_content_is_never_read_from_elsewhere() {
     assert_eq!(store.place(&digest).unwrap(), None);
     assert_eq!(get(&store, &digest), bytes);
     assert_eq!(store.digests().unwrap(), [digest]);
+    assert_eq!(store.stats().unwrap().elsewhere, 0);
     assert_eq!(store.verify(&mut |_, _| {}).unwrap(), []);
 }
 
@@ -103,6 +108,9 @@ fn no_flipped_bit_of_a_note_leads_to_other_bytes() {
         flipped[bit / 8] ^= 1 << (bit % 8);
         fs::write(&note, flipped).unwrap();
         assert!(lost(&store, &digest).contains("damaged"), "bit {bit}");
+        assert!(store.is_elsewhere(&digest).unwrap());
+        assert_eq!(store.place(&digest).unwrap(), None);
+        assert!(!store.has(&digest).unwrap());
         assert_eq!(store.verify(&mut |_, _| {}).unwrap().len(), 1, "bit {bit}");
     }
 }

@@ -117,6 +117,7 @@ mod tests {
                 md5(MD5).unwrap(),
             ),
         ];
+        write(&tmp.path().join("image/oci-layout"), "{}");
         for (path, store, checksum) in cases {
             let path = tmp.path().join(path);
             assert_eq!(holder(&path), None, "it does not exist: {path:?}");
@@ -126,6 +127,7 @@ mod tests {
         for other in [
             format!("blobs/{SHA}"),
             format!("blobs/md5/{MD5}"),
+            format!("no-layout/blobs/sha256/{SHA}"),
             format!("annex/objects/a/b/SHA256E-s6--{SHA}"),
             format!("files/md5/b1/{MD5}"),
             "plain.csv".to_owned(),

@@ -16,7 +16,9 @@ impl ContentStore for Oci {
 
     fn holder(&mut self, real: &Path) -> Option<(PathBuf, Checksum)> {
         let [blobs, kind, digits] = tail(real)?;
-        ((blobs, kind) == ("blobs", "sha256"))
+        // Something else can have such names, and remove its files at any time.
+        let layout = real.ancestors().nth(3)?.join("oci-layout");
+        ((blobs, kind) == ("blobs", "sha256") && layout.is_file())
             .then(|| sha256(digits))?
             .map(|checksum| (real.to_owned(), checksum))
     }

@@ -34,7 +34,11 @@ impl PlanBuilder<'_> {
             Some((Some(digest), Availability::Stored | Availability::StoredPackage(_))) => {
                 match same && large && !before.changed {
                     true => Ok(from_here()),
-                    false => self.kept(&digest),
+                    // The store that had it may have lost it.
+                    false => match self.kept(&digest) {
+                        Err(_) if same => Ok(from_here()),
+                        kept => kept,
+                    },
                 }
             }
             Some((digest, Availability::Package(package))) => {

@@ -179,7 +179,7 @@ fn gather(home: &Home, store: &dyn Store, until: i64) -> Result<Gathered, Failur
     // To forget where a content lies elsewhere would free no space.
     if let Some(contents) = open_contents(home)?.filter(Contents::has_places) {
         for digest in stored.keys().copied().collect::<Vec<_>>() {
-            if contents.place(&digest)?.is_some() {
+            if contents.is_elsewhere(&digest)? {
                 stored.remove(&digest);
             }
         }
