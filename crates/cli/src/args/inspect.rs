@@ -9,7 +9,7 @@ pub const INSPECT: &str = "Examples:\n  \
     backstory inspect report.xlsx            sheets, cells, authors\n  \
     backstory inspect model.safetensors@nightly\n  \
     backstory inspect a.ipynb b.ipynb        what changed from one to the other\n  \
-    backstory inspect a.csv b.csv --key id   rows belong together by their column id\n\n\
+    backstory inspect a.csv b.csv --key id   match rows by their column id\n\n\
     Inspectors know texts, CSV, notebooks, office documents, archives, ELF files,\n\
     pickles, tensors and git objects. They run in a sandbox: `backstory-inspect`,\n\
     which is installed beside this program. Inspectors of your own are listed in\n\
