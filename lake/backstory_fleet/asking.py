@@ -1,12 +1,14 @@
 """Measures fleets of several sizes, one after the other. A lake is removed when it was measured.
 
-Each row is in the file as soon as it is measured. With a directory of its own, an interrupted
-measurement goes on there: the corpus and the lake stay. Questions that the file has an answer to
-are not asked again. A lake is known by its number of edges: two fleets hardly have the same.
+Each row is in the file as soon as it is measured. With a given directory, an interrupted
+measurement goes on there: the corpus and the lake stay. All that is removed lies in a directory
+that this module made. Questions that the file has an answer to are not asked again. A lake is known
+by its number of edges: two fleets hardly have the same.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -22,6 +24,9 @@ from . import corpus, distributions, measure, templates
 from .fleet import Parameters, Size
 from .generate import generate
 from .measure import Measurement
+
+#: The directory in a given one, and the file in it that says who made it.
+OWN, MARK = "backstory-scale", "made-by-backstory-fleet"
 
 
 def measure_all(
@@ -53,14 +58,23 @@ def measure_all(
 
 @contextmanager
 def _scratch(directory: Path | None) -> Iterator[Path]:
-    """The directory of a measurement. A given one stays until everything is measured."""
+    """The directory of a measurement. In a given one it stays until everything is measured."""
     if directory is None:
         with tempfile.TemporaryDirectory(prefix="backstory-scale-") as made:
             yield Path(made)
         return
-    directory.mkdir(parents=True, exist_ok=True)
-    yield directory.resolve()
-    _remove(directory)
+    here = directory.resolve() / OWN
+    if not (here / MARK).exists():
+        try:
+            here.mkdir(parents=True)
+        except FileExistsError as error:
+            raise LakeError(
+                f"{here} is not of an earlier measurement, and would be removed: "
+                "rename it, or give another --dir"
+            ) from error
+        (here / MARK).touch()
+    yield here
+    _remove(here)
 
 
 def _once(here: Path, name: str, make: Callable[[Path], None]) -> Path:
@@ -124,10 +138,12 @@ def _in_a_process(lake: Path, out: Path, engine: str, workers: int) -> None:
 
 
 def ask(lake: Lake, out: Path, engine: str, workers: int) -> None:
-    """Asks one engine the questions about a lake that the file has no answer to."""
+    """Asks one engine the questions about a lake that it has not answered with these workers."""
     edges = measure.sizes(lake)[0].edges
     known = measure.read(out) if out.exists() else []
-    done = {one.question for one in known if (one.engine, one.edges) == (engine, edges)}
+    cores = workers if engine == "spark" else os.cpu_count() or 1
+    asker = (engine, edges, cores)
+    done = {one.question for one in known if (one.engine, one.edges, one.workers) == asker}
     asked = measure.questions(Question(lake, Limits(0, measure.MEMORY)))
     left = [one for one in asked if one.name not in done]
     if not left and "open" in done:

@@ -62,7 +62,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--most", type=float, default=1e6, help="the most edges for Spark")
     run.add_argument("--workers", type=int, default=2, help="workers of Spark, of one core each")
     run.add_argument("--corpus", metavar="LAKE", help="recorded runs; by default, record some")
-    run.add_argument("--dir", metavar="DIR", type=Path, help="go on there after an interruption")
+    kept = f"keep lakes in DIR/{asking.OWN} until all is measured; go on there if interrupted"
+    run.add_argument("--dir", metavar="DIR", type=Path, help=kept)
     run.set_defaults(run=_measure)
 
     ask = commands.add_parser("ask", help="measure questions about one lake")

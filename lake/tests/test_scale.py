@@ -15,6 +15,7 @@ from backstory_fleet import asking, cli, measure, page
 from backstory_fleet.asking import measure_all
 from backstory_fleet.measure import Measurement
 from backstory_fleet.model import models
+from backstory_lake.errors import LakeError
 
 #: The cores' seconds of an invented engine: for a question, an edge and a link.
 FACTORS = (0.5, 2e-6, 1e-5)
@@ -70,6 +71,8 @@ def test_an_interrupted_measurement_goes_on_where_it_was(
     def in_this_process(lake: Path, out: Path, engine: str, workers: int) -> None:
         asking.ask(asking.Lake.open(str(lake)), out, engine, workers)
 
+    (here / "corpus").mkdir(parents=True)
+    (here / "corpus/own").touch()
     monkeypatch.setattr(asking, "generate", counted)
     monkeypatch.setattr(asking, "_in_a_process", in_this_process)
     monkeypatch.setattr(measure, "duckdb", cut_off)
@@ -84,7 +87,38 @@ def test_an_interrupted_measurement_goes_on_where_it_was(
     assert [one for one in found if one.engine == "duckdb"][:3] == kept
     assert set(Counter((one.engine, one.question) for one in found).values()) == {1}
     assert found[-1].question == "bytes written by each owner"
-    assert len(made) == 1 and not here.exists()
+    assert len(made) == 1
+    assert sorted(here.rglob("*")) == [here / "corpus", here / "corpus/own"]
+
+
+def test_a_directory_of_others_is_neither_used_nor_removed(recorded: Path, tmp_path: Path) -> None:
+    own = tmp_path / asking.OWN / "own"
+    own.parent.mkdir()
+    own.touch()
+    with pytest.raises(LakeError, match=f"{own.parent} is not of an earlier measurement"):
+        measure_all(tmp_path / "runs.csv", [], [], 1, str(recorded), tmp_path)
+    assert own.exists()
+
+
+def test_answers_with_other_workers_are_not_those_of_the_question(
+    recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyspark")
+    from backstory_fleet import measure_spark
+
+    out, lake = tmp_path / "runs.csv", asking.Lake.open(str(recorded))
+    edges = measure.sizes(lake)[0].edges
+
+    def spark(_: Any, asked: list[measure.Asked], workers: int) -> Iterator[Measurement]:
+        for name in ("open", *(one.name for one in asked)):
+            yield Measurement("spark", name, edges, workers=workers)
+
+    monkeypatch.setattr(measure_spark, "spark", spark)
+    monkeypatch.setattr(measure, "questions", lambda _: [measure.Asked("of 1 file", (1,))])
+    for workers in (1, 2, 2):
+        asking.ask(lake, out, "spark", workers)
+    found = [(one.question, one.workers) for one in measure.read(out) if one.engine == "spark"]
+    assert found == [("open", 1), ("of 1 file", 1), ("open", 2), ("of 1 file", 2)]
 
 
 def test_spark_s_log_is_read_while_it_grows(tmp_path: Path) -> None:
