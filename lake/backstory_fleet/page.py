@@ -41,14 +41,15 @@ directories, copies of files, and container layers.
 - DuckDB runs in one process on all cores. Spark runs on a cluster of this machine: a master, and
   workers of one core.
 {others}
-- The rows were measured on several days, so not all are of one version of the engines.
+- Measurements can be added to earlier ones, so not all rows need be of one version of the engines.
 - Each question is asked once. For Spark, the first question is asked twice, because it also finds
   where runs meet, and fills the workers' memory.
 """
 
 
 def text(measured: list[Measurement]) -> str:
-    """The page."""
+    """The page. Small lakes come first, whenever they were measured."""
+    measured = sorted(measured, key=lambda one: one.edges)
     found = models(measured)
     plan = Plan(measured, found)
     method = _METHOD.replace("{others}", _others(measured))

@@ -121,6 +121,28 @@ def test_answers_with_other_workers_are_not_those_of_the_question(
     assert found == [("open", 1), ("of 1 file", 1), ("open", 2), ("of 1 file", 2)]
 
 
+def test_small_lakes_come_first_on_the_page() -> None:
+    rows = [
+        row
+        for edges in (2_000_000, 1_000_000)
+        for row in (
+            Measurement("lake", "all tables", edges, 10, files=1, bytes=16 * edges),
+            Measurement("lake", "the table edges", edges, 10, files=1, bytes=8 * edges),
+            Measurement("lake", "make", edges, 10, bytes=1, rounds=1),
+            Measurement("lake", "write", edges, 10, seconds=1),
+            Measurement("duckdb", "open", edges, 10, cpu=1),
+        )
+    ]
+    text = page.text(rows)
+    places = [
+        text.index(begin)
+        for size in ("1", "2")
+        for begin in (f"| {size} × 10^6 | 10 |", f"| DuckDB | {size} × 10^6 |")
+    ]
+    assert places[0] < places[2] and places[1] < places[3]
+    assert "several days" not in text
+
+
 def test_spark_s_log_is_read_while_it_grows(tmp_path: Path) -> None:
     def task(stage: int, size: int) -> str:
         read = {"Remote Bytes Read": size, "Local Bytes Read": 0}
