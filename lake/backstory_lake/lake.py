@@ -38,6 +38,8 @@ RETAINED_PROPERTY = "backstory.retained-since"
 UNPUBLISHED_PROPERTY = "backstory.unpublished"
 #: The property of `runs` with the runs whose erasure has begun.
 PENDING_PROPERTY = "backstory.erasing"
+#: The file in a lake's directory that a lock is tried on.
+LOCK = "catalog.locks"
 #: Begins the name of a catalog of PyIceberg's configuration.
 NAMED = "catalog:"
 #: Attempts to commit, each after a competitor succeeded.
@@ -244,13 +246,14 @@ def _catalog(name: str, create: bool) -> Catalog:
 
 
 def _check_locks(directory: Path) -> None:
-    """Refuses a file system without locks: each commit needs one that all machines respect."""
-    catalog = directory / "catalog.sqlite"
+    """Refuses a file system without locks: each commit needs one that all machines respect.
+
+    The lock is on a file of its own. A process that closes any descriptor of the catalog loses the
+    locks that SQLite has on it.
+    """
     try:
-        # SQLite opens the file later: the end of a file ends the locks of the process.
-        with catalog.open("rb" if catalog.exists() else "ab") as file:
-            kind = fcntl.LOCK_SH if file.readable() else fcntl.LOCK_EX
-            fcntl.lockf(file, kind | fcntl.LOCK_NB)
+        with (directory / LOCK).open("ab") as file:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         # Another process has it.
         pass
@@ -260,4 +263,6 @@ def _check_locks(directory: Path) -> None:
                 f"{directory} is on a file system without locks ({error.strerror}): "
                 "mount it with locks on all machines, or use a catalog"
             ) from error
-        raise LakeError(f"cannot open {catalog}: {error.strerror}") from error
+        # A user who may only read the directory commits nothing.
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise LakeError(f"cannot open {directory / LOCK}: {error.strerror}") from error

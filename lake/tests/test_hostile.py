@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import os
+import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +20,7 @@ from conftest import Machine, answer, command
 from pyiceberg.io.pyarrow import parquet_file_to_data_file
 
 from backstory_lake import shipping
+from backstory_lake.errors import LakeError
 from backstory_lake.lake import Lake
 from backstory_lake.privacy import Config
 from backstory_lake.program import Program
@@ -210,3 +218,25 @@ def test_a_run_of_1970_keeps_its_lineage_and_expires_alone(machine: Machine, lak
     ended = command("expire", "--lake", str(lake), "--before", "1971-01-01")
     assert ended.returncode == 0 and ended.stdout.endswith(": 1\n"), ended
     assert len(answer(lake, "SELECT run FROM runs")) == 1
+
+
+def test_opening_a_lake_leaves_the_locks_of_this_process(machine: Machine, lake: Path) -> None:
+    machine.ship(lake)
+    catalog = lake / "catalog.sqlite"
+    other = f"import sqlite3; sqlite3.connect({str(catalog)!r}, 0).execute('BEGIN IMMEDIATE')"
+    with closing(sqlite3.connect(catalog)) as committing:
+        committing.execute("BEGIN IMMEDIATE")
+        Lake.open(str(lake))
+        ended = subprocess.run([sys.executable, "-c", other], capture_output=True, text=True)
+    assert "database is locked" in ended.stderr
+
+
+def test_a_lake_without_locks_is_not_begun(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "lockf", refused)
+    with pytest.raises(LakeError, match="without locks"):
+        Lake.open(str(lake), create=True)
+    with pytest.raises(LakeError, match="is no lake"):
+        Lake.open(str(lake))
