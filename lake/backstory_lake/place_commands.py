@@ -13,8 +13,11 @@ from typing import Any
 from . import places, rounds, ways
 from .engine import Duck
 from .lake import Lake
-from .printing import Answer, escaped, json_array, moment, text
+from .printing import Answer, columns, cut, escaped, json_array, moment, text
 from .questions import Limits
+
+#: The least columns of a shortened command.
+LEAST = 16
 
 
 def add(commands: Any) -> None:
@@ -58,7 +61,7 @@ def _ends(given: argparse.Namespace) -> int:
         moved = ""
         if row["sent"] is not None:
             moved = f", sent {row['sent']:,} bytes, received {row['received']:,}"
-        _line(row, row["started_ns"], f"{row['address']}{names}{moved}")
+        _line(row, row["time_ns"], f"{row['address']}{names}{moved}")
         for step in row["way"]:
             _step(step, row["host"], given.direction)
     return int(not found)
@@ -91,7 +94,13 @@ def _step(step: ways.Step, host: str, direction: str) -> None:
     ends = [step["from"], step["to"]][:: -1 if direction == "back" else 1]
     place = "" if step["host"] == host else f"  {step['host']}"
     flow = " > ".join(escaped(end) if end else "…" for end in ends)
-    print(f"    {escaped(text(step['command']))}{escaped(place)}  run {step['run']}  {flow}")
+    rest = f"{escaped(place)}  run {step['run']}  {flow}"
+    print(f"    {_shortened(step['command'], len(rest) + 4)}{rest}")
+
+
+def _shortened(command: str, others: int) -> str:
+    """A command, shortened if the line with so many other characters is wider than the screen."""
+    return cut(escaped(text(command)), max(columns() - others, LEAST))
 
 
 def _print(found: list[places.Row]) -> int:
@@ -101,5 +110,6 @@ def _print(found: list[places.Row]) -> int:
 
 
 def _line(row: places.Row, ns: int, what: str) -> None:
-    cells = (moment(ns), row["host"], f"run {row['run']}", what, row["command"])
-    print("  ".join(escaped(text(cell)) for cell in cells))
+    cells = (moment(ns), row["host"], f"run {row['run']}", what)
+    line = "  ".join(escaped(text(cell)) for cell in cells)
+    print(f"{line}  {_shortened(row['command'], len(line) + 2)}")

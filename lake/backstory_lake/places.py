@@ -70,7 +70,7 @@ def files_at(engine: Engine, path: str) -> list[int]:
 def ends(engine: Engine, path: str, way: rounds.Way) -> list[Row]:
     """The addresses where the lineage of a file ends: a row for each process that used one.
 
-    Each has the bytes and the way to the address, from the file on.
+    Each has the bytes, when the process used the address last, and the way from the file to it.
     """
     files = files_at(engine, path)
     rounds.lineage(engine, files, way)
@@ -80,16 +80,16 @@ def ends(engine: Engine, path: str, way: rounds.Way) -> list[Row]:
     engine.keep(
         ENDS,
         f"""SELECT l.{process} AS process, replace(f.path, ' (reply)', '') AS address,
-  max(l.certainty) AS certainty
+  max(l.certainty) AS certainty, max(l.ended_ns) AS time_ns
 FROM ({rounds.answer()}) l JOIN files f ON f.file = l.{file}
 WHERE l.{process} IS NOT NULL AND {_PEER.format(file="f")} GROUP BY ALL""",
     )
     found = _rows(
         engine,
         f"""SELECT e.address, r.host, r.machine, p.run, p.process, p.pid, p.command, p.cwd,
-  p.started_ns, p.ended_ns, e.certainty
+  p.started_ns, p.ended_ns, e.time_ns, e.certainty
 FROM {ENDS} e JOIN processes p ON p.process = e.process JOIN runs r ON r.run = p.run
-ORDER BY p.started_ns DESC, p.run, p.pid, e.address""",
+ORDER BY e.time_ns DESC, p.run, p.pid, e.address""",
     )
     peers = _rows(
         engine,
@@ -194,20 +194,33 @@ def _at_address(engine: Engine, subject: str) -> str | None:
         name = engine.quoted(subject).replace("{", "{{").replace("}", "}}")
         return f"{{0}}.kind = 'socket' AND {plain} = {name}"
     name, _, port = subject.rpartition(":")
-    is_host = name.startswith("[") or ":" not in name
-    if port.isdigit() and is_host and _ip(name.strip("[]")):
-        names = ", ".join(engine.quoted(f"{kind}:{subject}") for kind in ("tcp", "udp"))
+    is_port = port.isascii() and port.isdigit() and int(port) < 1 << 16
+    inner = name[1:-1] if name.startswith("[") and name.endswith("]") else name
+    host = _ip(inner) if is_port else None
+    # In an address with a port, only version 6 is in brackets.
+    if host is not None and (inner != name) == (host.version == 6):
+        names = ", ".join(
+            engine.quoted(f"{kind}:{_host(host)}:{int(port)}") for kind in ("tcp", "udp")
+        )
         return f"{{0}}.kind = 'socket' AND {plain} IN ({names})"
     host = _ip(subject)
     if host is None:
         return None
-    name = f"[{host}]" if host.version == 6 else str(host)
-    tcp, udp = (engine.quoted(f"{kind}:{name}:") for kind in ("tcp", "udp"))
+    tcp, udp = (engine.quoted(f"{kind}:{_host(host)}:") for kind in ("tcp", "udp"))
     return f"{{0}}.kind = 'socket' AND (starts_with({plain}, {tcp}) OR starts_with({plain}, {udp}))"
+
+
+def _host(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
+    """The host as addresses of a record have it."""
+    if isinstance(ip, ipaddress.IPv4Address):
+        return str(ip)
+    # Python before 3.13 writes this one in hexadecimal digits.
+    return f"[{ip}]" if ip.ipv4_mapped is None else f"[::ffff:{ip.ipv4_mapped}]"
 
 
 def _ip(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        return ipaddress.ip_address(text)
+        # A record has no zones, such as `%eth0`.
+        return None if "%" in text else ipaddress.ip_address(text)
     except ValueError:
         return None

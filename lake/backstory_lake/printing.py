@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -12,6 +15,8 @@ import duckdb
 
 #: Rows that are fetched at once.
 ROWS = 10_000
+#: The columns of a line if stdout is no terminal, or one without a known width. The least columns.
+PAGE, TERMINAL, LEAST = 100, 80, 20
 
 
 @dataclass(frozen=True)
@@ -92,3 +97,34 @@ def moment(ns: int | None) -> str | None:
     # Whole seconds: a float of today's ns would be inexact.
     date = datetime(1970, 1, 1) + timedelta(seconds=ns // 10**9)
     return date.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def columns() -> int:
+    """The columns of the terminal, or of a page: as `crates/cli/src/text/account.rs` has them."""
+    if not sys.stdout.isatty():
+        return PAGE
+    said = os.environ.get("COLUMNS", "")
+    try:
+        found = int(said) if said.isdecimal() else os.get_terminal_size(sys.stdout.fileno()).columns
+    except OSError:
+        found = 0
+    return found if found >= LEAST else TERMINAL
+
+
+def cut(shown: str, most: int) -> str:
+    """A text of at most so many columns, with `…` at its end if it was wider."""
+    if sum(map(_width, shown)) <= most:
+        return shown
+    used, kept = 1, ""
+    for one in shown:
+        used += _width(one)
+        if used > most:
+            break
+        kept += one
+    return kept + "…" if most > 0 else ""
+
+
+def _width(one: str) -> int:
+    if unicodedata.combining(one):
+        return 0
+    return 2 if unicodedata.east_asian_width(one) in "WF" else 1

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from conftest import Machine, command
 from hunter import Hunter, server
+
+from backstory_lake import places, printing
 
 
 def of_lake(lake: Path, *words: str) -> list[dict[str, Any]]:
@@ -78,11 +81,35 @@ def test_touched_has_the_processes_and_acts_of_a_store(
     machine.ship(lake)
     files = [str(machine.directory / name) for name in ("in", "copy", "second", "third", "a b")]
     questions = [(name,) for name in [*files, f"tcp:127.0.0.1:{port}", "127.0.0.1"]]
-    questions.append((f"127.0.0.1:{port}",))
+    questions += [(f"127.0.0.1:{port}",), (f"127.0.0.1:0{port}",)]
     for words in [*questions, ("--lookups", files[0]), ("--lookups", files[2])]:
         stored = hunter.found("touched", *words, store=machine.store)
         found = of_lake(lake, "touched", *words)
         assert found and acts(found) == acts(stored), words
+
+
+def test_addresses_are_read_as_a_store_reads_them() -> None:
+    class Quoting:
+        """All that a condition needs of an engine."""
+
+        @staticmethod
+        def quoted(text: str) -> str:
+            return f"'{text}'"
+
+    def names(subject: str) -> list[str] | None:
+        condition = places._at_address(cast(Any, Quoting), subject)
+        return condition and re.findall(r"'((?:tcp|udp):[^']*)'", condition)
+
+    for subject, host in (
+        ("[0:0::1]:80", "[::1]"),
+        ("[2001:DB8:0::7]:080", "[2001:db8::7]"),
+        ("[::ffff:192.0.2.7]:80", "[::ffff:192.0.2.7]"),
+        ("192.0.2.7:80", "192.0.2.7"),
+    ):
+        assert names(subject) == [f"tcp:{host}:80", f"udp:{host}:80"], subject
+    assert names("0:0::1") == ["tcp:[::1]:", "udp:[::1]:"]
+    for subject in ("[192.0.2.7]:80", "192.0.2.7:99999", "::1:80000", "fe80::1%eth0", "a:80", "a"):
+        assert names(subject) is None, subject
 
 
 def test_the_text_names_host_run_and_command(machine: Machine, lake: Path, hunter: Hunter) -> None:
@@ -97,6 +124,35 @@ def test_the_text_names_host_run_and_command(machine: Machine, lake: Path, hunte
     assert f"  run {run}  read, copied to {machine.directory}/copy  cp in copy" in everything
     ended = hunter.run("exfil", str(machine.directory / "in"), "--lake", str(lake))
     assert ended.returncode == 1 and ended.stdout.endswith("no recorded address\n")
+
+
+def test_lines_fit_a_screen_and_have_the_time_of_the_connection(
+    machine: Machine, lake: Path
+) -> None:
+    words = " ".join(f"word{at}" for at in range(40))
+    with server() as port:
+        # The shell reads the file in a later second than it began.
+        wait = "printf -v a '%(%s)T'; b=$a; while [ $b = $a ]; do printf -v b '%(%s)T'; done"
+        read = "while read x; do echo $x >&3; done < in"
+        (machine.directory / "send").write_text(
+            f"{wait}\nexec 3<>/dev/tcp/127.0.0.1/{port}\n{read}\n"
+        )
+        machine.record(f"bash send {words}")
+    machine.ship(lake)
+    name = str(machine.directory / "in")
+    (found,) = of_lake(lake, "exfil", name)
+    assert found["started_ns"] < found["time_ns"] <= found["ended_ns"]
+    shown = command("exfil", "--lake", str(lake), name).stdout
+    assert printing.moment(found["time_ns"]) in shown, shown
+    assert printing.moment(found["started_ns"]) not in shown, shown
+    for ended in (shown, command("touched", "--lake", str(lake), name).stdout):
+        lines = [line for line in ended.splitlines() if "bash send" in line]
+        assert lines and all("…" in line and "word39" not in line for line in lines), ended
+
+
+def test_a_text_is_cut_at_a_column() -> None:
+    assert printing.cut("abcdef", 6) == "abcdef" and printing.cut("abcdefg", 6) == "abcde…"
+    assert printing.cut("日本語", 4) == "日…" and printing.cut("ab", 0) == ""
 
 
 def test_what_the_lake_does_not_have_is_an_error(
