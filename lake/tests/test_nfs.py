@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,8 +23,10 @@ from conftest import PACKAGE, Machine, answer
 
 UNPACKED = PACKAGE.parent / ".venv/nfs/usr"
 SETTINGS = PACKAGE.parent / "crates/testkit/src/nfs_server.conf"
-#: Seconds in which the server starts.
-START = 60
+#: Seconds in which the server starts or ends, and those of a machine's command.
+START, COMMAND = 60, 300
+#: Attempts to start the server: another program may take its port before.
+ATTEMPTS = 3
 
 
 @dataclass
@@ -73,42 +76,69 @@ def share(tmp_path: Path) -> Iterator[Share]:
     exported, mounted, own = (tmp_path / name for name in ("exported", "mounted", "server"))
     for directory in (exported, mounted, own, own / "recovery"):
         directory.mkdir()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     plugins = [place.parent / "ganesha" for place in unpacked]
-    text = SETTINGS.read_text().replace("@exported@", str(exported)).replace("@port@", str(port))
+    text = SETTINGS.read_text().replace("@exported@", str(exported))
     text = text.replace("@directory@", str(own)).replace(
         "@plugins@", f'Plugins_Dir = "{plugins[0]}";' if plugins else ""
     )
-    (own / "settings").write_text(text)
     libraries = ":".join(map(str, [UNPACKED / "lib/ganesha", *(one.parent for one in unpacked)]))
-    words = [server, "-F", "-f", str(own / "settings"), "-L", str(own / "log")]
-    running = subprocess.Popen(
-        [*words, "-p", str(own / "pid")],
-        cwd="/",
-        env=os.environ | {"LD_LIBRARY_PATH": libraries},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        _wait_for(own / "log", "NFS SERVER INITIALIZED", running)
+    with _serving(server, libraries, text, own) as port:
         yield Share(f"nfsport={port}", exported, mounted, library)
-    finally:
-        running.terminate()
-        running.wait()
 
 
-def _wait_for(log: Path, words: str, running: subprocess.Popen[bytes]) -> None:
+@contextmanager
+def _serving(server: str, libraries: str, settings: str, own: Path) -> Iterator[int]:
+    """A server, and its port. Its own files are in `own`."""
+    for _ in range(ATTEMPTS):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        (own / "settings").write_text(settings.replace("@port@", str(port)))
+        (own / "log").unlink(missing_ok=True)
+        words = [server, "-F", "-f", str(own / "settings"), "-L", str(own / "log")]
+        running = subprocess.Popen(
+            [*words, "-p", str(own / "pid")],
+            cwd="/",
+            env=os.environ | {"LD_LIBRARY_PATH": libraries},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            if _is_started(own / "log", running):
+                yield port
+                return
+        finally:
+            _end(running)
+    pytest.fail(f"the server did not start: {(own / 'log').read_text(errors='replace')}")
+
+
+def _is_started(log: Path, running: subprocess.Popen[bytes]) -> bool:
+    """Waits until the server serves. False if it ended instead."""
     end = time.monotonic() + START
-    while not (log.exists() and words in log.read_text(errors="replace")):
-        assert running.poll() is None and time.monotonic() < end, log
+    while not (log.exists() and "NFS SERVER INITIALIZED" in log.read_text(errors="replace")):
+        assert time.monotonic() < end, f"the server does not start; its messages are in {log}"
+        if running.poll() is not None:
+            return False
         time.sleep(0.05)
+    return True
+
+
+def _end(running: subprocess.Popen[bytes]) -> None:
+    running.terminate()
+    try:
+        running.wait(START)
+    except subprocess.TimeoutExpired:
+        running.kill()
+        running.wait()
 
 
 def ended(started: subprocess.Popen[str]) -> tuple[int, str, str]:
     """The status, the output and the messages of a machine's command."""
-    out, err = started.communicate()
+    try:
+        out, err = started.communicate(timeout=COMMAND)
+    except subprocess.TimeoutExpired:
+        started.kill()
+        pytest.fail(f"a machine's command takes more than {COMMAND} s: {started.args}")
     return started.returncode, out, err
 
 
@@ -143,4 +173,5 @@ def test_a_machine_without_locks_ships_nothing_and_says_so(share: Share, tmp_pat
         f"backstory-lake: {share.lake} is on a file system without locks (No locks available): "
         "mount it with locks on all machines, or use a catalog\n",
     )
+    assert not (share.exported / "lake/catalog.sqlite").exists()
     assert ended(share.ship(machine))[0] == 0
