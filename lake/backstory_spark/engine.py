@@ -38,8 +38,9 @@ PART = 1_000_000
 HOT = 50_000
 #: Nodes of a frontier that are written into the query.
 FEW = 64
-#: The most values of a list for which Spark compares the bounds of a batch of kept rows.
+#: In a text of `_written`, the place for the name of the steps.
 _MANY = "{many}"
+#: The most values of a list for which Spark compares the bounds of a batch of kept rows.
 COMPARED = "spark.sql.optimizer.inSetConversionThreshold"
 
 
