@@ -39,8 +39,9 @@ pub fn between(
     Ok(Some(formats.differing_rows(name, states.0, states.1)))
 }
 
-/// True if the answer says that a row differs.
+/// True if the answer says that a row or the schema differs.
 pub fn has_changes(rows: &Answer) -> bool {
-    let steps = rows.changes.get("steps").and_then(|steps| steps.as_array());
-    steps.is_none_or(|steps| !steps.is_empty())
+    let list = |name| rows.changes.get(name).and_then(|list| list.as_array());
+    let changed = list("schema").is_some_and(|sentences| !sentences.is_empty());
+    changed || list("steps").is_none_or(|steps| !steps.is_empty())
 }

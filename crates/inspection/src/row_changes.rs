@@ -71,6 +71,9 @@ pub struct RowsWanted {
 pub struct RowChanges {
     /// The steps that changed rows, the oldest first.
     pub steps: Vec<RowStep>,
+    /// For changes that are one step: what else changed, such as columns and indexes, in sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub schema: Vec<String>,
     /// A sentence for each part that could not be compared.
     pub notes: Vec<String>,
 }
@@ -83,6 +86,7 @@ impl RowChanges {
         if self.steps.is_empty() {
             all.push("no row changed".to_owned());
         }
+        all.extend(self.schema.iter().cloned());
         all.extend(self.notes.iter().cloned());
         all
     }

@@ -426,4 +426,12 @@ fn diff_and_of_tell_the_rows_of_a_database_whose_changes_are_in_its_log() {
     );
     let answer = place.run(&["diff", &database[1], &format!("bank.db@{c}")]);
     assert!(answer.out.contains("no row changed"), "{answer:?}");
+    // The log has changes that no row shows.
+    let d = place.keep(
+        "python3 logged.py 'create index sums on accounts (sum)'",
+        &["--contents=all"],
+    );
+    let answer = place.run(&["diff", &format!("bank.db@{c}"), &format!("bank.db@{d}")]);
+    assert!(answer.out.contains("index added: `sums`"), "{answer:?}");
+    assert_eq!(answer.status, 1, "{answer:?}");
 }

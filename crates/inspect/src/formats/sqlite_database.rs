@@ -72,16 +72,8 @@ impl Inspector for SqliteDatabase {
             }
         }
         found.detail("rows_of_tables", &Value::Object(told));
-        let facts = |database, bytes, tables: &[TableReader]| {
-            let mut facts = schema(database, bytes)?;
-            let tables = tables
-                .iter()
-                .map(|table| (table.name.clone(), json!({"columns": table.columns()})));
-            facts.parts(("table", "tables"), tables.collect::<Vec<_>>());
-            Ok(facts)
-        };
-        let before = facts(&databases.0, old.bytes, &listed.0)?;
-        let after = facts(&databases.1, new.bytes, &listed.1)?;
+        let before = without_rows(&databases.0, old.bytes, &listed.0)?;
+        let after = without_rows(&databases.1, new.bytes, &listed.1)?;
         found.append(changes::between(&before, &after));
         Ok(found)
     }
@@ -92,8 +84,29 @@ impl Inspector for SqliteDatabase {
         older: DatabaseFiles<'_>,
         newer: DatabaseFiles<'_>,
     ) -> Read<RowChanges> {
-        sqlite_history::row_changes(wanted, older, newer)
+        let mut found = sqlite_history::row_changes(wanted, older, newer)?;
+        if wanted.as_one
+            && let Some((before, after)) = sqlite_history::whole_contents(older, newer)
+            && before != after
+        {
+            let facts = |bytes: &[u8]| {
+                let database = open(bytes)?;
+                without_rows(&database, bytes, &tables(&database)?)
+            };
+            found.schema = changes::between(&facts(&before)?, &facts(&after)?).sentences();
+        }
+        Ok(found)
     }
+}
+
+/// The facts of a database, without the numbers of rows.
+fn without_rows(database: &Connection, content: &[u8], tables: &[TableReader]) -> Read<FileFacts> {
+    let mut facts = schema(database, content)?;
+    let tables = tables
+        .iter()
+        .map(|table| (table.name.clone(), json!({"columns": table.columns()})));
+    facts.parts(("table", "tables"), tables.collect::<Vec<_>>());
+    Ok(facts)
 }
 
 /// The facts that no row belongs to.

@@ -56,6 +56,7 @@ pub fn row_changes(
         wanted,
         changes: RowChanges {
             steps: Vec::new(),
+            schema: Vec::new(),
             notes: states.notes.clone(),
         },
     };
@@ -76,6 +77,19 @@ pub fn row_changes(
         );
     }
     Ok(found.changes)
+}
+
+/// The content of the database at the end of each state, if the files have it.
+pub fn whole_contents(
+    older: DatabaseFiles<'_>,
+    newer: DatabaseFiles<'_>,
+) -> Option<(Vec<u8>, Vec<u8>)> {
+    let older = DatabaseStates::read(older).ok()?;
+    let newer = DatabaseStates::read(newer).ok()?;
+    let before = older.after(older.transactions(), None)?;
+    let base = newer.begins_at(&older, &before).then_some(&before[..]);
+    let after = newer.after(newer.transactions(), base)?;
+    Some((before, after))
 }
 
 /// The steps so far.
