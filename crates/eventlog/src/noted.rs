@@ -36,6 +36,9 @@ pub(crate) struct NotedPiece {
     pub skipped: SkippedRecords,
     /// The greatest counter, also if no clock can have shown it.
     greatest: u64,
+    /// True if each time is the counter of its own record. Others depend on the records before, and
+    /// on readings of the clock that were still to come.
+    is_exact: bool,
 }
 
 /// The known pieces by their places in the file. `None` if none is kept.
@@ -70,9 +73,9 @@ impl NotedRecords {
     ) -> Arc<NotedPiece> {
         let key = (piece.place.start, piece.place.end);
         let known = self.0.as_ref().and_then(|known| known.get(&key));
-        // A later reading of the clock only shows that more counters are possible.
-        let is_plausible = |one: &&Arc<NotedPiece>| one.greatest <= log.latest();
-        let found = match known.filter(is_plausible) {
+        // The first reading of the clock shows that some counters are not possible.
+        let is_valid = |one: &&Arc<NotedPiece>| one.is_exact && one.greatest <= log.latest();
+        let found = match known.filter(is_valid) {
             Some(known) => Arc::clone(known),
             None => Arc::new(NotedPiece::read(log, piece, last)),
         };
@@ -95,11 +98,14 @@ impl NotedPiece {
         };
         let mut at = Chunk::SIZE;
         let mut is_after_last = false;
+        let mut is_exact = true;
         while let Some((offset, record)) = view.next(at, &mut found.skipped) {
             at = offset + usize::from(record.size);
             found.count += 1;
             found.greatest = found.greatest.max(record.time);
-            let time = log.plausible(record.time).unwrap_or(found.last);
+            let plausible = log.plausible(record.time);
+            is_exact &= plausible.is_some();
+            let time = plausible.unwrap_or(found.last);
             found.last = time;
             found.least = found.least.min(time);
             found.newest = found.newest.max(time);
@@ -116,6 +122,7 @@ impl NotedPiece {
                 });
             }
         }
+        found.is_exact = is_exact && found.count > 0;
         found
     }
 }

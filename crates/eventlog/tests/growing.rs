@@ -185,6 +185,25 @@ fn each_byte_that_is_appended_is_read_as_if_the_log_was_opened_anew() {
     assert!(read.damage().is_none() && events.len() == 40);
 }
 
+#[test]
+fn a_reading_of_the_clock_makes_counters_of_earlier_pieces_possible() {
+    // Days later, by any clock.
+    const LATER: u64 = 1 << 51;
+    let mut log = Scratch::new();
+    log.clock(0);
+    // The program began after the first `exec`.
+    log.add(&chunk(1, &[(op::EXEC, 1, None), (op::EXEC, LATER, None)]));
+    let mut program = ThreadStream::new(2, 1, 1);
+    program.record(op::START, 5, |_| {});
+    program.record(op::READ, 6, |_| {});
+    log.add(&program);
+    let part = later(None, &log.path());
+    assert_eq!(part.events().count(), 4);
+    log.clock(LATER + 10);
+    let read = later(Some(part), &log.path());
+    assert_eq!(read.events().collect::<Vec<_>>(), log.events());
+}
+
 /// The operations of a thread at rising times, each with its result or still going on.
 fn records() -> impl Strategy<Value = Vec<Made>> {
     let ops = prop::sample::select(vec![
