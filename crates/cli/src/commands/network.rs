@@ -9,7 +9,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
 use std::path::Path;
 
-use backstory_account::{Account, WayStep};
+use backstory_account::{Account, Command, WayStep};
+use backstory_eventlog::event::Time;
 use backstory_query as query;
 use backstory_query::answer::{PeerContact, Scope};
 use backstory_store::Store;
@@ -34,6 +35,8 @@ struct NetworkEnd {
     names: BTreeSet<String>,
     /// The command that received or sent.
     command: usize,
+    /// When it used the address last.
+    time: Time,
     /// The bytes that its run sent and received there. `None` if unknown.
     bytes: Option<(u64, u64)>,
     way: Vec<WayStep>,
@@ -70,7 +73,7 @@ pub fn run(args: &NetworkArgs, direction: Direction, store: Option<&Path>) -> Ou
     Ok(u8::from(ends.is_empty()))
 }
 
-/// The ends of an account in the network, the newest first. An address is there once for each
+/// The ends of an account in the network, the last used first. An address is there once for each
 /// command.
 fn ends(store: &dyn Store, account: &Account) -> Result<Vec<NetworkEnd>, Failure> {
     let mut contacts: HashMap<usize, Vec<PeerContact>> = HashMap::new();
@@ -108,13 +111,14 @@ fn ends(store: &dyn Store, account: &Account) -> Result<Vec<NetworkEnd>, Failure
             ends.push(NetworkEnd {
                 names: names.map(|name| name.name.clone()).collect(),
                 bytes: bytes(&here, flow.activity),
+                time: last_use(&here, flow),
                 address,
                 command,
                 way,
             });
         }
     }
-    ends.sort_by_key(|end| std::cmp::Reverse(account.commands[end.command].start));
+    ends.sort_by_key(|end| std::cmp::Reverse(end.time));
     Ok(ends)
 }
 
@@ -126,6 +130,20 @@ fn bytes(contacts: &[&PeerContact], program: u64) -> Option<(u64, u64)> {
     }
     let all = contacts.iter().filter_map(|one| one.bytes);
     all.reduce(|(sent, received), (more, others)| (sent + more, received + others))
+}
+
+/// When the command's program used the address last. A command of several programs has the last use
+/// that began while its first program was executed, else that of its run.
+fn last_use(contacts: &[&PeerContact], command: &Command) -> Time {
+    let last = |is_it: &dyn Fn(&PeerContact) -> bool| {
+        let uses = contacts.iter().filter(|contact| is_it(contact));
+        uses.map(|contact| contact.interval.end).max()
+    };
+    let executed = command.start..=command.end;
+    last(&|contact| contact.id == command.activity)
+        .or_else(|| last(&|contact| executed.contains(&contact.interval.start)))
+        .or_else(|| last(&|_| true))
+        .unwrap_or(command.start)
 }
 
 fn object(account: &Account, end: &NetworkEnd) -> Value {
@@ -153,6 +171,7 @@ fn object(account: &Account, end: &NetworkEnd) -> Value {
         ("cwd", (&command.line.cwd).into()),
         ("start", Value::Time(command.start)),
         ("end", Value::Time(command.end)),
+        ("time", Value::Time(end.time)),
         ("sent", end.bytes.map(|(sent, _)| sent).into()),
         ("received", end.bytes.map(|(_, received)| received).into()),
         ("way", Value::Array(way.collect())),
@@ -217,7 +236,7 @@ fn heading(account: &Account, end: &NetworkEnd, style: Style) -> String {
         text.push_str(&one_line(&format!(" ({})", names.join(", "))));
     }
     let run = &account.runs[command.run].details.summary.id;
-    text.push_str(&format!("  {}, run {run}", when::moment(command.start)));
+    text.push_str(&format!("  {}, run {run}", when::moment(end.time)));
     if let Some((sent, received)) = end.bytes {
         let (sent, received) = (when::size(sent), when::size(received));
         text.push_str(&format!(", sent {sent}, received {received}"));

