@@ -44,7 +44,7 @@ pub struct Extent {
     pub processes: usize,
     /// Files that they wrote, made, or renamed to.
     pub changed: BTreeSet<Bytes>,
-    /// Those of them that they made and removed again.
+    /// Those of them that they made and removed again, and that are not there at the end.
     pub temporary: BTreeSet<Bytes>,
     /// Files that are older than the run and that they removed or renamed.
     pub removed: BTreeSet<Bytes>,
@@ -241,12 +241,15 @@ fn extent(graph: &RunGraph, cause: ActivityId) -> Extent {
         processes: pids.len(),
         ..Extent::default()
     };
+    // A file can be made again after its removal.
+    let mut remaining: BTreeSet<&Bytes> = BTreeSet::new();
     for fact in graph.facts().filter(|fact| reached.has(fact.activity)) {
         let Some(entity) = fact.entity else {
             continue;
         };
         let known = graph.entity(entity);
         let is_file = known.kind == EntityKind::File;
+        remaining.extend(known.last.then_some(&known.path));
         match fact.operation {
             Operation::Send => {
                 let address = graph.address(entity).map(Bytes::from);
@@ -272,6 +275,7 @@ fn extent(graph: &RunGraph, cause: ActivityId) -> Extent {
             _ => {}
         }
     }
-    extent.temporary = &extent.temporary & &extent.changed;
+    let (changed, removed) = (&extent.changed, &mut extent.temporary);
+    removed.retain(|path| changed.contains(path) && !remaining.contains(path));
     extent
 }

