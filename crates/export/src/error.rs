@@ -102,8 +102,8 @@ pub enum Error {
     Unreadable {
         /// Which file.
         path: String,
-        /// Why.
-        source: backstory_contents::Error,
+        /// Why. In a box, because it is large.
+        source: Box<backstory_contents::Error>,
     },
     /// The store of contents failed.
     #[error(transparent)]

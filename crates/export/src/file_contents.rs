@@ -105,7 +105,7 @@ impl FileContents {
         ) {
             let unreadable = |source| Error::Unreadable {
                 path: shell::quote(&content.path),
-                source,
+                source: Box::new(source),
             };
             match kept.read(digest) {
                 Ok(object) => return Ok(Box::new(Named(object, &content.path))),
