@@ -135,8 +135,8 @@ reasons! {
     /// A warning: the deep log has gaps.
     DeepLost { /** How many. */ records: u64 }
         says "{records} calls are missing in the deep log"
-        means "*A warning*: the record of files is complete. The run was recorded with `--deep`. No shared memory became free for \
-            seconds, because the supervisor was stopped or its disk did not respond. The processes with a gap are not deep.";
+        means "*A warning*: the record of files is complete. The run was recorded with `--deep`. No shared memory became free in \
+            time: the supervisor was stopped, its disk did not respond, or the program had limited its own system calls. The processes with a gap are not deep.";
     /// A program named more things than are kept.
     TooManyStatements { /** How many are kept. */ most: u64 }
         says "programs said more about their own work than is kept: only the first {most} statements are in the graph"

@@ -166,10 +166,12 @@ static void log_passed(u64 time, int socket, const struct message *message, u32 
         if (c->level == SOL_SOCKET && c->kind == SCM_RIGHTS) {
             const int *fds = (const int *)(c + 1);
             for (u64 i = 0; i < (c->size - sizeof *c) / sizeof(int); i++) {
-                if (received)
+                if (received) {
                     bs_fd_closed((u32)fds[i]);
-                else
+                    BS_DEEP_DO(bs_deep_passed(fds[i]));
+                } else {
                     bs_share_all();
+                }
                 bs_note(time, BS_OP_PASS, socket, fds[i], received, 0);
             }
         }

@@ -28,6 +28,10 @@ void bs_deep_begin(char **argv, char **env, const u64 *auxiliary);
 s64 bs_deep_by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f);
 /* deep/files.c: the program is about to limit its own system calls. Says what it has open. */
 void bs_deep_before_limit(void);
+/* deep/stream.c: no limit came of it. Threads that began meanwhile are recorded. */
+void bs_deep_limit_failed(void);
+/* deep/files.c: the descriptor came with a message. */
+void bs_deep_passed(int fd);
 /*
  * deep/exact.c: the program is about to limit its own system calls, so its times are not recorded
  * from here on. If no limit came of it, the deep log says so.

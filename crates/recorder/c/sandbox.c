@@ -56,10 +56,12 @@ static s64 limit(u32 *count, bool strict, s64 nr, s64 a, s64 b, s64 c, s64 d, s6
         __atomic_add_fetch(count, 1, __ATOMIC_SEQ_CST);
     else if (!holds()) {
         __atomic_and_fetch(&bs_modes, ~BS_MODE_SANDBOX, __ATOMIC_SEQ_CST);
-        if (holds()) /* another thread made a limit meanwhile */
+        if (holds()) { /* another thread made a limit meanwhile */
             __atomic_or_fetch(&bs_modes, BS_MODE_SANDBOX, __ATOMIC_SEQ_CST);
-        else
+        } else {
+            BS_DEEP_DO(bs_deep_limit_failed());
             BS_DEEP_DO(bs_exact_tell());
+        }
     }
     return bs_ret(result);
 }

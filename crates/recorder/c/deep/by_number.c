@@ -3,41 +3,48 @@
  * deep recording needs. Their wrappers would make another call, or the one of the vDSO.
  */
 #include "exact.h"
+#include "timeout.h"
 
-struct pause {
-    s64 seconds, rest;
-};
-enum { NS = 1000000000, MS = 1000000, US = 1000 };
-
-/* The timeout at an address in ns, -1 for none. The kernel has read it, or the call failed. */
-static s64 timeout_at(s64 result, s64 at, s64 unit)
+/*
+ * The timeout at an address. The kernel writes the time left there, so it is read before the call.
+ * -1 also if the memory may be unreadable.
+ */
+static s64 timeout_at(s64 at, s64 unit)
 {
-    const struct pause *t = (const struct pause *)at;
-    return t && result != -BS_EFAULT ? t->seconds * NS + t->rest * unit : -1;
+    const struct bs_timeout *t = (const struct bs_timeout *)at;
+    bool readable = !(bs_modes & BS_MODE_SANDBOX) && bs_readable(t, sizeof *t);
+    return readable ? bs_timeout_at(t, unit) : -1;
 }
 
-static s64 in_ns(s64 milliseconds)
+static s64 timeout_of(s64 nr, s64 c, s64 d, s64 e)
 {
-    return (int)milliseconds < 0 ? -1 : (s64)(int)milliseconds * MS;
+    switch (nr) {
+    case __NR_poll: return bs_timeout_of_ms((int)c);
+    case __NR_ppoll: return timeout_at(c, BS_TIMEOUT_NS);
+    case __NR_select: return timeout_at(e, BS_TIMEOUT_US);
+    case __NR_pselect6: return timeout_at(e, BS_TIMEOUT_NS);
+    case __NR_epoll_wait:
+    case __NR_epoll_pwait: return bs_timeout_of_ms((int)d);
+    case __NR_epoll_pwait2: return timeout_at(d, BS_TIMEOUT_NS);
+    default: return -1;
+    }
 }
 
+/* The kernel takes the lower half of a register for a number that is an `int`. */
 s64 bs_deep_by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
 {
+    s64 timeout = timeout_of(nr, c, d, e);
     u64 time = bs_now();
     s64 result = bs_raw6(nr, a, b, c, d, e, f);
     switch (nr) {
-    case __NR_poll: BS_DEEP_LOG(time, result, __NR_poll, a, b, in_ns(c)); break;
-    case __NR_ppoll: BS_DEEP_LOG(time, result, __NR_poll, a, b, timeout_at(result, c, 1)); break;
+    case __NR_poll:
+    case __NR_ppoll: BS_DEEP_LOG(time, result, __NR_poll, a, (u32)b, timeout); break;
     case __NR_select:
-        BS_DEEP_LOG(time, result, __NR_select, a, b, c, d, timeout_at(result, e, US));
-        break;
-    case __NR_pselect6:
-        BS_DEEP_LOG(time, result, __NR_select, a, b, c, d, timeout_at(result, e, 1));
-        break;
+    case __NR_pselect6: BS_DEEP_LOG(time, result, __NR_select, (int)a, b, c, d, timeout); break;
     case __NR_epoll_wait:
-    case __NR_epoll_pwait: BS_DEEP_LOG(time, result, __NR_epoll_wait, a, b, c, in_ns(d)); break;
+    case __NR_epoll_pwait:
     case __NR_epoll_pwait2:
-        BS_DEEP_LOG(time, result, __NR_epoll_wait, a, b, c, timeout_at(result, d, 1));
+        BS_DEEP_LOG(time, result, __NR_epoll_wait, a, b, (int)c, timeout);
         break;
     case __NR_clock_gettime:
         if (result == 0)

@@ -432,8 +432,4 @@ void bs_deep_log(u64 time, s64 result, u32 nr, s64 a, s64 b, s64 c, s64 d, s64 e
     bs_deep_append(&draft.record, draft.parts, draft.count);
     if (nr == __NR_openat && result >= 0 && !bs_deep_me.gap)
         bs_deep_opened(result, (const char *)b);
-    if (nr == __NR_recvmsg && result >= 0) {
-        const struct message *m = (const struct message *)b;
-        bs_deep_describe_passed(m->control, m->control_size);
-    }
 }

@@ -190,23 +190,10 @@ struct bs_deep_file bs_deep_describe(int fd, u64 moved)
     return describe(fd, moved, entry, known);
 }
 
-void bs_deep_describe_passed(const u8 *at, u64 left)
+void bs_deep_passed(int fd)
 {
-    enum { HEAD = 16, SOL_SOCKET = 1, SCM_RIGHTS = 1 };
-    while (at && left >= HEAD) {
-        u64 size = *(const u64 *)at;
-        const int *kind = (const int *)(at + sizeof size);
-        if (size < HEAD || size > left)
-            return;
-        if (kind[0] == SOL_SOCKET && kind[1] == SCM_RIGHTS)
-            for (u64 place = HEAD; place + sizeof(int) <= size; place += sizeof(int))
-                bs_deep_describe(*(const int *)(at + place), 0);
-        u64 next = (size + 7) & ~7ull;
-        if (next >= left)
-            return;
-        at += next;
-        left -= next;
-    }
+    if (bs_deep_is_on())
+        bs_deep_describe(fd, 0);
 }
 
 /* Afterwards no call may be made. Descriptors above these are only numbers in the log. */

@@ -20,7 +20,7 @@ enum { SIG_SETMASK = 2 };
 /* A record is continued in the next chunk only if at least so many bytes are left in this one. */
 enum { LEAST_PIECE = 1024 };
 enum { PAUSE_NS = 2000000, MOST_PAUSES = 2500, IMPATIENT = 100 };
-/* Looks for a chunk without a call, at most for some tens of ms: the supervisor looks, too. */
+/* Looks for a chunk without a call, at most for about 0.1 s: the supervisor looks, too. */
 enum { MOST_LOOKS = 2000, SPINS = 1000 };
 enum { MOST_POSTPONED = 512, LEAST_SPARE = 2 };
 
@@ -178,6 +178,13 @@ void bs_deep_thread_ends(void)
     bs_mark_full(chunk);
 }
 
+/* The run says that a record is missing. */
+static void count_loss(void)
+{
+    if (bs_arena)
+        __atomic_add_fetch(&bs_arena->deep_lost, 1, __ATOMIC_RELAXED);
+}
+
 /* ---- the state of the thread ----------------------------------------------------------------- */
 
 /*
@@ -223,12 +230,22 @@ static BS_COLD bool is_off_now(void)
     return bs_deep_me.is_shallow;
 }
 
-/* True in a child on this memory. A process that limited its calls cannot ask which one it is. */
+/*
+ * True in a child on this memory. A process that limited its calls cannot ask which one it is. If
+ * parent and child go on side by side, neither is recorded from here on, and that is a loss.
+ */
 static BS_COLD bool is_child_on_memory(void)
 {
-    if (bs_modes & BS_MODE_SANDBOX)
-        __atomic_store_n(&has_unseen_thread, true, __ATOMIC_RELAXED);
-    return bs_modes & BS_MODE_SANDBOX || bs_is_another();
+    if (!(bs_modes & BS_MODE_SANDBOX))
+        return bs_is_another();
+    if (!__atomic_exchange_n(&has_unseen_thread, true, __ATOMIC_RELAXED) && !bs_me.borrowed)
+        count_loss();
+    return true;
+}
+
+void bs_deep_limit_failed(void)
+{
+    __atomic_store_n(&has_unseen_thread, false, __ATOMIC_RELAXED);
 }
 
 bool bs_deep_is_on(void)
@@ -359,7 +376,7 @@ static void append(const struct bs_deep_record *like, const struct bs_part *part
         struct bs_deep_record *record = reserve(left, &size);
         if (!record) {
             me->gap++;
-            __atomic_add_fetch(&bs_arena->deep_lost, 1, __ATOMIC_RELAXED);
+            count_loss();
             return;
         }
         more = fill(parts, count, &at, (u8 *)(record + 1), (u8 *)record + size);
@@ -405,12 +422,14 @@ void bs_deep_fact(u32 fact, s32 fd, s64 result, u64 a, u64 b)
     bs_deep_append(&record, 0, 0);
 }
 
-/* The record fits into the thread's chunk, or is left out: no call may be made. */
+/* The record fits into the thread's chunk, or counts as lost: no call may be made. */
 void bs_deep_become_shallow(u32 reason)
 {
     struct bs_deep_thread *me = &bs_deep_me;
     struct bs_chunk *chunk = (struct bs_chunk *)me->chunk;
     if (chunk && chunk->next + sizeof(struct bs_deep_record) <= BS_CHUNK_SIZE)
         bs_deep_fact(BS_DEEP_SHALLOW, -1, 0, reason, 0);
+    else if (reason != BS_SHALLOW_OVER)
+        count_loss();
     me->is_shallow = true;
 }

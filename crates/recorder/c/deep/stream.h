@@ -64,8 +64,6 @@ struct bs_deep_file {
 };
 /* `moved`: bytes by which the call that just returned moved the descriptor's position. */
 struct bs_deep_file bs_deep_describe(int fd, u64 moved);
-/* Describes the descriptors that came with a message, in these control messages. */
-void bs_deep_describe_passed(const u8 *control, u64 size);
 /* An open by this path has been recorded. */
 void bs_deep_opened(s64 fd, const char *path);
 

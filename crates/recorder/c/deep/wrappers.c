@@ -4,31 +4,28 @@
  * remain cancellation points.
  */
 #include "exact.h"
+#include "timeout.h"
 
-struct timespec_ {
-    s64 seconds, ns;
-};
-enum { NS = 1000000000, MS = 1000000, US = 1000 };
-
-/* A timeout in ns; -1 for none. The program's structure has been read by the call. */
-static s64 timeout_of(s64 result, const struct timespec_ *t, s64 unit)
+/* The program's structure has been read by the call. */
+static s64 timeout_of(s64 result, const struct bs_timeout *t)
 {
-    return t && result != -BS_EFAULT ? t->seconds * NS + t->ns * unit : -1;
+    return result != -BS_EFAULT ? bs_timeout_at(t, BS_TIMEOUT_NS) : -1;
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
 int poll(void *fds, u64 count, int timeout);
-int ppoll(void *fds, u64 count, const struct timespec_ *timeout, const void *mask);
-int select(int nfds, void *in, void *out, void *other, struct timespec_ *timeout);
-int pselect(int nfds, void *in, void *out, void *other, const struct timespec_ *timeout,
+int ppoll(void *fds, u64 count, const struct bs_timeout *timeout, const void *mask);
+int select(int nfds, void *in, void *out, void *other, struct bs_timeout *timeout);
+int pselect(int nfds, void *in, void *out, void *other, const struct bs_timeout *timeout,
             const void *mask);
 int epoll_wait(int fd, void *events, int room, int timeout);
 int epoll_pwait(int fd, void *events, int room, int timeout, const void *mask);
-int epoll_pwait2(int fd, void *events, int room, const struct timespec_ *timeout, const void *mask);
+int epoll_pwait2(int fd, void *events, int room, const struct bs_timeout *timeout,
+                 const void *mask);
 int epoll_ctl(int fd, int operation, int other, void *event);
 int __poll_chk(void *fds, u64 count, int timeout, size_t room);
-int __ppoll_chk(void *fds, u64 count, const struct timespec_ *timeout, const void *mask,
+int __ppoll_chk(void *fds, u64 count, const struct bs_timeout *timeout, const void *mask,
                 size_t room);
 
 /* Makes libc's call, and records it under the number and arguments that follow. */
@@ -38,50 +35,49 @@ int __ppoll_chk(void *fds, u64 count, const struct timespec_ *timeout, const voi
     BS_DEEP_LOG_RETURN(time, result, __VA_ARGS__); \
     return result;
 
-static s64 in_ns(int milliseconds)
-{
-    return milliseconds < 0 ? -1 : (s64)milliseconds * MS;
-}
-
 BS_API int poll(void *fds, u64 count,
                 int timeout){RECORDED(int, BS_NEXT(poll)(fds, count, timeout), __NR_poll, fds,
-                                      count, in_ns(timeout))} BS_ALIAS(__poll, poll);
+                                      count, bs_timeout_of_ms(timeout))} BS_ALIAS(__poll, poll);
 
-BS_API int ppoll(void *fds, u64 count, const struct timespec_ *timeout,
+BS_API int ppoll(void *fds, u64 count, const struct bs_timeout *timeout,
                  const void *mask){RECORDED(int, BS_NEXT(ppoll)(fds, count, timeout, mask),
-                                            __NR_poll, fds, count, timeout_of(result, timeout, 1))}
+                                            __NR_poll, fds, count, timeout_of(result, timeout))}
 
 BS_API int __poll_chk(void *fds, u64 count, int timeout,
                       size_t room){RECORDED(int, BS_NEXT(__poll_chk)(fds, count, timeout, room),
-                                            __NR_poll, fds, count, in_ns(timeout))}
+                                            __NR_poll, fds, count, bs_timeout_of_ms(timeout))}
 
-BS_API int __ppoll_chk(void *fds, u64 count, const struct timespec_ *timeout, const void *mask,
+BS_API int __ppoll_chk(void *fds, u64 count, const struct bs_timeout *timeout, const void *mask,
                        size_t room){RECORDED(int,
                                              BS_NEXT(__ppoll_chk)(fds, count, timeout, mask, room),
-                                             __NR_poll, fds, count, timeout_of(result, timeout, 1))}
+                                             __NR_poll, fds, count, timeout_of(result, timeout))}
 
-/* The kernel shortens the timeout of `select` by the time that passed. */
-BS_API int select(int nfds, void *in, void *out, void *other, struct timespec_ *timeout){
+/* libc reads the timeout, and leaves the time left in its place. */
+BS_API int select(int nfds, void *in, void *out, void *other, struct bs_timeout *timeout)
+{
+    s64 ns = bs_timeout_at(timeout, BS_TIMEOUT_US);
     RECORDED(int, BS_NEXT(select)(nfds, in, out, other, timeout), __NR_select, nfds, in, out, other,
-             timeout_of(result, timeout, US))} BS_ALIAS(__select, select);
+             ns)
+}
+BS_ALIAS(__select, select);
 
-BS_API int pselect(int nfds, void *in, void *out, void *other, const struct timespec_ *timeout,
+BS_API int pselect(int nfds, void *in, void *out, void *other, const struct bs_timeout *timeout,
                    const void *mask){
     RECORDED(int, BS_NEXT(pselect)(nfds, in, out, other, timeout, mask), __NR_select, nfds, in, out,
-             other, timeout_of(result, timeout, 1))}
+             other, timeout_of(result, timeout))}
 
-BS_API int epoll_wait(int fd, void *events, int room,
-                      int timeout){RECORDED(int, BS_NEXT(epoll_wait)(fd, events, room, timeout),
-                                            __NR_epoll_wait, fd, events, room, in_ns(timeout))}
+BS_API int epoll_wait(int fd, void *events, int room, int timeout){
+    RECORDED(int, BS_NEXT(epoll_wait)(fd, events, room, timeout), __NR_epoll_wait, fd, events, room,
+             bs_timeout_of_ms(timeout))}
 
 BS_API int epoll_pwait(int fd, void *events, int room, int timeout, const void *mask){
     RECORDED(int, BS_NEXT(epoll_pwait)(fd, events, room, timeout, mask), __NR_epoll_wait, fd,
-             events, room, in_ns(timeout))}
+             events, room, bs_timeout_of_ms(timeout))}
 
-BS_API int epoll_pwait2(int fd, void *events, int room, const struct timespec_ *timeout,
+BS_API int epoll_pwait2(int fd, void *events, int room, const struct bs_timeout *timeout,
                         const void *mask){
     RECORDED(int, BS_NEXT(epoll_pwait2)(fd, events, room, timeout, mask), __NR_epoll_wait, fd,
-             events, room, timeout_of(result, timeout, 1))}
+             events, room, timeout_of(result, timeout))}
 
 BS_API int epoll_ctl(int fd, int operation, int other, void *event)
 {

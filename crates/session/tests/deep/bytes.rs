@@ -371,3 +371,45 @@ fn sqlite_agrees_with_strace() {
     let script = "sqlite3 t.db 'create table t(a,b); with recursive n(i) as (select 1 union all select i+1 from n where i<5000) insert into t select i, hex(randomblob(20)) from n; select count(*), sum(a) from t;'; sqlite3 t.db 'select * from t' | tail -n 3";
     agrees("sqlite3", &["sqlite3"], &["sh", "-c", script], 20);
 }
+
+#[test]
+fn a_wait_is_recorded_with_the_timeout_that_the_program_gave() {
+    if !needs("a program that waits", &["cc"]) {
+        return;
+    }
+    let dir = compiled("timeouts", include_str!("../programs/deep_timeouts.c"));
+    let program = dir.path().join("timeouts");
+    let run = Run::new(&["--deep", "full"]);
+    assert!(run.record(&[program.to_str().unwrap()]).status.success());
+    run.log();
+    let log = deep_log(&run);
+    let calls = log.process_calls(log.processes()[0].epoch);
+    let waits = calls.filter(|call| matches!(call.number, 7 | 23));
+    let timeouts: Vec<i64> = waits.map(|call| call.b as i64).collect();
+    assert_eq!(timeouts, [2_000_000, 3_000_000, i64::MAX]);
+}
+
+#[test]
+fn a_descriptor_that_came_with_a_message_is_described_once() {
+    if !needs("a program that passes descriptors", &["python3"]) {
+        return;
+    }
+    let script = "import os, socket\n\
+        one, two = socket.socketpair()\n\
+        sent = os.open('/etc/passwd', os.O_RDONLY)\n\
+        socket.send_fds(one, [b'x'], [sent])\n\
+        _, came, _, _ = socket.recv_fds(two, 1, 1)\n\
+        os.read(came[0], 1)\n";
+    let run = Run::new(&["--deep", "full"]);
+    let words = ["/usr/bin/python3", "-S", "-c", script];
+    assert!(run.record(&words).status.success());
+    run.log();
+    let log = deep_log(&run);
+    let calls: Vec<_> = log.process_calls(log.processes()[0].epoch).collect();
+    let received = calls.iter().position(|call| call.number == 47).unwrap();
+    let behind = &calls[received..];
+    let read = behind.iter().find(|call| call.number == 0).unwrap();
+    let facts = behind.iter().filter(|call| call.number == DESCRIPTOR);
+    let facts = facts.filter(|call| call.fd == read.fd);
+    assert_eq!(facts.count(), 1, "{behind:?}");
+}

@@ -395,3 +395,16 @@ fn a_thread_that_is_made_behind_a_limit_makes_its_process_shallow() {
     let last = calls.last().unwrap();
     assert_eq!((last.number, last.a), (deep::SHALLOW, 1), "{last:?}");
 }
+
+#[test]
+fn a_process_that_shared_its_memory_before_a_limit_is_not_whole() {
+    let Some(log) = limited(&["shared"]) else {
+        return;
+    };
+    let epoch = log.processes()[0].epoch;
+    let calls: Vec<_> = log.process_calls(epoch).collect();
+    assert!(has_written(&calls, b"before\n") && !has_written(&calls, b"after\n"));
+    let mut programs = log.programs().into_iter();
+    let first = programs.find(|program| program.process.epoch == epoch);
+    assert!(!first.unwrap().is_whole, "{calls:?}");
+}

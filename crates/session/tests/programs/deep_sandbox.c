@@ -1,15 +1,20 @@
 /*
  * Limits its own system calls to `read`, `write` and `exit_group`, and then moves bytes through a
  * pipe. With `thread`, the limit allows everything, and a thread that is made behind it writes.
+ * With `shared`, a child on its memory ran beside it before.
  */
+#define _GNU_SOURCE
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void say(const char *text)
@@ -29,6 +34,12 @@ static void *talk(void *unused)
 {
     say("thread\n");
     return unused;
+}
+
+static int end(void *unused)
+{
+    (void)unused;
+    return 0;
 }
 
 #define ALLOW(call) \
@@ -51,6 +62,11 @@ int main(int argc, char **argv)
             abort();
         say("behind\n");
         return 0;
+    }
+    if (argc > 1 && !strcmp(argv[1], "shared")) {
+        static char stack[65536] __attribute__((aligned(16)));
+        if (waitpid(clone(end, stack + sizeof stack, CLONE_VM | SIGCHLD, 0), 0, 0) < 0)
+            abort();
     }
     struct sock_filter few[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
