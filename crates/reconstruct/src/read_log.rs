@@ -9,7 +9,7 @@ use crate::resource::ResourceId;
 use crate::search::Candidates;
 use crate::time::RecordedClock;
 use crate::unit;
-use backstory_deep::{DeepLog, Request, Role};
+use backstory_deep::{DeepLog, DeepProcess, Request, Role};
 use std::collections::HashMap;
 
 /// A deep log, read.
@@ -34,6 +34,17 @@ impl ReadLog {
     pub fn read(log: &DeepLog) -> ReadLog {
         let mut arranging = Arranging::default();
         let mut words = RequestWords::default();
+        let whole: HashMap<u64, bool> = log
+            .programs()
+            .iter()
+            .map(|program| (program.process.epoch, program.is_whole))
+            .collect();
+        let enter = |arranging: &mut Arranging, next: &DeepProcess| {
+            arranging.enter(next.epoch, next.own_pid, next.parent);
+            if whole.get(&next.epoch) == Some(&false) {
+                arranging.is_not_whole();
+            }
+        };
         let mut processes = log.processes().iter();
         let mut current = None;
         let requests = log.walk_requests(|process, call, belongs| {
@@ -43,7 +54,7 @@ impl ReadLog {
                     arranging.leave();
                 }
                 let Some(next) = processes.next() else { return };
-                arranging.enter(next.epoch, next.own_pid, next.parent);
+                enter(&mut arranging, next);
                 current = Some(next.epoch);
             }
             arranging.take(call);
@@ -55,7 +66,7 @@ impl ReadLog {
             arranging.leave();
         }
         for process in processes {
-            arranging.enter(process.epoch, process.own_pid, process.parent);
+            enter(&mut arranging, process);
             arranging.leave();
         }
         let mut run = arranging.finish();

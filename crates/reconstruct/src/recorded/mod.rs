@@ -44,6 +44,8 @@ pub struct RecordedRun {
     pub fed: Vec<RecordedUnit>,
 }
 
+const RECORDS_MISSING: &str = "records of it are missing";
+
 type Table = HashMap<i32, ResourceId>;
 
 /// The state while the log is read.
@@ -330,7 +332,7 @@ impl Arranging {
             }
             deep::DESCRIPTOR => self.descriptor(call),
             deep::SIGNAL => self.process.signals.push_back(call.result as i32),
-            deep::GAP => self.lacks_calls("records of it are missing"),
+            deep::GAP => self.lacks_calls(RECORDS_MISSING),
             deep::UNTIMED => {
                 let why = "it tried to limit its own system calls, and its later times are missing";
                 self.process.gap.get_or_insert_with(|| why.to_owned());
@@ -347,6 +349,13 @@ impl Arranging {
     fn lacks_calls(&mut self, why: &str) {
         self.process.gap = Some(why.to_owned());
         self.process.lacks_calls = true;
+    }
+
+    /// The log of this process is not whole, whether or not a record says so.
+    pub(crate) fn is_not_whole(&mut self) {
+        if !self.process.lacks_calls {
+            self.lacks_calls(RECORDS_MISSING);
+        }
     }
 
     /// Remembers which connection a call moved bytes of: requests name it by time and descriptor.

@@ -182,7 +182,6 @@ fn executed_path(call: &NotifiedCall) -> io::Result<Vec<u8>> {
 /// True if the kernel will refuse to execute this: the file is missing, or is no program, or has no
 /// permission to be executed. Failed calls are not recorded.
 fn is_refused(call: &NotifiedCall, path: &[u8]) -> bool {
-    use std::os::unix::fs::PermissionsExt;
     let by_descriptor = call.number == libc::SYS_execveat;
     if by_descriptor && path.is_empty() {
         return false;
@@ -196,12 +195,23 @@ fn is_refused(call: &NotifiedCall, path: &[u8]) -> bool {
         Ok(path) => Path::new(&format!("/proc/{}/root", call.tid)).join(path),
         Err(_) => Path::new(&format!("/proc/{}/{directory}", call.tid)).join(path),
     };
-    let mut head = [0; 4];
-    let read = File::open(&program).and_then(|mut file| file.read(&mut head));
+    !is_program(&program)
+}
+
+/// True if the kernel executes this file, as far as it shows. A pipe or a device is not opened:
+/// that may wait, or change something.
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
     let executable =
         |about: fs::Metadata| about.is_file() && about.permissions().mode() & 0o111 != 0;
-    let is_known = head == *b"\x7fELF" || head.starts_with(b"#!");
-    !fs::metadata(&program).is_ok_and(executable) || (read.is_ok() && !is_known)
+    if !fs::metadata(path).is_ok_and(executable) {
+        return false;
+    }
+    let mut head = [0; 4];
+    let mut options = File::options();
+    let file = options.read(true).custom_flags(libc::O_NONBLOCK).open(path);
+    let read = file.and_then(|mut file| file.read(&mut head));
+    read.is_err() || head == *b"\x7fELF" || head.starts_with(b"#!")
 }
 
 /// The arguments of the program that a call executes.
@@ -229,4 +239,26 @@ fn is_launcher(path: &Path) -> bool {
 fn is_loader(path: &Path) -> bool {
     let path = path.as_os_str().as_bytes();
     path.ends_with(b"-amd64-linux") || path.windows(10).any(|part| part == b"/valgrind/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_program;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+    use std::process::Command;
+
+    #[test]
+    fn a_pipe_is_no_program_and_is_not_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let (pipe, text) = (dir.path().join("pipe"), dir.path().join("text"));
+        let mut made = Command::new("mkfifo");
+        made.args(["-m", "755"]).arg(&pipe);
+        assert!(made.status().unwrap().success());
+        fs::write(&text, "text").unwrap();
+        fs::set_permissions(&text, fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(!is_program(&pipe) && !is_program(&text));
+        assert!(is_program(Path::new("/proc/self/exe")));
+    }
 }

@@ -58,7 +58,8 @@ pub(super) struct LiveProcess {
     pub credentials: Credentials,
     /// The address at which a tool lists the program's calls.
     pub(super) calls: Option<u64>,
-    /// No recorded call made it, as a process that a sanitizer adds. It has executed no program.
+    /// No recorded call made it, as a process that a sanitizer adds. It has executed no program,
+    /// and written nothing that the record has.
     pub(super) is_added: bool,
 }
 
