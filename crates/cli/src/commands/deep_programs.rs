@@ -2,7 +2,7 @@
 //!
 //! A program is deep if the run's deep log has it from its beginning to its end.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use backstory_deep::{DeepLog, DeepProgram};
 use backstory_query::answer::ProcessLine;
@@ -46,22 +46,69 @@ pub fn tell_left_behind<'r>(home: &Home, runs: impl Iterator<Item = &'r str>) {
     ));
 }
 
-/// The activity that was running when the deep stream of a program began.
-fn activity_of(log: &DeepLog, program: &DeepProgram, executed: &[ProcessLine]) -> Option<u64> {
-    let began = log.time_of(program.began).saturating_add(CLOCKS_DIFFER);
-    let same = executed.iter().filter(|line| {
-        line.activity.pid == program.process.pid && line.activity.interval.start <= began
-    });
-    same.max_by_key(|line| line.activity.interval.start)
-        .map(|line| line.id)
+/// The activity of each program: the one that was running when its deep stream began.
+fn activities_of(
+    log: &DeepLog,
+    programs: &[DeepProgram],
+    executed: &[ProcessLine],
+) -> Vec<Option<u64>> {
+    let mut of_pid: HashMap<u32, Vec<&ProcessLine>> = HashMap::new();
+    for line in executed {
+        of_pid.entry(line.activity.pid).or_default().push(line);
+    }
+    for lines in of_pid.values_mut() {
+        lines.sort_by_key(|line| line.activity.interval.start);
+    }
+    let activity = |program: &DeepProgram| {
+        let lines = of_pid.get_mut(&program.process.pid)?;
+        let began = log.time_of(program.began);
+        let all = lines.iter().map(|line| {
+            let path = line.activity.exec_path.as_deref();
+            (line.activity.interval.start, path)
+        });
+        let path = program.program.as_deref();
+        let at = place_of(began, path, &all.collect::<Vec<_>>())?;
+        let id = lines[at].id;
+        // The programs before it in this process have the activities before.
+        lines.truncate(at + usize::from(path.is_none()));
+        Some(id)
+    };
+    let mut found: Vec<Option<u64>> = programs.iter().rev().map(activity).collect();
+    found.reverse();
+    found
+}
+
+/// Which of the programs that a process executed began a deep stream at this time: their starts and
+/// paths, in order. A process may execute the next program faster than the clocks agree. Then the
+/// name decides.
+fn place_of(began: i64, path: Option<&[u8]>, all: &[(i64, Option<&[u8]>)]) -> Option<usize> {
+    let before = began.saturating_add(CLOCKS_DIFFER);
+    let last = all
+        .partition_point(|(start, _)| *start <= before)
+        .checked_sub(1)?;
+    let name = |path: Option<&[u8]>| {
+        path?
+            .rsplit(|byte| *byte == b'/')
+            .next()
+            .map(<[u8]>::to_vec)
+    };
+    let is_named = |at: usize| path.is_some() && name(all[at].1) == name(path);
+    let start = all[last].0;
+    if last == 0 || start < began.saturating_sub(CLOCKS_DIFFER) {
+        return Some(last);
+    }
+    let is_earlier = match (is_named(last - 1), is_named(last)) {
+        (earlier, later) if earlier != later => earlier,
+        _ => start > began,
+    };
+    Some(last - usize::from(is_earlier))
 }
 
 /// The command of a run, if the deep log has nothing of it: the program is static, for example.
 pub fn shallow_command<'e>(log: &DeepLog, executed: &'e [ProcessLine]) -> Option<&'e ProcessLine> {
     let damage = log.damage();
     let first = executed.iter().find(|line| !line.marked)?;
-    let is_first = |program: &DeepProgram| activity_of(log, program, executed) == Some(first.id);
-    let is_deep = log.programs().iter().any(is_first);
+    let is_deep = activities_of(log, &log.programs(), executed).contains(&Some(first.id));
     (!is_deep && !damage.no_end && damage.bytes == 0).then_some(first)
 }
 
@@ -77,9 +124,10 @@ impl DeepPrograms {
     /// Compares the deep log with the programs that the run executed.
     pub fn of(log: &DeepLog, executed: &[ProcessLine]) -> DeepPrograms {
         let all = log.programs();
-        let whole = all.iter().filter(|program| program.is_whole);
+        let activities = activities_of(log, &all, executed);
+        let whole = all.iter().zip(activities);
         let whole: HashSet<_> = whole
-            .filter_map(|program| activity_of(log, program, executed))
+            .filter_map(|(program, activity)| activity.filter(|_| program.is_whole))
             .collect();
         let shallow = executed.iter().filter(|line| !whole.contains(&line.id));
         let shallow = shallow.filter_map(|line| {
@@ -143,5 +191,29 @@ impl DeepPrograms {
             lines.push(("  shallow", one_line(&text)));
         }
         lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CLOCKS_DIFFER, place_of};
+
+    #[test]
+    fn a_program_that_executes_another_one_at_once_has_its_own_activity() {
+        let all: [(i64, Option<&[u8]>); 2] = [
+            (1_000_000, Some(b"/bin/launcher")),
+            (1_500_000, Some(b"/bin/next")),
+        ];
+        let place = |began, path: &[u8]| place_of(began, Some(path), &all);
+        let soon = CLOCKS_DIFFER / 2;
+        assert_eq!(place(1_500_000 - soon, b"./launcher"), Some(0));
+        assert_eq!(place(1_500_000 + soon, b"./launcher"), Some(0));
+        assert_eq!(place(1_500_000 - soon, b"/bin/next"), Some(1));
+        // A script has the name of another file.
+        assert_eq!(place(1_500_000 - soon, b"script"), Some(0));
+        assert_eq!(place(1_500_000 + soon, b"script"), Some(1));
+        assert_eq!(place(1_500_000 + 2 * CLOCKS_DIFFER, b"./launcher"), Some(1));
+        assert_eq!(place(1_000_000 - soon, b"./launcher"), Some(0));
+        assert_eq!(place(1_000_000 - 2 * CLOCKS_DIFFER, b"./launcher"), None);
     }
 }

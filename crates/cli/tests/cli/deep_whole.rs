@@ -376,6 +376,9 @@ fn a_command_without_a_deep_record_runs_again_with_the_programs_that_it_executes
     let programs = found["processes"].as_array().unwrap().len();
     assert!(programs == 4 && found["shallow"] == 1, "{found:#}");
     assert_eq!(report["outputs"][0]["state"], "identical", "{report:#}");
+    let fed = place.again(&["--feed", "0=/dev/null"]).unwrap();
+    let said = fed.err.contains("the deep log has none of the command");
+    assert!(fed.status == 2 && said, "{fed:?}");
 }
 
 #[test]

@@ -127,6 +127,12 @@ pub fn request(
     if is_whole {
         request.shallow_command = ShallowCommand::of(current, run, &request.open()?)?;
     }
+    if request.shallow_command.is_some() && !request.inputs.is_empty() {
+        return Err(Failure::misuse(
+            "--feed needs a recorded input, and the deep log has none of the command: name a \
+             program that it has with --process",
+        ));
+    }
     let program = match &request.shallow_command {
         Some(command) => command.program().to_vec(),
         None => engine::program(recorded, &request.options())
