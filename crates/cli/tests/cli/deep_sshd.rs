@@ -1,6 +1,7 @@
 //! `replay --deep` of OpenSSH's server. It executes itself for each connection, and separates its
 //! privileges. The process that talks to the client limits its own system calls.
 
+use backstory_testkit::need::needs;
 use backstory_testkit::ports::free_port;
 use backstory_testkit::ssh_server::{installed, make_key};
 use serde_json::Value;
@@ -9,7 +10,8 @@ use super::Place;
 
 /// Records a server, of which a client asks for its key.
 fn recorded(place: &Place) -> bool {
-    let Some(sshd) = installed("a server of ssh that runs again") else {
+    let what = "a server of ssh that runs again";
+    let Some(sshd) = installed(what).filter(|_| needs(what, &["ssh-keyscan"])) else {
         return false;
     };
     let sshd = std::fs::canonicalize(sshd).unwrap();
@@ -30,7 +32,7 @@ fn recorded(place: &Place) -> bool {
     let scan = format!("ssh-keyscan -T 20 -t ed25519 -p {port} 127.0.0.1 >scanned 2>/dev/null");
     place.deep(&format!(
         "RECORD {} -D -e -f {settings} >log 2>&1 & server=$!\n\
-         until {scan} && test -s scanned; do kill -0 $server || exit 1; done\n\
+         until {scan} && test -s scanned; do kill -0 $server || exit 1; sleep 0.1; done\n\
          kill `cat pid`; wait $server; true",
         sshd.display()
     ));
