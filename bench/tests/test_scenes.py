@@ -29,16 +29,17 @@ def test_a_row_counts_its_verdicts_and_gives_the_first_difference() -> None:
     rows = [
         row("equal", tries="1", seconds="0.5", why=""),
         row("equal-but-volatile", tries="3", seconds="1.5", why="other output of a socket, byte 7"),
+        row("equal-where-recorded", tries="2", seconds="1.5", why=""),
         row("different", tries="14", seconds="2.5", unsteady="1", why="less output of a socket, byte 0"),
         {"case": "nginx", "verdict": "failed", "why": "no result"},
     ]
     line = summary(rows)[-1]
-    assert line == "| nginx | 1000 | 20 (2.00 %) | 1 | 1 | 2 | 1 | 1 to 14 | less output of a socket, byte 0 |"
+    assert line == "| nginx | 1000 | 20 (2.00 %) | 1 | 1 | 1 | 2 | 1 | 1 to 14 | less output of a socket, byte 0 |"
 
 
 def test_a_case_that_could_not_be_recorded_has_a_row_with_its_reason() -> None:
     lines = summary([{"case": "sshd", "verdict": "failed", "why": "the server does not begin"}])
-    assert lines[-1] == "| sshd | 0 | 0 (0.00 %) | 0 | 0 | 1 |  |  | the server does not begin |"
+    assert lines[-1] == "| sshd | 0 | 0 (0.00 %) | 0 | 0 | 0 | 1 |  |  | the server does not begin |"
 
 
 @pytest.mark.parametrize("verdict", ["different", "failed"])
@@ -119,14 +120,14 @@ def test_tables_are_made_again_from_earlier_results(tmp_path: Path, capsys: pyte
     page = tmp_path / "page.md"
     page.write_text("".join(f"<!-- {name} -->\n<!-- end of {name} -->\n" for name in ("results", "requests", "paper")))
     assert main(["scenes", "--results", *map(str, earlier), "--page", str(page)]) == 0
-    assert "| lighttpd | 12229 | 135 (1.10 %) | 5 | 5 | 0 |" in page.read_text()
+    assert "| lighttpd | 12229 | 135 (1.10 %) | 5 | 5 | 0 | 0 |" in page.read_text()
     assert "| here | server, lighttpd |" in capsys.readouterr().out
 
 
 def test_whole_runs_have_a_table_of_their_own_with_each_difference() -> None:
-    rows = [row(word, case="lua", kind="whole", request=word) for word in ("equal", "different", "failed")]
+    rows = [row(word, case="lua", kind="whole", request=word) for word in (*EQUAL, "different", "failed")]
     table = whole_table([*rows, row("equal")], EQUAL)
-    assert table[2] == "| lua | 3 | 3000 | 1 | 0 | 2 | 0 |"
+    assert table[2] == "| lua | 5 | 5000 | 1 | 1 | 1 | 2 | 0 |"
     assert [line.split("|")[1].strip() for line in table[-2:]] == ["lua: different", "lua: failed"]
 
 

@@ -53,7 +53,7 @@ FIELDS = [
     "unsteady",
     "why",
 ]
-EQUAL = ("equal", "equal-but-volatile")
+EQUAL = ("equal", "equal-but-volatile", "equal-where-recorded")
 CLIENT_SOCKET = re.compile(r"the socket to 127\.0\.0\.1:\d+|socket:\[\d+\]")
 """The other end of a connection, whose number differs from run to run."""
 Row = dict[str, object]
@@ -246,9 +246,9 @@ def scene_rows(scene: Scene, args: argparse.Namespace) -> list[Row]:
 def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
     """Returns the table: for each case the verdicts, the median share, and the attempts."""
     lines = [
-        "| program | calls recorded | reconstructed (median) | equal | volatile | other | unsteady | tries "
-        "| first difference |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
+        "| program | calls recorded | reconstructed (median) | equal | volatile | partly | other | unsteady "
+        "| tries | first difference |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
     ]
     for name in dict.fromkeys(str(row["case"]) for row in rows):
         own = [row for row in rows if row["case"] == name]
@@ -258,7 +258,7 @@ def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
             return statistics.median(float(str(row[field])) for row in of) if of else 0.0
 
         verdicts = [str(row["verdict"]) for row in own]
-        equal, volatile = (verdicts.count(word) for word in EQUAL)
+        good = [verdicts.count(word) for word in EQUAL]
         why = next((str(row["why"]) for row in own if row["verdict"] not in EQUAL), "")
         counts = [int(str(row["unsteady"])) for row in own if row.get("unsteady") not in (None, "")]
         tries = sorted(int(str(row["tries"])) for row in done if row.get("tries"))
@@ -266,9 +266,8 @@ def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
             name,
             f"{median('recorded_calls'):.0f}",
             f"{median('calls'):.0f} ({100 * median('share'):.2f} %)",
-            str(equal),
-            str(volatile),
-            str(len(own) - equal - volatile),
+            *map(str, good),
+            str(len(own) - sum(good)),
             str(sum(count > 0 for count in counts)) if counts else "",
             f"{tries[0]} to {tries[-1]}" if tries else "",
             CLIENT_SOCKET.sub("the socket to its client", why).replace("|", "\\|"),

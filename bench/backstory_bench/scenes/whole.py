@@ -204,8 +204,8 @@ def record(words: Sequence[str], work: Path, env: Mapping[str, str], limit: floa
 def whole_table(rows: Sequence[Mapping[str, object]], good: Sequence[str]) -> list[str]:
     """Returns the table of verdicts for each set of programs, and below it all differences."""
     lines = [
-        "| programs | runs | calls recorded | equal | volatile | other | unsteady |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| programs | runs | calls recorded | equal | volatile | partly | other | unsteady |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     differs = ["", "| run | first difference |", "| --- | --- |"]
     own = [row for row in rows if row.get("kind") == "whole"]
