@@ -34,6 +34,12 @@ pub const CLIENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/client"));
 /// [`backstory_abi::NODE_HOOKS`].
 pub const NODE_HOOKS: &[u8] = include_bytes!("../interpreters/backstory-functions.cjs");
 
+/// What [`NODE_HOOKS`] loads from beside it: its name, and its content.
+pub const NODE_INSERTER: (&str, &[u8]) = (
+    "backstory-functions-hooks.cjs",
+    include_bytes!("../interpreters/backstory-functions-hooks.cjs"),
+);
+
 /// What R loads in a recording of functions. Its file must be named [`backstory_abi::R_HOOKS`].
 pub const R_HOOKS: &[u8] = include_bytes!("../interpreters/backstory-functions.R");
 

@@ -79,6 +79,7 @@ pub(crate) static FUNCTIONS: RecorderForm = RecorderForm {
     digest: FUNCTIONS_DIGEST,
     beside: &[
         (NODE_HOOKS, backstory_recorder::NODE_HOOKS),
+        backstory_recorder::NODE_INSERTER,
         (R_HOOKS, backstory_recorder::R_HOOKS),
     ],
 };
@@ -277,7 +278,10 @@ const AUTO_DIGEST: u64 = digest(BESIDE, backstory_recorder::AUTO_LIBRARY);
 
 /// Names the files beside the library that records functions.
 const HOOKS: u64 = digest(
-    digest(BESIDE, backstory_recorder::NODE_HOOKS),
+    digest(
+        digest(BESIDE, backstory_recorder::NODE_HOOKS),
+        backstory_recorder::NODE_INSERTER.1,
+    ),
     backstory_recorder::R_HOOKS,
 );
 

@@ -32,6 +32,15 @@ fn printed_twice(place: &Place, command: &str, options: &[&str]) -> [String; 2] 
     [alone.out, recorded]
 }
 
+/// The same for a command of which no function may be recorded, so that `record` says why.
+fn printed_twice_with_a_message(place: &Place, command: &str) -> [String; 2] {
+    let alone = place.shell(&format!("{command} 2>&1"));
+    let line = format!("{command} > printed.txt 2>&1");
+    place.run(&["record", "--functions", "write_*", "--", "sh", "-c", &line]);
+    let recorded = std::fs::read_to_string(place.path("printed.txt")).unwrap();
+    [alone.out, recorded]
+}
+
 /// Functions of each form. The program prints values that depend on `this`, `arguments`, errors and
 /// suspended calls.
 const PLOT: &str = r#"'use strict';
@@ -50,6 +59,7 @@ async function write_later(path) {
 function* write_each(paths) { for (const path of paths) { fs.writeFileSync(path, '5'); const got = yield path; if (got) return got; } }
 const write_made = { write_of: (path) => fs.writeFileSync(path, '6') }.write_of;
 console.log(write_table('table.csv'), write_short('short.csv'), write_table.name, write_table.length);
+console.log(Object.keys(require.cache).length);
 console.log(new Table().write('method.csv').size, [...write_each(['each.csv'])]);
 write_made('of.csv');
 try { (function write_thrown() { throw new Error('here'); })(); } catch (error) { console.log(error.stack.split('\n')[1].split(':')[1]); }
@@ -87,6 +97,70 @@ fn functions_of_node_that_made_files_are_named_and_the_program_does_the_same() {
     // Without the option, nothing is loaded.
     place.keep("node plot.js", &[]);
     assert_eq!(makers(&place, "table.csv"), [""; 0]);
+}
+
+#[test]
+fn a_node_that_may_not_read_the_hooks_runs_without_them() {
+    let Some(place) = place_with("node") else {
+        return;
+    };
+    place.write("plot.js", "function write_one() { console.log(1); } write_one(); console.log(process.env.NODE_OPTIONS);");
+    let help = place.shell("node --help").out;
+    let known = ["--permission", "--experimental-permission"];
+    let Some(option) = known.into_iter().find(|option| help.contains(*option)) else {
+        return;
+    };
+    let readable = place.path("*");
+    let command = format!("node --no-warnings {option} --allow-fs-read='{readable}' plot.js");
+    let [alone, recorded] = printed_twice_with_a_message(&place, &command);
+    assert_eq!(alone, recorded);
+    assert!(alone.starts_with("1\n"), "{alone}");
+}
+
+/// Parses a file as ES5, with the parser of Node.
+const PARSE_ES5: &str = r#"
+const exports_ = {};
+const source = process.binding('natives')['internal/deps/acorn/acorn/dist/acorn'];
+require('vm').compileFunction(source, ['exports', 'module'])(exports_, { exports: exports_ });
+exports_.parse(require('fs').readFileSync(process.argv[2], 'utf8'), { ecmaVersion: 5 });
+console.log('parsed');
+"#;
+
+#[test]
+fn an_old_node_can_read_the_file_that_loads_the_hooks() {
+    let Some(place) = place_with("node") else {
+        return;
+    };
+    place.write("parse.js", PARSE_ES5);
+    let hooks = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../recorder/interpreters/backstory-functions.cjs"
+    );
+    let parsed = place.shell(&format!("node --no-deprecation parse.js {hooks} 2>&1"));
+    assert_eq!(parsed.out, "parsed\n");
+}
+
+#[test]
+fn a_program_sees_its_own_environment_if_a_link_leads_to_the_hooks() {
+    let Some(place) = place_with("node") else {
+        return;
+    };
+    place.shell("mkdir real && ln -s real linked");
+    place.write("plot.js", PLOT);
+    let store = place.path("linked/store");
+    let recorded = place
+        .run(&[
+            "--store",
+            &store,
+            "record",
+            "--functions",
+            "write_*",
+            "--",
+            "node",
+            "plot.js",
+        ])
+        .out;
+    assert!(recorded.contains("\nundefined []\n"), "{recorded}");
 }
 
 #[test]
@@ -137,7 +211,12 @@ print(write_table)
 print(names(formals(write_table)))
 cat(0, file = "main.csv")
 print(stats::sd(c(1, 2, 3)))
-print(Sys.getenv(c("R_PROFILE_USER", "BACKSTORY_R_PROFILE_USER", "OF_PROFILE")))
+print(Sys.getenv(c("R_PROFILE_USER", "BACKSTORY_R_PROFILE_USER", "OF_PROFILE"), unset = "none"))
+write_other <- write_table
+write_other("other.csv")
+formals(write_left)$more <- "more"
+invisible(write_left("formals.csv", 1))
+cat(0, file = "end.csv")
 "#;
 
 #[test]
@@ -158,15 +237,51 @@ fn functions_of_r_that_made_files_are_named_and_the_program_does_the_same() {
             ("left.csv", "write_left() in plot.R"),
             ("kind.csv", "write_kind.default() in plot.R"),
             ("deep.csv", "write_deep() in plot.R"),
+            ("other.csv", "write_other() in plot.R"),
         ] {
             assert_eq!(maker(&place, file).as_deref(), Some(function), "{command}");
         }
-        assert_eq!(maker(&place, "main.csv"), None, "{command}");
+        for file in ["main.csv", "end.csv"] {
+            assert_eq!(maker(&place, file), None, "{command}");
+        }
         let processes = place.run(&["processes"]).out;
         assert!(
             processes.contains("calls of sd() in stats=1"),
             "{processes}"
         );
+    }
+}
+
+#[test]
+fn an_r_without_a_profile_reads_none_and_sees_its_own_environment() {
+    let Some(place) = place_with("Rscript") else {
+        return;
+    };
+    place.write(
+        "plot.R",
+        "write_one <- function() cat(1, file = 'one.csv')\nwrite_one()\nprint(Sys.getenv(c('R_PROFILE_USER', 'BACKSTORY_R_PROFILE_USER'), unset = 'none'))\n",
+    );
+    place.write(".Rprofile", "cat('profile\\n')\n");
+    place.write("twice.R", "system('Rscript plot.R')\n");
+    for (command, profile, one) in [
+        (
+            "R_PROFILE_USER= Rscript plot.R",
+            false,
+            Some("write_one() in plot.R"),
+        ),
+        ("Rscript --vanilla plot.R", false, None),
+        ("Rscript --no-init-file plot.R", false, None),
+        ("Rscript twice.R", true, Some("write_one() in plot.R")),
+        (
+            "Rscript --vanilla twice.R",
+            false,
+            Some("write_one() in plot.R"),
+        ),
+    ] {
+        let [alone, recorded] = printed_twice_with_a_message(&place, command);
+        assert_eq!(alone, recorded, "{command}");
+        assert_eq!(alone.contains("profile\n"), profile, "{command}: {alone}");
+        assert_eq!(maker(&place, "one.csv").as_deref(), one, "{command}");
     }
 }
 
@@ -178,7 +293,7 @@ fn function_printed(text: &str) -> (String, String) {
 }
 
 #[test]
-fn a_script_that_starts_node_and_r_gives_them_its_own_environment() {
+fn a_shell_and_a_node_that_a_node_starts_have_its_own_environment() {
     let Some(place) = place_with("node") else {
         return;
     };

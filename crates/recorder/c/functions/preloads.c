@@ -32,6 +32,14 @@ static bool append(char *buffer, const char *text)
     return true;
 }
 
+static bool contains(const char *text, const char *part)
+{
+    for (; *text; text++)
+        if (bs_starts(text, part))
+            return true;
+    return false;
+}
+
 /* The place of the variable that begins with this text, or the end of the environment. */
 static char **place_of(char **env, const char *begin)
 {
@@ -72,6 +80,9 @@ static bool append_path(char *buffer, const char *file)
 static void set(char **env, const char *name, const char *more, const char *file)
 {
     char **old = place_of(env, name), **end = end_of(env);
+    /* A parent that read no such file has passed on both variables. */
+    if (*old && contains(*old, file))
+        return;
     bool complete = append(changed, name);
     if (*old && *more)
         complete =
@@ -87,14 +98,45 @@ static void set(char **env, const char *name, const char *more, const char *file
     *old = changed;
 }
 
+/* True if an argument before `end` is one of these words, or one with a value behind it. */
+static bool has_argument(char **argv, const char *const *words, const char *end)
+{
+    for (argv++; *argv && !(end && bs_same(*argv, end)); argv++)
+        for (const char *const *word = words; *word; word++)
+            if (bs_same(*argv, *word) ||
+                (bs_starts(*argv, *word) && (*argv)[bs_length(*word, VALUE_MAX)] == '='))
+                return true;
+    return false;
+}
+
+/* True if Node may not read each file: it would end where it cannot load one. */
+static bool is_restricted(char **argv, char **env)
+{
+    static const char *const words[] = {"--permission", "--experimental-permission",
+                                        "--experimental-policy", 0};
+    const char *options = *place_of(env, "NODE_OPTIONS=");
+    for (const char *const *word = words; *word; word++)
+        if (options && contains(options, *word))
+            return true;
+    return has_argument(argv, words, 0);
+}
+
+/* True if R reads no profile of the user, so that no file would put the variable back. */
+static bool has_no_profile(char **argv)
+{
+    static const char *const words[] = {"--vanilla", "--no-init-file", 0};
+    return has_argument(argv, words, "--args");
+}
+
 BS_COLD void bs_hook_interpreter(char **argv, char **env)
 {
     if (!bs_arena_path[0] || !bs_preload_entry[0] || !argv || !argv[0] ||
         !*place_of(env, BS_ENV_FUNCTIONS "="))
         return;
     const char *name = base_name(argv[0]);
-    if (bs_same(name, "node") || bs_same(name, "nodejs"))
+    bool is_node = bs_same(name, "node") || bs_same(name, "nodejs");
+    if (is_node && !is_restricted(argv, env))
         set(env, "NODE_OPTIONS=", "--require=", BS_NODE_HOOKS);
-    if (bs_same(name, "R"))
+    if (bs_same(name, "R") && !has_no_profile(argv))
         set(env, "R_PROFILE_USER=", "", BS_R_HOOKS);
 }
