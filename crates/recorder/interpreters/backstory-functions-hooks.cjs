@@ -126,6 +126,45 @@ function namesIn(node, of) {
   }
 }
 
+/** The nodes inside of one, without those of functions in it. */
+function* inside(node) {
+  for (const [key, value] of Object.entries(node)) {
+    if (key === "loc") continue;
+    for (const child of Array.isArray(value) ? value : [value]) {
+      if (typeof child?.type !== "string") continue;
+      yield child;
+      if (!isFunction(child)) yield* inside(child);
+    }
+  }
+}
+
+/** True if a function's block can lie in `try`. There, its functions would be as those of `let`, so
+ * a variable, or another function, cannot have the same name. */
+function canBeInner(body) {
+  const functions = body.body.filter((one) => one.type === "FunctionDeclaration").map((one) => one.id.name);
+  if (functions.length === 0) return true;
+  const names = new Set(functions);
+  if (names.size < functions.length) return false;
+  for (const node of inside(body)) {
+    if (node.type !== "VariableDeclaration" || node.kind !== "var") continue;
+    for (const part of inside(node)) if (names.has(part.name)) return false;
+  }
+  return true;
+}
+
+/** True if a block of the function waits where it ends, so that no statement can follow. */
+function waitsAtEnd(body) {
+  for (const node of inside(body)) if (node.kind === "await using") return true;
+  return false;
+}
+
+const isLoopThatWaits = (node) => node.type === "ForOfStatement" && node.await;
+
+/** The statement that labels name. */
+function labelled(node) {
+  return node.type === "LabeledStatement" ? labelled(node.body) : node;
+}
+
 /** Statements for the functions of a tree whose names match. */
 class Inserter {
   constructor(content, file, matching) {
@@ -137,22 +176,27 @@ class Inserter {
   }
 
   /** Goes through a node. `name`: that of a function or class; `of`: the class around it; `call`:
-   * the function around it can be suspended. */
-  walk(node, name, of, call) {
+   * the function around it can be suspended; `isLabelled`: a label stands before it. */
+  walk(node, name, of, call, isLabelled) {
     const own = node.id?.name ?? name;
     const hook = isFunction(node) ? this.begin(node, own) : null;
     const inner = isFunction(node) ? hook?.call : call;
     const around = /^Class(Declaration|Expression)$/.test(node.type) ? own : node.type === "ClassBody" ? of : null;
     const suspends = inner && (node.type === "AwaitExpression" || node.type === "YieldExpression");
     if (suspends) this.suspend(node);
+    const after = inner ? this.around(node, isLabelled) : null;
     const names = namesIn(node, of);
     for (const [key, value] of Object.entries(node)) {
       if (key === "loc") continue;
       for (const child of Array.isArray(value) ? value : [value]) {
-        if (typeof child?.type === "string") this.walk(child, names.get(child) ?? null, around, inner);
+        if (typeof child?.type !== "string") continue;
+        const end = inner && this.part(node, key, child);
+        this.walk(child, names.get(child) ?? null, around, inner, node.type === "LabeledStatement");
+        if (end) this.insert(end.at, end.text);
       }
     }
     if (suspends) this.insert(node.end, node.argument ? "))))" : "))");
+    if (after) this.insert(node.end, after);
     if (hook) this.insert(hook.end, hook.text);
   }
 
@@ -161,12 +205,38 @@ class Inserter {
     if (node.argument) this.insert(node.argument.start, "__backstory_call.off((");
   }
 
+  /** Inserts what begins before a statement, with its labels. Returns the text behind it. A loop that
+   * waits leaves the call suspended, however it ends. */
+  around(node, isLabelled) {
+    if (isLabelled || !isLoopThatWaits(labelled(node))) return null;
+    this.insert(node.start, "try{");
+    return "}finally{__backstory_call.on()}";
+  }
+
+  /** Inserts what begins before a part of a statement. Returns the text behind it, and where. */
+  part(node, key, child) {
+    const isBlock = child.type === "BlockStatement";
+    if ((key === "finalizer" && node.type === "TryStatement") || (key === "body" && node.type === "CatchClause")) {
+      // An exception, or the end of a generator, came in the place of the value.
+      this.insert(child.start + 1, "__backstory_call.on();");
+    } else if (isLoopThatWaits(node) && key === "right") {
+      this.insert(child.start, "__backstory_call.off((");
+      return { at: child.end, text: "))" };
+    } else if (isLoopThatWaits(node) && key === "body") {
+      this.insert(child.start + (isBlock ? 1 : 0), `${isBlock ? "" : "{"}__backstory_call.on();try{`);
+      return { at: child.end - (isBlock ? 1 : 0), text: `}finally{__backstory_call.off()}${isBlock ? "" : "}"}` };
+    }
+    return null;
+  }
+
   /** Inserts the statement at the begin of a function. Returns that for its end. */
   begin(node, name) {
     if (!name || /[\n\0]/.test(name) || !this.matching.some((one) => one.name.test(name))) return null;
     const { body } = node;
     const isBlock = body.type === "BlockStatement";
-    const gap = isBlock ? "" : this.content.slice(0, body.start).match(/=>[\s(]*$/)?.[0];
+    if (isBlock && !canBeInner(body) || node.async && waitsAtEnd(body)) return null;
+    const head = node.params.length > 0 ? node.params[node.params.length - 1].end : node.start;
+    const gap = isBlock ? "" : this.content.slice(head, body.start).match(/=>[\s(]*$/)?.[0];
     if (gap === undefined) return null; // a comment between the arrow and the expression
     const where = `${basename(this.file)}:${node.loc.start.line}`;
     const number = numbered(this.file, where, name);

@@ -54,17 +54,29 @@ class Table {
 async function write_later(path) {
   await new Promise((done) => setTimeout(done, 1));
   fs.writeFileSync(path, '4');
-  try { await Promise.reject(new Error('no')); } catch (error) { return error.message; }
+  try { await Promise.reject(new Error('no')); } catch (error) { fs.writeFileSync('rejected.csv', '4'); return error.message; }
 }
 function* write_each(paths) { for (const path of paths) { fs.writeFileSync(path, '5'); const got = yield path; if (got) return got; } }
+function* write_once() { try { yield 1; } finally { fs.writeFileSync('once.csv', '7'); } }
+async function* lines() { for (const line of [1, 2, 3]) { await null; fs.writeFileSync('between.csv', '0'); yield line; } }
+async function write_lines() {
+  const seen = [];
+  outer: for (const round of [1, 2]) {
+    for await (const line of lines()) if (line === 1) continue; else { fs.writeFileSync('line.csv', '8'); seen.push(line); if (round === 1) continue outer; }
+  }
+  fs.writeFileSync('lines.csv', '8');
+  return seen;
+}
+function write_same() { var own; function own() {} fs.writeFileSync('same.csv', '0'); return typeof own; }
 const write_made = { write_of: (path) => fs.writeFileSync(path, '6') }.write_of;
 console.log(write_table('table.csv'), write_short('short.csv'), write_table.name, write_table.length);
-console.log(Object.keys(require.cache).length);
+for (const one of write_once()) break;
+console.log(write_same(), Object.keys(require.cache).length);
 console.log(new Table().write('method.csv').size, [...write_each(['each.csv'])]);
 write_made('of.csv');
 try { (function write_thrown() { throw new Error('here'); })(); } catch (error) { console.log(error.stack.split('\n')[1].split(':')[1]); }
-write_later('later.csv').then((text) => {
-  console.log(text);
+write_later('later.csv').then(async (text) => {
+  console.log(text, await write_lines());
   fs.writeFileSync('main.csv', '0');
   console.log(process.env.NODE_OPTIONS, Object.keys(process.env).filter((name) => name.startsWith('BACKSTORY_NODE')));
 });
@@ -85,12 +97,18 @@ fn functions_of_node_that_made_files_are_named_and_the_program_does_the_same() {
             ("short.csv", "write_short() in plot.js:4"),
             ("method.csv", "Table.write() in plot.js:6"),
             ("later.csv", "write_later() in plot.js:9"),
+            ("rejected.csv", "write_later() in plot.js:9"),
             ("each.csv", "write_each() in plot.js:14"),
-            ("of.csv", "write_of() in plot.js:15"),
+            ("once.csv", "write_once() in plot.js:15"),
+            ("line.csv", "write_lines() in plot.js:17"),
+            ("lines.csv", "write_lines() in plot.js:17"),
+            ("of.csv", "write_of() in plot.js:26"),
         ] {
             assert_eq!(maker(&place, file).as_deref(), Some(function), "{command}");
         }
-        assert_eq!(maker(&place, "main.csv"), None, "{command}");
+        for file in ["main.csv", "between.csv", "same.csv"] {
+            assert_eq!(maker(&place, file), None, "{command}");
+        }
         let of = place.run(&["of", "table.csv"]).out;
         assert!(!of.contains("backstory-functions"), "{of}");
     }
