@@ -217,5 +217,10 @@ fn neighbours_links_and_statistics_of_a_key_are_answered() {
     assert_eq!(statistic("vertex pid std $base"), deviation);
     let two = "10\t21\t1\n21\t32\t1\n";
     assert_eq!(statistic("vertex pid distribution $base 2 0"), two);
+    let digits = asked(
+        &place,
+        &["env set precision 70000", "stat vertex pid mean $base"],
+    );
+    assert!(digits.ends_with(&format!("Mean\t21.{}\n", "0".repeat(1000))));
     assert!(statistic("edge type histogram $base").contains("Used\t1\n"));
 }

@@ -69,7 +69,7 @@ pub(super) struct KeyStatistic {
 }
 
 /// The most intervals of a distribution, and the most digits.
-const MOST: usize = 1000;
+pub(super) const MOST: usize = 1000;
 
 const COMPARISONS: [&str; 8] = ["==", "!=", "<>", "<=", ">=", "<", ">", "="];
 
@@ -215,7 +215,7 @@ impl Parser<'_> {
             key,
             statistic,
             graph,
-            digits: self.number().map(|digits| digits.min(MOST)),
+            digits: self.number(),
         }))
     }
 

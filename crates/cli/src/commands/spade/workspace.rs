@@ -6,7 +6,7 @@ use backstory_export::OpmElement;
 
 use super::graph::{BaseGraph, Part, is_like, value};
 use super::reach::{Direction, Search};
-use super::syntax::{Argument, Condition, Expression, KeyStatistic};
+use super::syntax::{Argument, Condition, Expression, KeyStatistic, MOST};
 use super::words::Token;
 use super::{hash, links, statistics};
 
@@ -233,6 +233,7 @@ impl Workspace {
         };
         let digits = wanted.digits;
         let digits = digits.unwrap_or_else(|| self.number("precision", PRECISION));
+        let digits = digits.min(MOST);
         let elements = among.iter().map(|&at| &elements[at]);
         statistics::rows(elements, &wanted.key, wanted.statistic, digits)
     }
