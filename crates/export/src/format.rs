@@ -55,6 +55,10 @@ pub trait Format: Sync {
     fn carries_evidence(&self) -> bool {
         false
     }
+    /// True if it has a place for the marks of bytes on links.
+    fn marks_bytes(&self) -> bool {
+        matches!(self.family(), Family::Data | Family::Picture)
+    }
     /// True if it can write the calls of functions that a run recorded.
     fn writes_calls(&self) -> bool {
         false

@@ -61,7 +61,7 @@ pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
     request.files = args.files;
     request.executed = format.is_executed();
     request.contents = Some(current.home.contents_dir());
-    request.bytes = Some(current.home.bytes_dir(""));
+    request.bytes = format.marks_bytes().then(|| current.home.bytes_dir(""));
     let reading = (!to_stdout).then(|| Progress::start("reading the record"));
     let mut view = View::load(&current.store, &request)?;
     drop(reading);

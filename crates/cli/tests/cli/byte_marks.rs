@@ -97,6 +97,42 @@ fn exports_mark_an_input_without_a_byte_in_a_result_and_keep_its_edges() {
 }
 
 #[test]
+fn no_byte_is_stated_only_if_no_unrefined_run_lies_between() {
+    let place = Place::new();
+    let Some(engine) = engine(&place) else {
+        return;
+    };
+    place.write_aged("ia", "two\none\n");
+    place.write_aged("ib", "three\n");
+    place.keep("sort ia > mid", &[]);
+    let run = place.keep("cat mid ib > oa", &[]);
+    let Some(done) = refined(&place, &engine, &run) else {
+        return;
+    };
+    assert_eq!(done.status, 0, "{done:?}");
+    let uses = place.run(&["uses", "ia"]).out;
+    assert!(uses.contains("bytes: possibly into oa\n"), "{uses}");
+}
+
+#[test]
+fn an_export_passes_over_bytes_that_cannot_be_read_and_says_so() {
+    let Some(place) = refined_place() else {
+        return;
+    };
+    let bytes = place.stage.store().join("bytes");
+    for run in std::fs::read_dir(bytes).unwrap() {
+        for file in std::fs::read_dir(run.unwrap().path()).unwrap() {
+            std::fs::write(file.unwrap().path(), "something else").unwrap();
+        }
+    }
+    let done = place.run(&["export", "dot", "oa"]);
+    assert_eq!(done.status, 0, "{done:?}");
+    assert!(done.out.contains("label=\"read\""), "{done:?}");
+    assert!(!done.out.contains("no byte"), "{done:?}");
+    assert!(done.err.contains("have no marks of bytes"), "{done:?}");
+}
+
+#[test]
 fn diff_says_that_no_byte_of_a_cause_came_into_a_result() {
     let place = Place::new();
     let Some(engine) = engine(&place) else {

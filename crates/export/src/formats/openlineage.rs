@@ -43,6 +43,9 @@ impl Format for OpenLineage {
     fn family(&self) -> Family {
         Family::Standard
     }
+    fn marks_bytes(&self) -> bool {
+        true
+    }
     fn proven_by(&self) -> &'static str {
         "the standard's JSON schema"
     }

@@ -66,6 +66,8 @@ pub struct ByteMarks {
     pub uses: Vec<Option<ByteUse>>,
     /// For each node: the inputs, as nodes, of which the file has no byte.
     pub none_of: Vec<BTreeSet<usize>>,
+    /// Why results of a refined run have no marks, one sentence each.
+    pub unreadable: BTreeSet<String>,
 }
 
 /// The knowledge about a file that a run made.
@@ -83,6 +85,8 @@ enum Made {
 trait ByteFacts {
     fn is_refined(&mut self, run: RunKey) -> crate::Result<bool>;
     fn made(&mut self, version: EntityKey) -> crate::Result<Made>;
+    /// True if the run made a version of a file with this path.
+    fn makes(&mut self, run: RunKey, path: &[u8]) -> crate::Result<bool>;
 }
 
 /// The facts of a store.
@@ -90,6 +94,8 @@ struct StoredFacts<'f, 's> {
     runs: &'f mut RefinedRuns<'s>,
     /// How many more files may be looked at.
     left: usize,
+    /// The runs whose bytes cannot be read, and why. The marks are an addition to another answer.
+    unreadable: BTreeMap<RunKey, String>,
 }
 
 impl ByteFacts for StoredFacts<'_, '_> {
@@ -106,8 +112,27 @@ impl ByteFacts for StoredFacts<'_, '_> {
             return Ok(Made::Unknown);
         };
         self.left = left;
-        let sources = ByteSources::of_version(self.runs, version)?;
-        Ok(sources.map_or(Made::Unknown, Made::Known))
+        if self.unreadable.contains_key(&version.run()) {
+            return Ok(Made::Unknown);
+        }
+        match ByteSources::of_version(self.runs, version) {
+            Ok(sources) => Ok(sources.map_or(Made::Unknown, Made::Known)),
+            Err(crate::Error::Bytes(error)) => {
+                self.unreadable.insert(version.run(), error.to_string());
+                Ok(Made::Unknown)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn makes(&mut self, run: RunKey, path: &[u8]) -> crate::Result<bool> {
+        let store = self.runs.store();
+        for key in store.at_path(path)? {
+            if key.run() == run && store.entity(key)?.version > 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 
@@ -120,7 +145,14 @@ impl ByteMarks {
         most: usize,
     ) -> crate::Result<ByteMarks> {
         let left = if runs.is_empty() { 0 } else { most };
-        marks(nodes, links, &mut StoredFacts { runs, left })
+        let mut facts = StoredFacts {
+            runs,
+            left,
+            unreadable: BTreeMap::new(),
+        };
+        let mut found = marks(nodes, links, &mut facts)?;
+        found.unreadable = facts.unreadable.into_values().collect();
+        Ok(found)
     }
 }
 
@@ -134,7 +166,9 @@ fn marks(
     let mut found = ByteMarks {
         uses: vec![None; links.len()],
         none_of: vec![BTreeSet::new(); nodes.len()],
+        unreadable: BTreeSet::new(),
     };
+    let (mut results, mut rewritten) = (BTreeMap::new(), BTreeMap::new());
     for (at, link) in links.iter().enumerate() {
         let Some((run, path)) = graph.input(link) else {
             continue;
@@ -144,15 +178,27 @@ fn marks(
         }
         let input = BTreeSet::from([path.to_vec()]);
         let (mut some, mut none, mut unknown) = (false, false, false);
-        for (result, version) in graph.results(link.to, run) {
+        let behind = results.entry((link.to, run));
+        let behind = behind.or_insert_with(|| graph.results(link.to, run));
+        for &(result, version) in behind.iter() {
             // The engine follows no connection to another run.
             let verdict = match version.run() == run {
                 false => None,
                 true => match remembered(&mut known, version, || facts.made(version))? {
                     Made::Passing => continue,
-                    Made::Known(sources) => sources.has_bytes_of(&input),
+                    Made::Known(sources) => sources.has_bytes_read_of(&input),
                     Made::Unknown => None,
                 },
+            };
+            // The engine knows files by their paths: bytes can be those of a version that the run
+            // made.
+            let verdict = match verdict {
+                Some(true)
+                    if *remembered(&mut rewritten, (run, path), || facts.makes(run, path))? =>
+                {
+                    None
+                }
+                verdict => verdict,
             };
             match verdict {
                 Some(true) => some = true,
@@ -285,6 +331,10 @@ mod tests {
                 .find(|(id, _)| EntityId(*id) == version.local());
             Ok(known.map_or(Made::Unknown, |(_, made)| made.clone()))
         }
+
+        fn makes(&mut self, _run: RunKey, path: &[u8]) -> crate::Result<bool> {
+            Ok(path == b"/again.csv")
+        }
     }
 
     fn of(passed: &[u8], is_possible: bool) -> Made {
@@ -296,6 +346,7 @@ mod tests {
             passed: BTreeSet::from([passed.to_vec()]),
             from_others: false,
             is_possible,
+            is_open: false,
         })
     }
 
@@ -323,6 +374,16 @@ mod tests {
         let executed = [LINKS[0], link(1, 2, Execute), LINKS[1], LINKS[2]];
         let found = uses(&NODES, &executed, vec![(3, of(b"/a.csv", false))]);
         assert_eq!(found[1..], [None; 3]);
+    }
+
+    #[test]
+    fn bytes_of_a_path_that_the_run_made_again_may_be_those_of_its_own_version() {
+        let mut nodes = NODES;
+        nodes[0] = file(0, b"/again.csv");
+        for (passed, expected) in [(&b"/again.csv"[..], None), (b"/x", Some(ByteUse::Absent))] {
+            let found = uses(&nodes, &LINKS, vec![(3, of(passed, false))]);
+            assert_eq!(found[0], expected);
+        }
     }
 
     #[test]

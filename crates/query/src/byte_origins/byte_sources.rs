@@ -26,6 +26,8 @@ pub struct ByteSources {
     pub from_others: bool,
     /// More is possible than was found.
     pub is_possible: bool,
+    /// Another run, which was not refined, may have made a file on the way.
+    pub is_open: bool,
 }
 
 impl ByteSources {
@@ -52,7 +54,9 @@ impl ByteSources {
         let is_file = |kind: EntityKind| kind == EntityKind::File;
         let sources = || found.sources.iter().map(|one| &one.entity);
         let files = sources().filter(|one| is_file(one.kind));
+        let is_open = runs.is_open(version.run(), &found.passed)?;
         Ok(Some(ByteSources {
+            is_open,
             run,
             path: entity.path.to_vec(),
             length,
@@ -65,6 +69,13 @@ impl ByteSources {
 
     /// True if bytes of one of these files came into it. `None`: that is only possible.
     pub fn has_bytes_of(&self, paths: &BTreeSet<Vec<u8>>) -> Option<bool> {
+        self.has_bytes_read_of(paths)
+            .filter(|has| *has || !self.is_open)
+    }
+
+    /// The same for bytes that the run itself read from these files, and not from copies that runs
+    /// before it made.
+    pub fn has_bytes_read_of(&self, paths: &BTreeSet<Vec<u8>>) -> Option<bool> {
         match self.passed.is_disjoint(paths) {
             false => Some(true),
             true => (!self.is_possible).then_some(false),

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use backstory_bytes::{ByteFlow, EntityFacts, EntityKind, FlowKind, Origins, RangeSet};
 use backstory_eventlog::event::Time;
-use backstory_store::Store;
+use backstory_store::{RunKey, Store};
 
 use crate::{Result, runs};
 
@@ -65,6 +65,8 @@ pub struct RefinedRuns<'s> {
     flows: HashMap<String, Vec<ByteFlow>>,
     /// Newest first.
     order: Vec<(Time, String)>,
+    /// The runs that made a file and were not refined, with their beginnings, by the file's path.
+    others: HashMap<Vec<u8>, Vec<(RunKey, i64)>>,
 }
 
 impl<'s> RefinedRuns<'s> {
@@ -86,6 +88,7 @@ impl<'s> RefinedRuns<'s> {
             directory: directory.to_owned(),
             flows: HashMap::new(),
             order,
+            others: HashMap::new(),
         }
     }
 
@@ -116,6 +119,39 @@ impl<'s> RefinedRuns<'s> {
     /// True if all of the run was refined, and not only the commands behind some files.
     pub fn is_whole(&self, run: &str) -> bool {
         self.directory.join(run).join("1.bytes").exists()
+    }
+
+    /// True if another run that was not refined made one of these files before this run ended.
+    pub(super) fn is_open(&mut self, run: RunKey, paths: &BTreeSet<Vec<u8>>) -> Result<bool> {
+        let Some(record) = self.store.run_by_key(run)? else {
+            return Ok(true);
+        };
+        for path in paths {
+            if !self.others.contains_key(path) {
+                let others = self.other_makers(path)?;
+                self.others.insert(path.clone(), others);
+            }
+            let mut others = self.others[path].iter();
+            if others.any(|&(other, started)| other != run && started < record.end.ended) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn other_makers(&self, path: &[u8]) -> Result<Vec<(RunKey, i64)>> {
+        let mut others = Vec::new();
+        for key in self.store.at_path(path)? {
+            let run = key.run();
+            if others.iter().any(|&(known, _)| known == run) || self.store.entity(key)?.version == 0
+            {
+                continue;
+            }
+            let record = self.store.run_by_key(run)?;
+            let record = record.filter(|record| !self.has(&record.header.id));
+            others.extend(record.map(|record| (run, record.header.started)));
+        }
+        Ok(others)
     }
 
     /// The newest refined run before another one that wrote a file.

@@ -50,6 +50,9 @@ impl Format for ProvJson {
     fn family(&self) -> Family {
         Family::Standard
     }
+    fn marks_bytes(&self) -> bool {
+        true
+    }
     fn proven_by(&self) -> &'static str {
         "Python's prov"
     }
@@ -94,6 +97,9 @@ impl Format for ProvN {
     }
     fn family(&self) -> Family {
         Family::Standard
+    }
+    fn marks_bytes(&self) -> bool {
+        true
     }
     fn proven_by(&self) -> &'static str {
         "Python's prov"
