@@ -21,22 +21,15 @@ pub fn between(
     contents: &VersionContents<'_>,
     formats: &FormatReader,
     name: &[u8],
-    (old, new): (EntityKey, EntityKey),
+    versions: (EntityKey, EntityKey),
 ) -> Result<Option<Result<Answer, Trouble>>, Failure> {
     let store = &contents.current().store;
-    let state = |version| query::database_state_of(store, name, version);
-    let (Some(before), Some(after)) = (state(old)?, state(new)?) else {
-        return Ok(None);
-    };
-    if !before.has_log() && !after.has_log() {
-        return Ok(None);
-    }
     let read = |version| contents.read(version);
-    let (Some(before), Some(after)) = (before.contents(read)?, after.contents(read)?) else {
-        return Ok(None);
-    };
-    let states = (DatabaseFiles::of(&before), DatabaseFiles::of(&after));
-    Ok(Some(formats.differing_rows(name, states.0, states.1)))
+    let states = query::logged_states::<Failure>(store, name, versions, read)?;
+    Ok(states.map(|[before, after]| {
+        let (before, after) = (DatabaseFiles::of(&before), DatabaseFiles::of(&after));
+        formats.differing_rows(name, before, after)
+    }))
 }
 
 /// True if the answer says that a row or the schema differs.

@@ -35,6 +35,9 @@ pub enum FileThen {
     Unknown,
 }
 
+/// The contents of a database, of its write-ahead log and of its rollback journal.
+pub type StateContents = [Vec<u8>; 3];
+
 /// The files of a database, once a process had made its last change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DatabaseState {
@@ -93,8 +96,8 @@ impl DatabaseState {
     pub fn contents<E>(
         &self,
         mut read: impl FnMut(EntityKey) -> std::result::Result<Option<Vec<u8>>, E>,
-    ) -> std::result::Result<Option<[Vec<u8>; 3]>, E> {
-        let mut contents: [Vec<u8>; 3] = Default::default();
+    ) -> std::result::Result<Option<StateContents>, E> {
+        let mut contents: StateContents = Default::default();
         for (then, content) in self.files.iter().zip(&mut contents) {
             match then {
                 FileThen::Absent => {}
@@ -114,21 +117,46 @@ impl DatabaseState {
     }
 }
 
-/// The last state to which a version of a database, or of its write-ahead log, belongs. `name`: the
-/// path of the version. `None` if it belongs to none: another version came in the middle of the
-/// same process's changes.
+/// The contents of the two states to which two versions of a database, or of its write-ahead log,
+/// belong. `name`: the path of the versions. `read` gets a content by its version.
+///
+/// `None` if neither state has a log: the contents of the versions then have all rows. `None` also
+/// if a content is not available, or if a version belongs to no state.
 ///
 /// # Errors
 ///
-/// As [`history`].
-pub fn database_state_of(
+/// As [`history`], and those of `read`.
+pub fn logged_states<E: From<Error>>(
     store: &dyn Store,
     name: &[u8],
-    version: EntityKey,
-) -> Result<Option<DatabaseState>> {
+    (old, new): (EntityKey, EntityKey),
+    read: impl Fn(EntityKey) -> std::result::Result<Option<Vec<u8>>, E>,
+) -> std::result::Result<Option<[StateContents; 2]>, E> {
     let database = name.strip_suffix(BESIDE[0].as_bytes());
     let place = usize::from(database.is_some());
     let states = database_states(store, database.unwrap_or(name))?;
+    let of = |version| state_of(store, &states, place, version);
+    let (Some(before), Some(after)) = (of(old)?, of(new)?) else {
+        return Ok(None);
+    };
+    if !before.has_log() && !after.has_log() {
+        return Ok(None);
+    }
+    Ok(match (before.contents(&read)?, after.contents(&read)?) {
+        (Some(before), Some(after)) => Some([before, after]),
+        _ => None,
+    })
+}
+
+/// The last state to which a version belongs. `place` is that of the version's file in
+/// [`DatabaseState::files`]. `None` if it belongs to none: another version came in the middle of
+/// the same process's changes.
+fn state_of<'s>(
+    store: &dyn Store,
+    states: &'s [DatabaseState],
+    place: usize,
+    version: EntityKey,
+) -> Result<Option<&'s DatabaseState>> {
     let ident = store.entity(version)?.ident;
     // Each run has its own name for a version that it used without changing it.
     let [mut named, mut in_run, mut elsewhere] = [None, None, None];

@@ -67,7 +67,7 @@ pub use contents::{
     Content, ContentRole, RunContents, born, contents, is_source, kind, known, stayed,
 };
 pub use database_states::{
-    DatabaseState, FileThen, database_state_of, database_states, sqlite_databases,
+    DatabaseState, FileThen, StateContents, database_states, logged_states, sqlite_databases,
 };
 pub use error::{Error, Result};
 pub use file_filter::FileFilter;

@@ -26,22 +26,15 @@ pub fn between(
     reading: &Reading<'_>,
     formats: &FormatReader,
     name: &[u8],
-    (old, new): (EntityKey, EntityKey),
+    versions: (EntityKey, EntityKey),
 ) -> Answer<Option<InspectorAnswer>> {
-    let state = |version| query::database_state_of(reading.store, name, version);
-    let (Some(before), Some(after)) = (state(old)?, state(new)?) else {
-        return Ok(None);
-    };
-    if !before.has_log() && !after.has_log() {
-        return Ok(None);
-    }
     let read = |version| -> Answer<Option<Vec<u8>>> {
         let content = VersionBytes::open(reading, version).ok();
         content.map_or(Ok(None), |content| content.read_all(LARGEST))
     };
-    let (Some(before), Some(after)) = (before.contents(read)?, after.contents(read)?) else {
-        return Ok(None);
-    };
-    let states = (DatabaseFiles::of(&before), DatabaseFiles::of(&after));
-    Ok(formats.differing_rows(name, states.0, states.1).ok())
+    let states = query::logged_states(reading.store, name, versions, read)?;
+    Ok(states.and_then(|[before, after]| {
+        let (before, after) = (DatabaseFiles::of(&before), DatabaseFiles::of(&after));
+        formats.differing_rows(name, before, after).ok()
+    }))
 }
