@@ -104,7 +104,8 @@ impl ContentsWriter<'_> {
     /// Stores a content that an earlier run left in another store, from there. `false` if that
     /// store has lost it, or if there is no room.
     pub(super) fn move_here(&mut self, fact: &Fact) -> Result<bool, Error> {
-        let Some(digest) = fact.digest.filter(|_| self.self_contained) else {
+        let is_left = self.self_contained && fact.availability.is_stored();
+        let Some(digest) = fact.digest.filter(|_| is_left) else {
             return Ok(false);
         };
         let Ok(mut object) = self.contents.read(&digest) else {

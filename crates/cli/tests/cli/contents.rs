@@ -262,6 +262,8 @@ fn a_verified_file_of_a_package_is_named_and_stored_only_on_request() {
         place.owner_of(&cat),
         (false, "dpkg coreutils true".to_owned())
     );
+    // The same content is stored for another file.
+    place.keep("cp /bin/cat own; ./own in > out", &["--contents=lazy"]);
     place.keep("cat in > out", &["--contents=lazy", "--self-contained"]);
     place.run(&["contents", &cat, "-o", "kept-cat"]);
     assert!(fs::read(place.path("kept-cat")).unwrap() == fs::read(&cat).unwrap());
