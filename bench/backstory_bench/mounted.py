@@ -21,6 +21,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -37,6 +38,10 @@ KATCHER = "postmark"
 FEWEST_TRANSACTIONS = 10
 """Katcher's Postmark divides by a tenth of its transactions."""
 PATIENCE_S = 30.0
+MOST_S = 120.0
+"""A file system that needs longer for one Postmark has hung, and is killed."""
+HUNG = "hung"
+"""The word for the seconds of a measurement in which the file system hung."""
 LIBFUSE = "target/foreign-sources/fuse3"
 """Where `scripts/foreign-sources fuse3` builds the pass-through file systems of libfuse."""
 SECONDS = re.compile(r"^\s*(\d+) seconds of transactions", re.MULTILINE)
@@ -92,9 +97,21 @@ def _wait(done: bool, at: Path) -> None:
         time.sleep(0.01)
 
 
+class PostmarkError(Exception):
+    """Katcher's Postmark failed."""
+
+
+class HungError(Exception):
+    """A file system did not serve its requests in time, and was killed."""
+
+
 @contextmanager
-def opened(place: Place, top: Path) -> Iterator[Path]:
-    """Mounts a place over an empty directory below `top`, and unmounts it at the end."""
+def opened(place: Place, top: Path, most: float = MOST_S) -> Iterator[Path]:
+    """Mounts a place over an empty directory below `top`, and unmounts it at the end.
+
+    Raises `HungError` if the work in the directory fails because the server was killed, after
+    `most` seconds.
+    """
     behind, at = top / "behind", top / "at"
     behind.mkdir()
     at.mkdir()
@@ -104,10 +121,24 @@ def opened(place: Place, top: Path) -> Iterator[Path]:
     words = [word.format(behind=behind, at=at) for word in place.command]
     environment = os.environ | {"BACKSTORY_STORE": str(top / "store")}
     server = subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    hung = threading.Event()
+
+    def kill() -> None:
+        # Without its server, each call below the mount fails, so that the program ends, too.
+        hung.set()
+        server.kill()
+
+    end = threading.Timer(most, kill)
     try:
         _wait(True, at)
+        end.start()
         yield at
+    except (subprocess.CalledProcessError, PostmarkError) as error:
+        if hung.is_set():
+            raise HungError(place.name) from error
+        raise
     finally:
+        end.cancel()
         subprocess.run(["umount", at], check=False)
         _wait(False, at)
         server.wait(PATIENCE_S)
@@ -145,7 +176,7 @@ def run_katcher(program: Path, at: Path, size: Mapping[str, int], scripts: Path)
     whole = time.monotonic() - began
     found = [SECONDS.search(text) for text in printed]
     if any(process.returncode != 0 for process in running) or None in found:
-        raise SystemExit("backstory-bench: postmark failed: " + printed[-1][-300:])
+        raise PostmarkError("postmark failed: " + printed[-1][-300:])
     return max(float(match[1]) for match in found if match), whole
 
 
@@ -193,16 +224,21 @@ def measure(place: Place, program: Path | None, size: Mapping[str, int], base: P
 
 
 def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
-    """Returns a table of medians, and of their ratios to the directory."""
-    medians = {
-        name: statistics.median(float(str(row["all_s"])) for row in rows if row["place"] == name)
-        for name in dict.fromkeys(str(row["place"]) for row in rows)
-    }
+    """Returns a table of medians, and of their ratios to the directory.
+
+    Measurements in which a file system hung are counted beside its name.
+    """
+    names = dict.fromkeys(str(row["place"]) for row in rows)
+    seconds = {name: [str(row["all_s"]) for row in rows if row["place"] == name] for name in names}
+    ended = {name: [float(each) for each in of if each != HUNG] for name, of in seconds.items()}
+    medians = {name: statistics.median(of) for name, of in ended.items() if of}
     plain = medians.get("the directory")
     lines = ["| Place | All phases (s) | To the directory |", "| --- | ---: | ---: |"]
-    for name, median in medians.items():
-        ratio = f"{median / plain:.2f}" if plain else ""
-        lines.append(f"| {name} | {median:.2f} | {ratio} |")
+    for name, of in seconds.items():
+        median = f"{medians[name]:.2f}" if name in medians else ""
+        ratio = f"{medians[name] / plain:.2f}" if plain and name in medians else ""
+        hung = f" ({HUNG} in {of.count(HUNG)} of {len(of)} rounds)" if HUNG in of else ""
+        lines.append(f"| {name}{hung} | {median} | {ratio} |")
     return lines
 
 
@@ -222,9 +258,14 @@ def main_mounted(args: argparse.Namespace) -> int:
         program = compiled(Path(made))
         for number in range(args.rounds):
             for place in random.sample(chosen, k=len(chosen)):
-                transactions, whole = measure(place, None if args.katcher else program, size, base)
-                values = [place.name, number, f"{transactions:.3f}", f"{whole:.3f}"]
-                rows.append(dict(zip(FIELDS, values, strict=True)))
+                try:
+                    times = measure(place, None if args.katcher else program, size, base)
+                    words = [f"{each:.3f}" for each in times]
+                except HungError:
+                    words = [HUNG, HUNG]
+                except PostmarkError as error:
+                    raise SystemExit(f"backstory-bench: {error}") from error
+                rows.append(dict(zip(FIELDS, [place.name, number, *words], strict=True)))
             progress.show(f"postmark: round {number + 1} of {args.rounds}")
     progress.show("")
     if args.out:

@@ -1,8 +1,13 @@
-"""The parameters of the paper reach Katcher's Postmark."""
+"""The parameters of the paper reach Katcher's Postmark, and a file system that hangs is left."""
 
+import os
+import shutil
+import subprocess
+import time
 from pathlib import Path
 
-from backstory_bench.mounted import PAPER, katcher_script, larger, places
+import pytest
+from backstory_bench.mounted import HUNG, PAPER, HungError, Place, katcher_script, larger, opened, places, summary
 
 
 def test_a_small_part_has_no_transactions_that_katcher_divides_by_zero() -> None:
@@ -41,3 +46,27 @@ def test_a_missing_program_of_libfuse_says_how_to_get_it(tmp_path: Path) -> None
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     assert found["passthrough_hp"].missing() is None
+
+
+@pytest.mark.skipif(
+    shutil.which("bindfs") is None or not os.path.exists("/dev/fuse") or os.geteuid() != 0,
+    reason="needs bindfs, /dev/fuse and root",
+)
+def test_a_file_system_that_hangs_is_killed_and_said_to_hang(tmp_path: Path) -> None:
+    place = Place("bindfs", ("bindfs", "-f", "{behind}", "{at}"))
+    with pytest.raises(HungError), opened(place, tmp_path, 0.1) as at:
+        deadline = time.monotonic() + 60
+        # The program of a measurement fails as soon as the mount has no server.
+        while time.monotonic() < deadline:
+            subprocess.run(["ls", at], check=True, capture_output=True)
+    assert not os.path.ismount(at)
+
+
+def test_a_place_that_hung_has_the_median_of_the_other_rounds() -> None:
+    times = [("the directory", "2"), ("hp", "3"), ("hp", HUNG), ("ll", HUNG)]
+    lines = summary([{"place": place, "all_s": seconds} for place, seconds in times])
+    assert lines[2:] == [
+        "| the directory | 2.00 | 1.00 |",
+        "| hp (hung in 1 of 2 rounds) | 3.00 | 1.50 |",
+        "| ll (hung in 1 of 1 rounds) |  |  |",
+    ]
