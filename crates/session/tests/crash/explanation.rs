@@ -93,6 +93,14 @@ pub struct Comparison {
     pub unexplained: Vec<String>,
 }
 
+impl Comparison {
+    /// Adds another comparison.
+    pub fn add(&mut self, other: Comparison) {
+        self.compared += other.compared;
+        self.unexplained.extend(other.unexplained);
+    }
+}
+
 /// Which changes of names the log must explain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Renames {
