@@ -129,8 +129,8 @@ static void write_output(unsigned kind, const char *name, const char *inputs)
         check(!msync(at, size, MS_SYNC), "msync");
         munmap(at, size);
     } else if (kind == 9) {
-        /* Data that no call makes durable. A file that was truncated would be one of those that
-         * ext4 begins to write back at their close, and no mode promises an order for that. */
+        /* Data that no call makes durable. The file is not truncated: ext4 begins to write such a
+         * file back at its close, and no mode promises an order for that. */
         int fd = make(name, 0);
         put(fd, content, size);
         close(fd);
