@@ -1,11 +1,9 @@
 //! Files used through symbolic links that are older than the run and that the run removes.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::{After, OUT, START, STEP, Scene, bytes, ident, text, told};
 use backstory_eventlog::event::{CWD, Op};
 use backstory_files::Ident;
-use common::{After, OUT, START, STEP, Scene, bytes, ident, text, told};
 
 /// Notes that the thread's next call removes `path`, a link with this text.
 fn link_text(s: &mut Scene, path: &str, link_text: &str) {

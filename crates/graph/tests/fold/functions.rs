@@ -1,13 +1,11 @@
 //! Calls of functions: which of them become activities, and what belongs to them.
 #![allow(dead_code, clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::*;
 use backstory_eventlog::event::{FunctionStep, Op, Outcome, Pid};
 use backstory_graph::lineage::{Follow, GraphNode, LineageSearch};
 use backstory_graph::marks::ATTRIBUTE;
 use backstory_graph::model::Entity;
-use common::*;
 
 const PLOT: Pid = 2;
 

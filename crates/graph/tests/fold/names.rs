@@ -1,12 +1,10 @@
 //! Names that are made and removed, and the identities of the files that they led to.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::{self, After, OUT, START, STEP, Scene, ident, text, told};
 use backstory_eventlog::event::{CWD, Event, MetadataPart, Op, Outcome};
 use backstory_files::Ident;
 use backstory_graph::model::Relation;
-use common::{After, OUT, START, STEP, Scene, ident, text, told};
 
 /// A file has two names, `d` and `e`. A process reads `d` and removes `e`. After that the file's
 /// status change time is as `changed` says.

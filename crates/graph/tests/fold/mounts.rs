@@ -1,10 +1,8 @@
 //! A file has the name that it has outside, whichever mounts a process sees.
 #![allow(dead_code, clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::*;
 use backstory_eventlog::event::{CWD, MetadataPart, Op, Outcome};
-use common::*;
 
 const BIND: u32 = 0x1000;
 /// `O_PATH`.

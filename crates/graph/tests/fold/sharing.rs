@@ -2,10 +2,8 @@
 //! descriptor table. Also the paths of `/proc` that lead into both.
 #![allow(dead_code, clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::*;
 use backstory_eventlog::event::{CWD, Op, Outcome, Pid};
-use common::*;
 
 const CLONE_FS: u32 = 0x200;
 const CLONE_FILES: u32 = 0x400;

@@ -1,11 +1,9 @@
 //! Connections that a child inherits, and closes by executing a program.
 #![allow(dead_code, clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::*;
 use backstory_eventlog::event::{Op, Outcome, Pid};
 use backstory_graph::connections_closed_by_exec;
-use common::*;
 
 /// A stream socket.
 const STREAM: i32 = 1;

@@ -1,14 +1,12 @@
 //! Small named scenes and the graph of each.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-mod common;
-
+use crate::common::*;
 use backstory_eventlog::event::{CWD, MetadataPart, Op, Outcome};
 use backstory_files::Ident;
 use backstory_graph::lineage::Follow;
 use backstory_graph::memory::MemorySink;
 use backstory_graph::model::{Certainty, Relation};
-use common::*;
 
 fn check(scene: &Scene, expected: &str) {
     let graph = scene.graph();

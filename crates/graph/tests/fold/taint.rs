@@ -5,14 +5,12 @@
 //! no code with the graph.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-mod common;
-#[path = "taint/expansion.rs"]
 mod expansion;
-#[path = "taint/sim/mod.rs"]
 mod sim;
 
 use std::collections::BTreeSet;
 
+use crate::common;
 use backstory_graph::lineage::{Follow, GraphNode, LineageSearch};
 use backstory_graph::memory::MemorySink;
 use backstory_graph::model::{EntityId, EntityKind};

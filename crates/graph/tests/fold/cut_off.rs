@@ -1,14 +1,12 @@
 //! Runs whose log was cut off, by a kill of the recording or a crash of the machine.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::*;
 use backstory_eventlog::Reason;
 use backstory_eventlog::run::RunEnd;
 use backstory_graph::fold;
 use backstory_graph::memory::MemorySink;
 use backstory_graph::model::{Certainty, Relation};
-use common::*;
 
 /// The uses of two files that a process opened, one to read and one to write. The log has no read,
 /// no write and no close of them.

@@ -1,11 +1,9 @@
 //! Activities that a source names by itself, and things with versions.
 #![allow(dead_code, clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::*;
 use backstory_eventlog::event::{Op, Outcome, Pid, ResourceAccess, UNNUMBERED};
 use backstory_graph::model::{Certainty, EntityKind, Relation};
-use common::*;
 
 const TABLE: &str = "postgres://localhost:5432/bank/public.accounts";
 

@@ -1,10 +1,8 @@
 //! Directories that are renamed while descriptors and current directories lead to them.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::{OUT, RDONLY, Scene, bytes, text};
 use backstory_eventlog::event::{CWD, Event, Op, Outcome, Pid};
-use common::{OUT, RDONLY, Scene, bytes, text};
 
 const O_PATH: i32 = 0o10_000_000;
 const EXCHANGE: u32 = 2;

@@ -2,17 +2,15 @@
 //! from the run's header.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::{
+    self, After, CREAT, OUT, RDONLY, RDWR, START, STEP, Scene, TRUNC, WRONLY, bytes, came_from,
+    header, ident, told,
+};
 use backstory_eventlog::event::{Op, Outcome, Pid};
 use backstory_files::Ident;
 use backstory_graph::lineage::Follow;
 use backstory_graph::memory::MemorySink;
 use backstory_graph::{SLACK, fold};
-use common::{
-    After, CREAT, OUT, RDONLY, RDWR, START, STEP, Scene, TRUNC, WRONLY, bytes, came_from, header,
-    ident, told,
-};
 
 /// A run whose command has no recorder.
 fn unrecorded(command: &[&str]) -> Scene {

@@ -1,13 +1,11 @@
 //! Measures the speed of the fold. Not run by default: `cargo test --release -p backstory-graph
-//! --test speed -- --ignored --nocapture`.
+//! --test fold speed -- --ignored --nocapture`.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
-
-mod common;
 
 use std::time::Instant;
 
+use crate::common::*;
 use backstory_eventlog::event::Op;
-use common::*;
 
 /// The events of a build: a shell runs compilers, each with its look-ups, headers, a temporary file
 /// and an object file.

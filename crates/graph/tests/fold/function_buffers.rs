@@ -1,11 +1,9 @@
 //! Calls of functions that share a buffer: which call can have filled the buffer of another one.
 #![allow(dead_code, clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::*;
 use backstory_eventlog::event::{FunctionStep, Op, Outcome, Pid, ValuePointer};
 use backstory_graph::marks::ATTRIBUTE;
-use common::*;
 
 const POUR: Pid = 2;
 const FILL_CALL: u32 = 1;

@@ -1,11 +1,9 @@
 //! Imported descriptions: their statements are the graph, and hostile ones add nothing.
 #![allow(dead_code, clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::*;
 use backstory_eventlog::event::{Described, Op, Outcome, WordRole};
 use backstory_graph::model::{Certainty, EntityKind, Informed, Relation};
-use common::*;
 
 /// A run without processes.
 fn scene() -> Scene {

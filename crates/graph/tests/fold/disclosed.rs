@@ -1,14 +1,12 @@
 //! Statements of programs about their own work: their record, and its limits.
 #![allow(dead_code, clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::*;
 use backstory_eventlog::event::Pid;
 use backstory_graph::lineage::Follow;
 use backstory_graph::marks::{ATTRIBUTE, DERIVATION};
 use backstory_graph::memory::MemorySink;
 use backstory_graph::model::EntityKind;
-use common::*;
 
 const PYTHON: Pid = 2;
 
