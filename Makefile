@@ -48,18 +48,15 @@ worker: setup
 demo: build
 	@examples/demo $(RELEASE)
 
-test: setup-test lint
+test: setup-test
+	scripts/lint-sources
 	scripts/test
 
 test-all: setup-all test
 	scripts/test --all
 
 lint: setup-test
-	$(CARGO) fmt --all --check
-	scripts/lint-c
-	scripts/lint-python
-	scripts/lint-cycles
-	scripts/lint-prose
+	scripts/lint-sources
 	$(CARGO) clippy --workspace --features $$(scripts/tested-features) --all-targets --locked -- -D warnings
 	scripts/lint-features
 	engines=$$(scripts/library-engines); [ -z "$$engines" ] || $(CARGO) clippy -p backstory-c-engines \

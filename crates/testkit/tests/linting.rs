@@ -1,0 +1,69 @@
+//! `scripts/rustc-and-clippy`, by which cargo lints the crates that it compiles.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use backstory_testkit::need::needs;
+use tempfile::TempDir;
+
+/// A library with this source, compiled as cargo would do it. `None`, with a notice, if clippy is
+/// not installed.
+fn compiled(source: &str) -> Option<(Output, TempDir)> {
+    let rustc = Path::new(env!("CARGO")).with_file_name("rustc");
+    let clippy = rustc.with_file_name("clippy-driver");
+    if !needs("lints in the build", &[clippy.to_str().unwrap()]) {
+        return None;
+    }
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("one.rs");
+    fs::write(&file, source).unwrap();
+    let output = Command::new(crates.join("../../scripts/rustc-and-clippy"))
+        .arg(rustc)
+        .args(["--crate-name", "one", "--edition=2024", "--crate-type=lib"])
+        .args(["--emit=dep-info,metadata,link", "-C", "extra-filename=-1"])
+        .arg("--out-dir")
+        .arg(place.path())
+        .arg(file)
+        .env("CARGO_MANIFEST_DIR", crates)
+        .env("CARGO_BIN_EXE_one-program", "/one")
+        .output()
+        .unwrap();
+    Some((output, place))
+}
+
+#[test]
+fn a_finding_of_clippy_and_a_warning_of_rustc_fail_the_crate() {
+    for (source, finding) in [
+        (
+            "pub fn same(x: bool) -> bool { x == true }",
+            "bool_comparison",
+        ),
+        ("pub fn none() { let one = 1; }", "unused variable"),
+    ] {
+        let Some((output, _place)) = compiled(source) else {
+            return;
+        };
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{source}");
+        assert!(said.contains(finding), "{source}: {said}");
+    }
+}
+
+#[test]
+fn a_crate_without_findings_is_compiled_and_depends_on_the_settings_of_clippy() {
+    let Some((output, place)) =
+        compiled("pub const ONE: &str = env!(\"CARGO_BIN_EXE_one-program\");")
+    else {
+        return;
+    };
+    assert!(output.status.success(), "{output:?}");
+    let file = |name: &str| place.path().join(name);
+    assert!(file("libone-1.rlib").exists());
+    assert!(!file("one-1.linted").exists());
+    let sources = fs::read_to_string(file("one-1.d")).unwrap();
+    assert!(sources.contains("one.rs"), "{sources}");
+    assert!(sources.contains("clippy.toml"), "{sources}");
+}
