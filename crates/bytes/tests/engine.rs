@@ -19,11 +19,9 @@ const SIZE: u64 = 256;
 /// The built engine. `None`: this machine lacks what it is built from.
 fn engine() -> Option<&'static Path> {
     static ENGINE: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let built = ENGINE.get_or_init(|| {
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("byte-engine");
-        byte_engine::build(&target, &[]).then_some(target)
-    });
-    built.as_deref()
+    ENGINE
+        .get_or_init(|| byte_engine::built(Path::new(env!("CARGO_TARGET_TMPDIR"))))
+        .as_deref()
 }
 
 /// Compiles a program. `None`: these flags do not work here.

@@ -9,11 +9,12 @@ use serde_json::Value;
 
 use super::{Answer, Place};
 
-/// Builds the engine beside the place. `None`: this machine lacks what it is built from.
+/// Puts the engine into the place. `None`: this machine lacks what it is built from.
 pub fn engine(place: &Place) -> Option<String> {
-    let target = place.path("engine");
-    let built = byte_engine::build(Path::new(&target), &["sort", "cut", "wc"]);
-    built.then(|| format!("BACKSTORY_BYTE_ENGINE={target}"))
+    let engine = place.path("engine");
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let copied = byte_engine::copy(target, Path::new(&engine), &["sort", "cut", "wc"]);
+    copied.then(|| format!("BACKSTORY_BYTE_ENGINE={engine}"))
 }
 
 /// The sources of a part of a file: path, how, and text of each range.
