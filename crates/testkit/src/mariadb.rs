@@ -98,6 +98,9 @@ impl MariadbServer {
         let child = command.stdout(Stdio::null()).stderr(error_log).spawn()?;
         self.child = Some(child);
         let answers = || {
+            if !self.socket().exists() {
+                return false;
+            }
             let mut command = self.command(stage, "mariadb-admin");
             let output = command.arg("ping").output();
             output.is_ok_and(|output| output.status.success())
