@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from backstory_bench.mounted import HUNG, PAPER, HungError, Place, katcher_script, larger, opened, places, summary
 
 
