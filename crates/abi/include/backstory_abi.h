@@ -235,6 +235,14 @@ struct bs_verdicts {
 #define BS_MAGIC_SIMULATOR 10
 
 /*
+ * `record --deep --time exact`: a program begins, or has loaded a library. Its instructions that
+ * read the time-stamp counter or identify the processor are to lead to the code at the address in
+ * the argument. With the lowest bit set, the code may be in use and stays as it is. Returns 0 if
+ * all of the instructions lead there. -ENOTSUP: not all of them do.
+ */
+#define BS_MAGIC_INSTRUCTIONS 11
+
+/*
  * A recorder asks the simulator that executes it, by a client request of Valgrind. Argument: the
  * address after the instruction of the gate. The answer is 1 if the simulator tells the supervisor
  * which calls are the program's, and which come from the gate.
@@ -440,11 +448,19 @@ struct bs_deep_section {
 #define BS_DEEP_CLOCK 1006u
 #define BS_DEEP_PROCESSOR 1007u
 #define BS_DEEP_UNTIMED 1008u
+#define BS_DEEP_COUNTER 1009u
+#define BS_DEEP_CPUID 1010u
+#define BS_DEEP_UNCOUNTED 1011u
 
 /* How CLOCK has its time: `b`. */
 #define BS_DEEP_SINCE 0u /* since the thread's last CLOCK of this clock */
 #define BS_DEEP_WHOLE 1u /* whole, and later ones count from it */
 #define BS_DEEP_ASIDE 2u /* whole, in a signal handler; none counts from it */
+
+/* The kinds of redirected instructions. COUNTER has one of the first two. */
+#define BS_DEEP_RDTSC 0u
+#define BS_DEEP_RDTSCP 1u
+#define BS_DEEP_CPUID_INSTRUCTION 2u
 
 /* How a stream begins: `a` of BEGIN. */
 #define BS_DEEP_BY_EXEC 0u

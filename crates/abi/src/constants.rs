@@ -88,6 +88,10 @@ pub const MAGIC_FILTERED: i32 = 9;
 /// Request of the byte engine, which executes programs in its own process. The argument is the
 /// address of its list of the program's calls that are under way.
 pub const MAGIC_SIMULATOR: i32 = 10;
+/// Request: a program begins, or has loaded a library. Its instructions that read the time-stamp
+/// counter or identify the processor are to lead to the address in the argument. With the lowest
+/// bit set, the code may be in use and stays as it is. ENOTSUP: not all of them lead there.
+pub const MAGIC_INSTRUCTIONS: i32 = 11;
 /// The client request of Valgrind by which a recorder asks whether to record.
 pub const RECORDS_IN_SIMULATOR: u32 = 0x4253_0001;
 /// The client request by which a recorder asks whether a page is readable.

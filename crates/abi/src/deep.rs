@@ -49,6 +49,19 @@ pub const CLOCK: u16 = 1006;
 pub const PROCESSOR: u16 = 1007;
 /// Fact: the times that the process takes are not recorded any more.
 pub const UNTIMED: u16 = 1008;
+/// Fact: the program read the time-stamp counter.
+pub const COUNTER: u16 = 1009;
+/// Fact: the program identified the processor.
+pub const CPUID: u16 = 1010;
+/// Fact: some instructions of the program that do so are not recorded.
+pub const UNCOUNTED: u16 = 1011;
+
+/// A redirected instruction: `rdtsc`.
+pub const RDTSC: u64 = 0;
+/// `rdtscp`.
+pub const RDTSCP: u64 = 1;
+/// `cpuid`.
+pub const CPUID_INSTRUCTION: u64 = 2;
 
 /// The result of a [`CLOCK`] counts from the thread's last one of this clock.
 pub const SINCE: u64 = 0;

@@ -56,6 +56,9 @@ pub trait Hooks: Send + Sync {
     /// A recorder requests the table of functions of the file that is mapped at an address of a
     /// process. Dropping `parked` answers ENOENT.
     fn function_table(&self, _pid: u32, _address: u64, _parked: ParkedCall) {}
+    /// A program begins, or has loaded a library. Its instructions that are to be recorded are to
+    /// lead to this address of its process. Dropping `parked` answers that not all of them do.
+    fn redirect_instructions(&self, _pid: u32, _to: u64, _parked: ParkedCall) {}
     /// A thread is about to restrict itself in a way that no other process can see later. It still
     /// waits.
     fn restricts_itself(&self, _tid: u32) {}

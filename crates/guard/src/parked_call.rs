@@ -35,10 +35,16 @@ impl ParkedCall {
         }
     }
 
-    /// The same call, as one that fails unless [`ParkedCall::answer_descriptor`] answers it.
+    /// The same call, as one that fails unless [`ParkedCall::answer_descriptor`] or
+    /// [`ParkedCall::grant`] answers it.
     pub(crate) fn refused(mut self, error: i32) -> ParkedCall {
         self.error = error;
         self
+    }
+
+    /// Responds with 0.
+    pub fn grant(mut self) {
+        self.error = 0;
     }
 
     /// Responds with a new descriptor of the caller, a copy of `file`.

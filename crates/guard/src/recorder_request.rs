@@ -12,7 +12,7 @@ use crate::notification_buffers::Notification;
 use crate::response::Response;
 use backstory_abi::{
     MAGIC_ANNOUNCE, MAGIC_ARENA, MAGIC_BROKER, MAGIC_COMMIT, MAGIC_DRAIN, MAGIC_FILTERED,
-    MAGIC_FUNCTIONS, MAGIC_LINE, MAGIC_PRESERVE,
+    MAGIC_FUNCTIONS, MAGIC_INSTRUCTIONS, MAGIC_LINE, MAGIC_PRESERVE,
 };
 use backstory_arena::RecordSink;
 use backstory_sys as sys;
@@ -65,6 +65,16 @@ pub(crate) fn respond_to_recorder<S: RecordSink>(
                 Response::Parked
             }
             None => Response::Error(libc::ENOENT),
+        },
+        MAGIC_INSTRUCTIONS => match state.park(notification.id) {
+            Some(parked) => {
+                let parked = parked.refused(libc::ENOTSUP);
+                state
+                    .hooks
+                    .redirect_instructions(notification.tid, argument, parked);
+                Response::Parked
+            }
+            None => Response::Error(libc::ENOTSUP),
         },
         _ => Response::Continue,
     }

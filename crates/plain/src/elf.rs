@@ -18,6 +18,8 @@ pub struct Damaged(pub &'static str);
 pub struct Segment<'a> {
     /// The address of the first byte, as the file was linked.
     pub address: u64,
+    /// The position of that byte in the file.
+    pub offset: u64,
     /// The bytes in the file. The loader appends zeros, which are no code.
     pub bytes: &'a [u8],
     /// The segment can be executed.
@@ -53,6 +55,8 @@ pub struct Object<'a> {
     pub exports: Vec<(&'a [u8], u64)>,
     /// The addresses at which functions begin, in order, from `PT_GNU_EH_FRAME`.
     pub functions: Vec<u64>,
+    /// For each of them, the address of its description in `.eh_frame`.
+    descriptions: Vec<u64>,
 }
 
 mod tag {
@@ -162,6 +166,7 @@ impl<'a> Object<'a> {
             match kind {
                 PT_LOAD => object.segments.push(Segment {
                     address,
+                    offset,
                     bytes,
                     executable: flags & EXECUTABLE != 0,
                 }),
@@ -175,7 +180,7 @@ impl<'a> Object<'a> {
             object.read_dynamic(bytes)?;
         }
         if let Some((address, bytes)) = frames {
-            object.functions = functions(address, bytes);
+            (object.functions, object.descriptions) = functions(address, bytes);
         }
         Ok(object)
     }
@@ -308,11 +313,29 @@ impl<'a> Object<'a> {
         None
     }
 
+    /// The number of the function that contains an address, among the starts of functions.
+    pub fn function_number(&self, address: u64) -> Option<usize> {
+        let after = self.functions.partition_point(|&start| start <= address);
+        after.checked_sub(1)
+    }
+
+    /// The start of a function and its bytes, as its description for unwinding says. `None`: the
+    /// description has another encoding than that of all compilers.
+    pub fn function(&self, number: usize) -> Option<(u64, &'a [u8])> {
+        let start = *self.functions.get(number)?;
+        // Its length, a distance, then the start relative to itself, and the length of the code.
+        let place = self.descriptions.get(number)?.checked_add(8)?;
+        let relative = (self.word(place, 4)? as u32).cast_signed();
+        let length = self.word(place.checked_add(4)?, 4)?;
+        let is_usual = place.checked_add_signed(i64::from(relative)) == Some(start);
+        let code = self.at(start, length).filter(|_| is_usual)?;
+        Some((start, code))
+    }
+
     /// The bytes from the start of the function that contains an address to the end of its segment,
     /// and the start's address.
     pub(crate) fn function_around(&self, address: u64) -> Option<(u64, &'a [u8])> {
-        let after = self.functions.partition_point(|&start| start <= address);
-        let start = *self.functions.get(after.checked_sub(1)?)?;
+        let start = *self.functions.get(self.function_number(address)?)?;
         let segment = self.segments.iter().find(|segment| {
             start >= segment.address && start - segment.address < segment.bytes.len() as u64
         })?;
@@ -321,20 +344,23 @@ impl<'a> Object<'a> {
     }
 }
 
-/// The starts of the functions in the search table of `.eh_frame_hdr`. Empty for another encoding
-/// than that of all linkers.
-fn functions(address: u64, bytes: &[u8]) -> Vec<u64> {
+/// The starts of the functions in the search table of `.eh_frame_hdr`, and the addresses of their
+/// descriptions. Empty for another encoding than that of all linkers.
+fn functions(address: u64, bytes: &[u8]) -> (Vec<u64>, Vec<u64>) {
     // Version 1; a relative pointer; a count of 4 bytes; signed 4 bytes relative to the header.
     if !bytes.starts_with(&[1, 0x1b, 3, 0x3b]) {
-        return Vec::new();
+        return (Vec::new(), Vec::new());
     }
     let count = number(bytes, 8, 4).unwrap_or_default().min(MOST_ENTRIES);
     let table = bytes.get(12..).unwrap_or_default().chunks_exact(8);
-    let starts = table.take(count as usize).filter_map(|entry| {
-        let offset = number(entry, 0, 4)? as u32;
-        address.checked_add_signed(i64::from(offset.cast_signed()))
+    let pairs = table.take(count as usize).filter_map(|entry| {
+        let place = |at: u64| {
+            let offset = number(entry, at, 4)? as u32;
+            address.checked_add_signed(i64::from(offset.cast_signed()))
+        };
+        Some((place(0)?, place(4)?))
     });
-    let mut starts: Vec<u64> = starts.collect();
-    starts.sort_unstable();
-    starts
+    let mut pairs: Vec<(u64, u64)> = pairs.collect();
+    pairs.sort_unstable();
+    pairs.into_iter().unzip()
 }

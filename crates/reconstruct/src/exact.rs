@@ -1,4 +1,5 @@
-//! The positions of threads among the times that they took, in a record with exact time.
+//! The positions of threads among the times that they took, in a record with exact time. Readings
+//! of the time-stamp counter are times, too.
 //!
 //! A program may ask less often than it did in the record. Python asks at each lock, and their
 //! number depends on addresses. So the outputs of a thread are its marks. A question behind a mark
@@ -23,8 +24,8 @@ impl ExactPositions {
         *last = time.max(*last);
     }
 
-    /// The next answer of a thread, in ns, with its time-stamp counter.
-    pub fn take(&self, thread: u32, answers: &mut TimedQueue<i64>) -> Option<(i64, u64)> {
+    /// The next answer of a thread, with its time-stamp counter.
+    pub fn take<T>(&self, thread: u32, answers: &mut TimedQueue<T>) -> Option<(T, u64)> {
         let mark = self.marks.get(&thread).copied().unwrap_or(0);
         while answers.front().is_some_and(|(_, time)| *time < mark) {
             answers.pop_front();

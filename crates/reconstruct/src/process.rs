@@ -184,6 +184,10 @@ pub struct RecordedProcess {
     pub times: HashMap<(u32, i32), TimedQueue<i64>>,
     /// With exact time: the processor and node of each thread at its questions.
     pub processors: HashMap<u32, TimedQueue<(u32, u32)>>,
+    /// With exact time: what the time-stamp counter told each thread, and the processor (`rdtscp`).
+    pub counters: HashMap<u32, TimedQueue<(u64, u32)>>,
+    /// With exact time: what `cpuid` told each thread in four registers, by leaf and subleaf.
+    pub identities: HashMap<(u32, u32, u32), TimedQueue<[u32; 4]>>,
     /// The threads besides the first one, in the order of their creation.
     pub threads: Vec<u32>,
     /// Random bytes from the kernel.
@@ -222,6 +226,11 @@ pub struct RecordedProcess {
 }
 
 impl RecordedProcess {
+    /// True if it read the time-stamp counter or identified the processor.
+    pub fn asked_processor(&self) -> bool {
+        !self.counters.is_empty() || !self.identities.is_empty()
+    }
+
     /// Adds a thread besides the first one. Numbers count up from that of the process, and begin
     /// anew below it behind the system's largest one (`/proc/sys/kernel/pid_max`).
     pub(crate) fn add_thread(&mut self, number: u32) {

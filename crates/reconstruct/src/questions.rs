@@ -37,4 +37,41 @@ impl ProcessMatcher {
         self.reached(time);
         Some(told)
     }
+
+    /// The time-stamp counter and the processor that this thread read next.
+    pub fn counter(&mut self, thread: u32) -> Option<(u64, u32)> {
+        self.skip(|rest, time| {
+            if let Some(queue) = rest.counters.get_mut(&thread) {
+                skip_to(queue, time);
+            }
+        });
+        let answers = self.rest.counters.get_mut(&thread)?;
+        let (told, time) = self.exact.take(thread, answers)?;
+        self.matched += 1;
+        self.reached(time);
+        Some(told)
+    }
+
+    /// The answer that `cpuid` gave this thread next. The last one is repeated. Without any, that
+    /// of another thread is taken.
+    pub fn identity(&mut self, thread: u32, leaf: u32, subleaf: u32) -> Option<[u32; 4]> {
+        let own = (thread, leaf, subleaf);
+        let known = &self.rest.identities;
+        let key = match known.contains_key(&own) {
+            true => own,
+            false => {
+                let others = known
+                    .keys()
+                    .filter(|(_, of, sub)| (*of, *sub) == (leaf, subleaf));
+                *others.min()?
+            }
+        };
+        let answers = self.rest.identities.get_mut(&key)?;
+        let (told, _) = match answers.len() {
+            0 | 1 => answers.front().copied(),
+            _ => answers.pop_front(),
+        }?;
+        self.matched += 1;
+        Some(told)
+    }
 }

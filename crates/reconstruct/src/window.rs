@@ -45,6 +45,9 @@ fn end_at(process: &mut RecordedProcess, to: u64) -> bool {
     for queue in process.processors.values_mut() {
         queue.retain(|(_, time)| *time <= to);
     }
+    for queue in process.counters.values_mut() {
+        queue.retain(|(_, time)| *time <= to);
+    }
     process.turns.retain(|turn| turn.time <= to);
     process.children.retain(|child| child.time <= to);
     let is_cut = !before || size(process) < whole;

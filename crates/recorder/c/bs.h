@@ -380,7 +380,7 @@ void bs_opened_proc(const char *path);
 /* redirect.c */
 void bs_redirect_stdio(void);
 void bs_redirect_internal(void);
-#if defined(BS_AUTO) || defined(BS_FUNCTIONS)
+#if defined(BS_AUTO) || defined(BS_FUNCTIONS) || defined(BS_DEEP)
 /* Lets the loader's part of `dlopen` come to the recorder. False if it is not as expected. */
 bool bs_redirect_load(void);
 #endif

@@ -38,6 +38,8 @@ void bs_deep_passed(int fd);
  */
 void bs_exact_end(void);
 void bs_exact_tell(void);
+/* deep/instructions.c: a library may have been loaded. */
+void bs_instructions_loaded(void);
 #define BS_DEEP_TIME() bs_now()
 /* Arguments: the time, the result, the call's number and arguments. */
 #define BS_DEEP_LOG(time, result, ...) \

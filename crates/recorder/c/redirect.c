@@ -204,7 +204,7 @@ static int cancelled_open_for_libc(const char *path, int flags, ...)
 }
 #endif
 
-#if defined(BS_AUTO) || defined(BS_FUNCTIONS)
+#if defined(BS_AUTO) || defined(BS_FUNCTIONS) || defined(BS_DEEP)
 /* The loader's function behind `dlopen`, the name service and the converters of characters. */
 typedef void *load_function(const char *name, int mode, const void *caller, s64 space, int argc,
                             char **argv, char **env);
@@ -220,6 +220,7 @@ static void *load_for_libc(const char *name, int mode, const void *caller, s64 s
     BS_AUTO_DO(if (name && *name) bs_need_filter());
     void *loaded = real_load(name, mode, caller, space, argc, argv, env);
     BS_FUNCTIONS_DO(bs_redirect_libraries());
+    BS_DEEP_DO(bs_instructions_loaded());
     return loaded;
 }
 

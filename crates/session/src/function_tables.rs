@@ -14,12 +14,12 @@ use backstory_eventlog::record::RecordBuilder;
 use backstory_functions::{FileTable, FunctionCatalogue, FunctionPatterns, UnmatchedPattern};
 use backstory_guard::ParkedCall;
 use backstory_sys::clock;
+use backstory_sys::mappings::FileMapping;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -111,42 +111,9 @@ fn log_functions(table: &FileTable, pid: u32, out: &mut ChunkWriter) {
 /// The file that a process has mapped at an address, opened, and its path as the process has it.
 fn mapped_file(pid: u32, address: u64) -> Option<(PathBuf, File)> {
     let maps = fs::read(format!("/proc/{pid}/maps")).ok()?;
-    let mapping = maps
-        .split(|&byte| byte == b'\n')
-        .filter_map(Mapping::read)
-        .find(|mapping| (mapping.start..mapping.end).contains(&address))?;
-    let path = Path::new(OsStr::from_bytes(mapping.path));
-    let seen = Path::new("/proc")
-        .join(pid.to_string())
-        .join("root")
-        .join(path.strip_prefix("/").ok()?);
-    let file = File::open(seen).ok()?;
-    let facts = file.metadata().ok()?;
-    // Another file may have the path by now.
-    (facts.is_file() && facts.ino() == mapping.inode).then(|| (path.to_owned(), file))
-}
-
-/// A line of `/proc/PID/maps` that has a path.
-struct Mapping<'a> {
-    start: u64,
-    end: u64,
-    inode: u64,
-    path: &'a [u8],
-}
-
-impl Mapping<'_> {
-    fn read(line: &[u8]) -> Option<Mapping<'_>> {
-        let path = &line[line.iter().position(|&byte| byte == b'/')?..];
-        let words = std::str::from_utf8(&line[..line.len() - path.len()]).ok()?;
-        let mut words = words.split_ascii_whitespace();
-        let (start, end) = words.next()?.split_once('-')?;
-        Some(Mapping {
-            start: u64::from_str_radix(start, 16).ok()?,
-            end: u64::from_str_radix(end, 16).ok()?,
-            inode: words.nth(3)?.parse().ok()?,
-            path,
-        })
-    }
+    let mapping = FileMapping::all(&maps).find(|mapping| mapping.contains(address))?;
+    let path = PathBuf::from(OsStr::from_bytes(mapping.path));
+    mapping.open(pid).map(|file| (path, file))
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use crate::function_tables::FunctionTables;
 use crate::guard_filters::GuardFilters;
 use crate::guard_socket::GuardSocket;
 use crate::header::Inherited;
+use crate::instruction_redirections::InstructionRedirections;
 use crate::launch::Launch;
 use crate::lines::mark::{LineMark, MarkQueue};
 use crate::plain_programs::PlainPrograms;
@@ -28,7 +29,9 @@ use backstory_guard::{
 use backstory_plain::Classifier;
 use backstory_preserve::Preserver;
 use backstory_sys::Pid;
-use backstory_vocabulary::{ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode};
+use backstory_vocabulary::{
+    ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode, TimeMode,
+};
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -213,6 +216,8 @@ impl GuardSession {
         let functions = options.functions.clone();
         // Without a thread, no function is recorded. Requests are answered so.
         let functions = functions.and_then(|one| FunctionTables::start(one, stock).ok());
+        // Likewise, no instruction.
+        let instructions = (options.time == TimeMode::Exact).then(InstructionRedirections::start);
         let bridge = Arc::new(SupervisorHooks {
             stock: Arc::clone(stock),
             supervisor: std::process::id(),
@@ -221,6 +226,7 @@ impl GuardSession {
             committer,
             shell,
             functions,
+            instructions: instructions.and_then(Result::ok),
         });
         let hooks: Arc<dyn Hooks> = Arc::clone(&bridge) as Arc<dyn Hooks>;
         let settings = settings(options, ways, stock);
@@ -313,6 +319,8 @@ struct SupervisorHooks {
     shell: ShellServices,
     /// The tables of functions, in a run that records calls.
     functions: Option<FunctionTables>,
+    /// Redirects instructions, in a run that records them.
+    instructions: Option<InstructionRedirections>,
 }
 
 /// The preserver of contents, which works beside the log. `None` if contents are not stored.
@@ -393,6 +401,12 @@ impl Hooks for SupervisorHooks {
     fn function_table(&self, pid: u32, address: u64, parked: ParkedCall) {
         if let Some(functions) = &self.functions {
             functions.request(pid, address, parked);
+        }
+    }
+
+    fn redirect_instructions(&self, pid: u32, to: u64, parked: ParkedCall) {
+        if let Some(instructions) = &self.instructions {
+            instructions.request(pid, to, parked);
         }
     }
 

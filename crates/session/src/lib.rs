@@ -32,6 +32,7 @@ mod guarding;
 mod header;
 mod identity_resolver;
 mod inherited_state;
+mod instruction_redirections;
 mod job_rank;
 mod keeper;
 mod keeper_messages;

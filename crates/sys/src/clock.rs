@@ -10,6 +10,14 @@ pub fn counter() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
+/// The answer of the processor about itself (`cpuid`): the registers `eax`, `ebx`, `ecx` and `edx`.
+#[allow(unsafe_code, unused_unsafe)]
+pub fn processor_identity(leaf: u32, subleaf: u32) -> [u32; 4] {
+    // SAFETY: every x86-64 has the instruction. Newer versions of Rust know that.
+    let told = unsafe { core::arch::x86_64::__cpuid_count(leaf, subleaf) };
+    [told.eax, told.ebx, told.ecx, told.edx]
+}
+
 /// Nanoseconds since 1970 by the machine's clock.
 pub fn machine() -> i64 {
     nanoseconds(ClockId::Realtime)

@@ -30,6 +30,7 @@ pub mod address_space;
 pub mod clock;
 pub mod heap;
 pub mod long_path;
+pub mod mappings;
 pub mod process_tree;
 pub mod truncation;
 

@@ -128,9 +128,10 @@ pub struct RecordArgs {
     #[arg(long, value_name = "MODE", value_parser = words::<OutputsMode>())]
     pub outputs: Option<OutputsMode>,
 
-    /// With --deep: with `exact`, also record each time that a program takes, and give it the same
-    /// times in `replay --deep`. Programs that often take the time get slower. With `usual`, the
-    /// time is that of the recorded calls before
+    /// With --deep: with `exact`, also record each time that a program takes, and what it reads
+    /// from the processor (`rdtsc`, `cpuid`). `replay --deep` gives it the same again. Programs
+    /// that often take the time get slower. With `usual`, the time is that of the recorded calls
+    /// before
     #[arg(long, value_name = "MODE", value_parser = words::<TimeMode>())]
     pub time: Option<TimeMode>,
 

@@ -7,7 +7,7 @@ use backstory_deep::DeepLog;
 use std::path::{Path, PathBuf};
 
 /// Records a shell line with exact time.
-fn record(place: &Place, line: &str) {
+pub(super) fn record(place: &Place, line: &str) {
     let head = "$B record --deep --outputs full --time exact --name deep --contents=lazy --";
     let answer = place.shell(&line.replace("RECORD", head));
     assert_eq!(answer.status, 0, "{answer:?}");
@@ -15,7 +15,7 @@ fn record(place: &Place, line: &str) {
 }
 
 /// The recorded output is the same again, byte for byte.
-fn is_same(place: &Place) {
+pub(super) fn is_same(place: &Place) {
     if let Some(answer) = place.again(&[]) {
         assert!(answer.status == 0, "{answer:?}");
         assert!(
@@ -307,7 +307,7 @@ fn a_program_whose_limit_is_refused_says_that_its_later_times_are_missing() {
     }
 }
 
-fn deep_log(place: &Place) -> PathBuf {
+pub(super) fn deep_log(place: &Place) -> PathBuf {
     let runs = std::fs::read_dir(place.stage.store().join("runs")).unwrap();
     let mut files = runs.map(|entry| entry.unwrap().path());
     files

@@ -20,6 +20,19 @@ const FIRST_ARGUMENT: u32 = 16;
 /// A call that no kernel has. By it, a tool asks where a descriptor leads (`bytes/c/places.c`).
 pub const PLACE: c_long = 0x6273;
 
+/// A call that no kernel has. The stubs of redirected instructions make it (`instructions.rs`).
+pub const ASKED: c_long = 0x6274;
+
+/// The needs of a record beside the calls that are always notified.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FilterNeeds {
+    /// libc finds no number of the processor in memory that it shares with the kernel (`rseq`), and
+    /// makes the call.
+    pub asks_for_processors: bool,
+    /// `mprotect` is notified: the dynamic loader makes it when all libraries are mapped.
+    pub redirects_instructions: bool,
+}
+
 /// The calls that are notified.
 pub const WATCHED: &[c_long] = &[
     libc::SYS_read,
@@ -121,6 +134,7 @@ pub const WATCHED: &[c_long] = &[
     libc::SYS_execveat,
     libc::SYS_exit_group,
     PLACE,
+    ASKED,
 ];
 
 fn statement(code: u32, k: u32) -> sock_filter {
@@ -145,18 +159,18 @@ fn result(action: u32) -> sock_filter {
 }
 
 /// The instructions. It allocates, so it is called before the fork.
-///
-/// With `asks_for_processors`, libc finds no number of the processor in memory that it shares with
-/// the kernel (`rseq`), and makes the call.
-pub fn program(asks_for_processors: bool) -> Vec<sock_filter> {
+pub fn program(needs: FilterNeeds) -> Vec<sock_filter> {
     let notify = || result(libc::SECCOMP_RET_USER_NOTIF);
     let allow = || result(libc::SECCOMP_RET_ALLOW);
     let refuse = || result(libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32);
     // Calls of a 32-bit program and requests of a ring would reach no supervisor.
     let mut code = vec![load(ARCH), equals(ARCH_X86_64, 1, 0), refuse(), load(NR)];
     code.extend([equals(libc::SYS_io_uring_setup as u32, 0, 1), refuse()]);
-    if asks_for_processors {
+    if needs.asks_for_processors {
         code.extend([equals(libc::SYS_rseq as u32, 0, 1), refuse()]);
+    }
+    if needs.redirects_instructions {
+        code.extend([equals(libc::SYS_mprotect as u32, 0, 1), notify()]);
     }
     for call in WATCHED {
         code.extend([equals(*call as u32, 0, 1), notify()]);

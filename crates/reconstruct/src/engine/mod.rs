@@ -18,6 +18,7 @@ use crate::process::RecordedProcess;
 use crate::recorded::RecordedRun;
 use crate::sighting::Wanted;
 use crate::verdict::Reconstruction;
+use filter::FilterNeeds;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -106,8 +107,12 @@ pub fn reconstruct(
         replace_input(&mut run.processes[first], *fd, bytes);
     }
     note_signal(&mut run, first, options);
-    let asks = run.processes.iter().any(|one| !one.processors.is_empty());
-    let (child, listener) = start::start(&run.processes[first], options, asks, become_user)?;
+    let any = |has: fn(&RecordedProcess) -> bool| run.processes.iter().any(has);
+    let needs = FilterNeeds {
+        asks_for_processors: any(|one| !one.processors.is_empty()),
+        redirects_instructions: any(RecordedProcess::asked_processor),
+    };
+    let (child, listener) = start::start(&run.processes[first], options, needs, become_user)?;
     let supervisor = supervisor::Supervisor::new(run, first, listener, child, options, unit);
     let mut result = supervisor.watch()?;
     result.recorded_calls = recorded_calls;

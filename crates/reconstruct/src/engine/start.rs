@@ -1,7 +1,7 @@
 //! Starts the program: a child installs the filter, hands its listener over, and executes it.
 
 use super::Options;
-use super::filter::{self, CHANNEL};
+use super::filter::{self, CHANNEL, FilterNeeds};
 use crate::error::Error;
 use crate::process::RecordedProcess;
 use backstory_sys as sys;
@@ -61,12 +61,12 @@ fn launch(process: &RecordedProcess, options: &Options) -> Launch {
 pub fn start(
     process: &RecordedProcess,
     options: &Options,
-    asks_for_processors: bool,
+    needs: FilterNeeds,
     become_user: impl FnOnce() -> io::Result<()>,
 ) -> Result<(sys::Pid, OwnedFd), Error> {
     let fail = Error::supervise("start");
     let launch = launch(process, options);
-    let filter = filter::program(asks_for_processors);
+    let filter = filter::program(needs);
     let (own, its) = sys::socket_pair().map_err(&fail)?;
     if !launch.has_tool {
         next_pid(process.pid);

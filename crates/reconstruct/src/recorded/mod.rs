@@ -330,11 +330,21 @@ impl Arranging {
                 let told = (call.a as u32, call.b as u32);
                 queue.or_default().push_back((told, call.time));
             }
+            deep::COUNTER => {
+                let queue = self.process.counters.entry(call.tid).or_default();
+                let told = (call.result.cast_unsigned(), call.b as u32);
+                queue.push_back((told, call.time));
+            }
+            deep::CPUID => self.identified(call),
             deep::DESCRIPTOR => self.descriptor(call),
             deep::SIGNAL => self.process.signals.push_back(call.result as i32),
             deep::GAP => self.lacks_calls(RECORDS_MISSING),
             deep::UNTIMED => {
                 let why = "it tried to limit its own system calls, and its later times are missing";
+                self.process.gap.get_or_insert_with(|| why.to_owned());
+            }
+            deep::UNCOUNTED => {
+                let why = "some of its instructions that ask the processor are not recorded";
                 self.process.gap.get_or_insert_with(|| why.to_owned());
             }
             deep::SHALLOW => self.lacks_calls(match call.a {
@@ -343,6 +353,17 @@ impl Arranging {
                 _ => "the recording ended before it did",
             }),
             _ => {}
+        }
+    }
+
+    /// `cpuid`
+    fn identified(&mut self, call: &Call) {
+        let (words, _) = call.entered_at(0).unwrap_or_default().as_chunks::<4>();
+        let words: Vec<u32> = words.iter().map(|one| u32::from_le_bytes(*one)).collect();
+        if let Ok(told) = <[u32; 4]>::try_from(words) {
+            let key = (call.tid, call.a as u32, call.b as u32);
+            let queue = self.process.identities.entry(key).or_default();
+            queue.push_back((told, call.time));
         }
     }
 

@@ -119,6 +119,8 @@ void bs_deep_begin(char **argv, char **env, const u64 *aux)
     variables = env;
     auxiliary = aux;
     bs_redirect_internal();
-    if (bs_deep_is_on() && bs_arena->flags & BS_ARENA_EXACT)
+    if (bs_deep_is_on() && bs_arena->flags & BS_ARENA_EXACT) {
         bs_exact_begin(aux);
+        bs_instructions_begin();
+    }
 }

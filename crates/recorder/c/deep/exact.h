@@ -14,6 +14,8 @@ void bs_exact_begin(const u64 *auxiliary);
 void bs_exact_took(u64 time, int clock, const s64 *taken);
 /* Records on which processor the thread runs. */
 s64 bs_exact_processor(u32 *processor, u32 *node);
+/* instructions.c: the program begins. Its instructions that are no calls are redirected. */
+void bs_instructions_begin(void);
 
 #pragma GCC visibility pop
 

@@ -37,9 +37,9 @@ impl Supervisor {
 
     /// The caller makes the call that returned at this time, if it is known.
     pub(super) fn passes(&mut self, call: &NotifiedCall, index: usize, time: Option<u64>) {
-        if let Some(time) = time
-            && !self.matchers[index].rest.times.is_empty()
-        {
+        let rest = &self.matchers[index].rest;
+        let is_exact = !rest.times.is_empty() || !rest.counters.is_empty();
+        if let Some(time) = time.filter(|_| is_exact) {
             let thread = self.recorded_thread(call.tid, index);
             self.matchers[index].passes(thread, time);
         }

@@ -236,7 +236,7 @@ fn is_launcher(path: &Path) -> bool {
 }
 
 /// True for a tool of Valgrind, which loads the program into its own process.
-fn is_loader(path: &Path) -> bool {
+pub(super) fn is_loader(path: &Path) -> bool {
     let path = path.as_os_str().as_bytes();
     path.ends_with(b"-amd64-linux") || path.windows(10).any(|part| part == b"/valgrind/")
 }

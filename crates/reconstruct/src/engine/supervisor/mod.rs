@@ -37,6 +37,7 @@ use crate::time::RecordedClock;
 use crate::unit::RecordedUnit;
 use crate::verdict::{ProcessVerdict, Reconstruction};
 use crate::volatile::VolatileRules;
+use backstory_instructions::Redirector;
 use backstory_sys as sys;
 use clock::Passed;
 use part::Part;
@@ -295,6 +296,7 @@ impl Supervisor {
             return Response::Continue;
         };
         let response = match process {
+            _ if call.number == super::filter::ASKED => self.asked(call),
             Some(index) => self.deep_response(call, index),
             None => self.shallow_response(call),
         };
@@ -335,6 +337,7 @@ impl Supervisor {
                 }
             }
             SYS_getcpu => self.processor(call, index),
+            SYS_mprotect => Ok(self.protected(call)),
             SYS_setuid | SYS_setgid | SYS_setreuid | SYS_setregid | SYS_setresuid
             | SYS_setresgid | SYS_setgroups | SYS_setfsuid | SYS_setfsgid | SYS_getuid
             | SYS_geteuid | SYS_getresuid | SYS_getgid | SYS_getegid | SYS_getresgid
