@@ -189,6 +189,11 @@ impl InputStream {
             .filter(|time| *time > self.arrived)
     }
 
+    /// The time at which the next input came, unless the program has taken a part of it.
+    pub fn next_whole(&self) -> Option<u64> {
+        self.times.front().copied().filter(|_| self.taken == 0)
+    }
+
     /// The time at which the bytes came of which the program has taken none yet.
     pub fn next_unread(&self) -> Option<u64> {
         let begun = usize::from(self.taken > 0);

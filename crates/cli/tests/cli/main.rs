@@ -29,6 +29,7 @@ mod deep_bytes;
 mod deep_instructions;
 mod deep_replay;
 mod deep_sshd;
+mod deep_threads;
 mod deep_time;
 mod deep_whole;
 mod deviations;

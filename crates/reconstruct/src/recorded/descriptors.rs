@@ -175,6 +175,7 @@ impl Arranging {
     }
 
     pub(super) fn accepted(&mut self, call: &Call) {
+        self.note_mover(call);
         let listener = self.behind(call.fd, S_IFSOCK);
         let address = call.address().unwrap_or_default().to_vec();
         let socket = self.run.resources[listener].socket;

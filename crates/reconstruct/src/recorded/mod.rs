@@ -190,6 +190,9 @@ impl Arranging {
     /// All calls of the process were taken.
     pub(crate) fn leave(&mut self) {
         self.name_program();
+        if self.process.threads.is_empty() {
+            self.process.movers = HashMap::new();
+        }
         self.unseen.remove(&self.process.pid);
         // A program that the process executes next has these.
         self.handed.insert(self.process.pid, self.table.clone());
@@ -379,6 +382,11 @@ impl Arranging {
         }
     }
 
+    /// Remembers which thread made a call.
+    fn note_mover(&mut self, call: &Call) {
+        self.process.movers.insert(ended(call), call.tid);
+    }
+
     /// Remembers which connection a call moved bytes of: requests name it by time and descriptor.
     fn note_move(&mut self, call: &Call) {
         let fd = match c_long::from(call.number) {
@@ -417,6 +425,7 @@ impl Arranging {
     }
 
     fn read(&mut self, call: &Call) {
+        self.note_mover(call);
         if call.a == 0 && call.result == 0 {
             return;
         }
@@ -492,6 +501,7 @@ impl Arranging {
     }
 
     fn write(&mut self, call: &Call) {
+        self.note_mover(call);
         let id = self.behind(call.fd, 0);
         self.run.resources[id].is_written = true;
         let item = match (call.result, call.content_out()) {

@@ -108,6 +108,10 @@ impl Supervisor {
                 false => Response::Errno(EAGAIN),
             });
         }
+        let next = self.matchers[index].streams(id).input.next_whole();
+        if blocks && let Some(parked) = self.awaits_turn(call, index, next) {
+            return Ok(parked);
+        }
         let taken = self.matchers[index].read(id, room(&buffers), blocks, peek);
         let from = self.matchers[index].streams(id).input.last_start();
         self.places.moved(call, Direction::Received, id, from);
@@ -198,6 +202,13 @@ impl Supervisor {
         }
         let (buffers, _) = self.buffers(call)?;
         let bytes = call.gather(&buffers)?;
+        let expected = &self.matchers[index].streams(id).output;
+        let next = expected.next_time();
+        if !expected.fits(&bytes)
+            && let Some(parked) = self.awaits_turn(call, index, next)
+        {
+            return Ok(parked);
+        }
         Ok(self.leave(call, index, id, &bytes))
     }
 

@@ -115,6 +115,13 @@ impl Supervisor {
                 false => Response::Errno(EAGAIN),
             });
         }
+        let next = self.matchers[index].streams(listener).accepted.front();
+        let next = next.map(|accepted| accepted.time);
+        if crate::engine::standin::waits(call.tid, call.int(0))
+            && let Some(parked) = self.awaits_turn(call, index, next)
+        {
+            return Ok(parked);
+        }
         let matcher = &mut self.matchers[index];
         let accepted = matcher.streams(listener).accepted.pop_front();
         let time = accepted.as_ref().map_or(0, |accepted| accepted.time);

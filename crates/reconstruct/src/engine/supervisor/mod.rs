@@ -19,6 +19,7 @@ mod part;
 mod places;
 mod processes;
 mod sights;
+mod turns;
 mod waiting;
 mod written;
 

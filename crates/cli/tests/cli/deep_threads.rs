@@ -1,0 +1,144 @@
+//! `replay --deep`: threads move bytes in the recorded order, and children end in it.
+
+use super::Place;
+use super::deep_replay::compiled;
+
+/// The thread that was made first comes last. Sleeps take no time in a replay.
+const TURNS: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+enum { THREADS = 4 };
+static char got[THREADS];
+static void *take_turn(void *own)
+{
+    long number = (long)own;
+    char line[32];
+    usleep(40000 * (THREADS - number));
+    if (read(0, &got[number], 1) != 1)
+        return 0;
+    int length = snprintf(line, sizeof line, "%ld has %c\n", number, got[number]);
+    return write(1, line, length) == length ? own : 0;
+}
+int main(void)
+{
+    pthread_t threads[THREADS];
+    for (long t = 0; t < THREADS; t++)
+        pthread_create(&threads[t], 0, take_turn, (void *)t);
+    for (int t = 0; t < THREADS; t++)
+        pthread_join(threads[t], 0);
+    return 0;
+}
+"#;
+
+#[test]
+fn threads_read_and_write_in_the_recorded_order() {
+    let place = Place::new();
+    if !compiled(&place, "-pthread", "turns", TURNS) {
+        return;
+    }
+    place.deep("printf abcd | RECORD ./turns | cat > out");
+    let out = std::fs::read_to_string(place.work().join("out")).unwrap();
+    assert_eq!(out, "3 has a\n2 has b\n1 has c\n0 has d\n");
+    if let Some(answer) = place.again(&[]) {
+        assert!(answer.err.contains("equal: 1 program"), "{answer:?}");
+    }
+}
+
+/// The writer whose turn it is waits for a lock that the other one has. The order of locks is not
+/// recorded, so the replay differs, but it ends.
+const LOCKED: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void *write_lines(void *own)
+{
+    for (int n = 0; n < 40; n++) {
+        usleep(own ? 100 : 3000);
+        pthread_mutex_lock(&lock);
+        dprintf(1, "%s %d\n", own ? "fast" : "slow", n);
+        pthread_mutex_unlock(&lock);
+    }
+    return own;
+}
+int main(void)
+{
+    pthread_t slow, fast;
+    pthread_create(&slow, 0, write_lines, 0);
+    pthread_create(&fast, 0, write_lines, &fast);
+    pthread_join(slow, 0);
+    pthread_join(fast, 0);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_thread_that_has_the_lock_of_another_one_goes_on() {
+    let place = Place::new();
+    if !compiled(&place, "-pthread", "locked", LOCKED) {
+        return;
+    }
+    place.deep("RECORD ./locked | cat > out");
+    if let Some(answer) = place.again(&[]) {
+        assert!(!answer.err.contains("were ended"), "{answer:?}");
+        let verdicts = ["equal: 1 program", "different"];
+        assert!(
+            verdicts.iter().any(|one| answer.err.contains(one)),
+            "{answer:?}"
+        );
+    }
+}
+
+/// A server's loop: it learns of the end of its child only while it waits.
+const LOOP: &str = r#"
+#define _GNU_SOURCE
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile int ended;
+static void handler(int signal) { ended = signal; }
+int main(void)
+{
+    char buffer[100];
+    sigset_t child, none;
+    sigemptyset(&none);
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &child, 0);
+    signal(SIGCHLD, handler);
+    if (fork() == 0) {
+        usleep(100000);
+        _exit(3);
+    }
+    for (;;) {
+        struct pollfd input = {0, POLLIN, 0};
+        int ready = ppoll(&input, 1, 0, &none), status;
+        if (ended && waitpid(-1, &status, WNOHANG) > 0)
+            dprintf(1, "the child ended: %d\n", WEXITSTATUS(status));
+        ended = 0;
+        if (ready <= 0)
+            continue;
+        int length = read(0, buffer, sizeof buffer);
+        if (length <= 0)
+            return input.fd;
+        write(1, buffer, length);
+    }
+}
+"#;
+
+#[test]
+fn a_child_ends_before_the_input_that_came_later() {
+    let place = Place::new();
+    if !compiled(&place, "", "loop", LOOP) {
+        return;
+    }
+    place.deep("(echo early; sleep 1; echo late) | RECORD ./loop | cat > out");
+    let out = std::fs::read_to_string(place.work().join("out")).unwrap();
+    assert_eq!(out, "early\nthe child ended: 3\nlate\n");
+    if let Some(answer) = place.again(&[]) {
+        assert!(answer.err.contains("equal: "), "{answer:?}");
+    }
+}
