@@ -44,6 +44,8 @@ pub struct Resource {
     pub is_reference: bool,
     /// The log has writes to it.
     pub is_written: bool,
+    /// The kernel moved bytes into or out of it (`splice`, `tee`, `vmsplice`).
+    pub is_spliced: bool,
     /// The address of the other side, in words.
     pub peer: Option<String>,
 }
@@ -61,11 +63,13 @@ impl Resource {
             has_bytes: false,
             is_reference: false,
             is_written: false,
+            is_spliced: false,
             peer: None,
         }
     }
 
-    /// True if the kernel's own files answer for it: a regular file or directory of the root.
+    /// True if the kernel's own objects answer for it. These are regular files and directories of
+    /// the root, and pipes that only the kernel reads and writes.
     pub fn is_native(&self) -> bool {
         if self.is_kernel_object() {
             return true;
@@ -78,10 +82,17 @@ impl Resource {
                 _ => !is_kernels(&self.name),
             },
             S_IFDIR => !is_kernels(&self.name),
+            // No process had the bytes of this pipe, so the record has none.
+            S_IFIFO if self.is_spliced && self.is_own_pipe() => !self.is_written && !self.has_bytes,
             S_IFIFO | S_IFSOCK | S_IFCHR | S_IFBLK => false,
             // It was opened, and neither read nor written.
             _ => self.origin == Origin::Opened && !self.has_bytes && !is_kernels(&self.name),
         }
+    }
+
+    /// True for a pipe that a recorded process made.
+    pub fn is_own_pipe(&self) -> bool {
+        self.kind == S_IFIFO && self.origin == Origin::Paired
     }
 
     /// True if the record has a number of it, and nothing more.

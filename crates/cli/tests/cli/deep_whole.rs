@@ -394,3 +394,40 @@ fn a_command_of_another_architecture_is_refused() {
         assert!(answer.status != 0 && said, "{answer:?}");
     }
 }
+
+#[test]
+fn pipes_that_only_the_kernel_reads_are_made_again() {
+    let programs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/programs");
+    for program in ["kernel_copy", "no_copies"] {
+        let place = Place::new();
+        if !needs("a pipe that only the kernel reads", &["gcc"]) {
+            return;
+        }
+        let built = format!("gcc -o copies {programs}/{program}.c");
+        let files = "mkdir d; echo one > a; echo two two > b; echo x > d/x; touch -d @1 a b d/x d";
+        let answer = place.shell(&format!("{built} && {{ {files}; }}"));
+        assert_eq!(answer.status, 0, "{answer:?}");
+        place.deep("RECORD ./copies | cat > out");
+        runs_equal(&place, &[program]);
+    }
+}
+
+/// Lets the kernel move bytes of a file to its output.
+const SPLICED: &str = r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
+int main(void)
+{
+    return splice(open("a", O_RDONLY), 0, 1, 0, 100, 0) == 4 ? 0 : 1;
+}
+"#;
+
+#[test]
+fn the_kernel_moves_bytes_of_a_file_again() {
+    let place = Place::new();
+    if compiled(&place, "", "spliced", SPLICED) {
+        place.write_aged("a", "one\n");
+        place.deep("RECORD ./spliced | cat > out");
+        runs_equal(&place, &["splice"]);
+    }
+}

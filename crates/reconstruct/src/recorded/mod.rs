@@ -239,6 +239,7 @@ impl Arranging {
             | libc::SYS_sendmsg
             | libc::SYS_sendmmsg => self.write(call),
             libc::SYS_sendfile | libc::SYS_splice | libc::SYS_copy_file_range => self.moved(call),
+            libc::SYS_tee | libc::SYS_vmsplice => self.spliced(call),
             libc::SYS_getrandom => {
                 if let Some(bytes) = call.entered_at(0) {
                     let time = ended(call);
@@ -518,11 +519,28 @@ impl Arranging {
         }
     }
 
+    /// `tee` or `vmsplice`: the pipes that it uses.
+    fn spliced(&mut self, call: &Call) {
+        let ends = match c_long::from(call.number) {
+            libc::SYS_tee => [call.fd, call.a as i32],
+            _ => [call.fd, -1],
+        };
+        for id in ends.iter().filter_map(|fd| self.table.get(fd)) {
+            self.run.resources[*id].is_spliced = true;
+        }
+    }
+
     /// Bytes that moved in the kernel: their number is known.
     fn moved(&mut self, call: &Call) {
+        for fd in [call.fd, call.a as i32] {
+            if let Some(id) = self.table.get(&fd) {
+                self.run.resources[*id].is_spliced = true;
+            }
+        }
         if let Ok(length) = u64::try_from(call.result) {
             let target = self.behind(call.a as i32, 0);
-            self.run.resources[target].is_written = true;
+            let resource = &mut self.run.resources[target];
+            resource.is_written |= !resource.is_own_pipe();
             self.streams(target)
                 .output
                 .push_at(OutputItem::Unknown(length), ended(call));

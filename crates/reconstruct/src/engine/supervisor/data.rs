@@ -10,6 +10,7 @@ use crate::resource::ResourceId;
 use crate::sighting::Direction;
 use backstory_sys as sys;
 use libc::*;
+use rustix::fs::{FileType, fstat};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
@@ -285,9 +286,13 @@ impl Supervisor {
         if to.is_none() && from.is_none() {
             return Ok(Response::Continue);
         }
-        let (Some(to), SYS_sendfile) = (to, call.number) else {
+        let Some(to) = to.filter(|_| call.number == SYS_sendfile || from.is_none()) else {
             // Programs then read and write.
             return Ok(Response::Errno(EINVAL));
+        };
+        let (position, length) = match call.number {
+            SYS_sendfile => (call.args[2], call.length(3)),
+            _ => (call.args[1], call.length(4)),
         };
         // Where the recorded call moved less, so does this one.
         let expected = &self.matchers[index].streams(to.write).output;
@@ -295,7 +300,7 @@ impl Supervisor {
             Some(OutputItem::Unknown(length)) => usize::try_from(*length).unwrap_or(usize::MAX),
             _ => MOST_AT_ONCE,
         };
-        let most = most.min(call.length(3)).min(MOST_AT_ONCE);
+        let most = most.min(length).min(MOST_AT_ONCE);
         let bytes = match from {
             Some(from) => {
                 let taken = self.matchers[index].read(from.read, most, true, false);
@@ -307,23 +312,38 @@ impl Supervisor {
                     _ => Vec::new(),
                 }
             }
-            None => self.file_bytes(call, source, most)?,
+            None => self.source_bytes(call, source, position, most)?,
         };
         Ok(self.leave(call, index, to.write, &bytes))
     }
 
-    /// Bytes of a file at the position of `sendfile`, which moves on.
-    fn file_bytes(&self, call: &NotifiedCall, fd: i32, most: usize) -> io::Result<Vec<u8>> {
+    /// Bytes of a file at the position that a call names, or at its own one, which moves on. A pipe
+    /// has none.
+    fn source_bytes(
+        &self,
+        call: &NotifiedCall,
+        fd: i32,
+        named: u64,
+        most: usize,
+    ) -> io::Result<Vec<u8>> {
         let file: File = self.copy_of(call, fd)?.into();
-        let position = match call.args[2] {
+        let mut bytes = vec![0; most];
+        if FileType::from_raw_mode(fstat(&file)?.st_mode) == FileType::Fifo {
+            if sys::poll(file.as_fd(), POLLIN, 0) & POLLIN == 0 {
+                return Err(io::Error::from_raw_os_error(EAGAIN));
+            }
+            let count = rustix::io::read(&file, &mut bytes[..])?;
+            bytes.truncate(count);
+            return Ok(bytes);
+        }
+        let position = match named {
             0 => rustix::fs::tell(&file)?,
             at => call.word(at)?,
         };
-        let mut bytes = vec![0; most];
         let count = file.read_at(&mut bytes, position)?;
         bytes.truncate(count);
         let after = position + count as u64;
-        match call.args[2] {
+        match named {
             0 => drop(rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(after))?),
             at => call.put(at, &after.to_le_bytes())?,
         }

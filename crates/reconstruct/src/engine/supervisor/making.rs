@@ -199,6 +199,9 @@ impl Supervisor {
         let Some((one, two)) = self.matchers[index].pair(number) else {
             return Ok(Response::Continue);
         };
+        if self.resources[one].is_native() {
+            return Ok(Response::Continue);
+        }
         let (pair, flags, at) = match sockets {
             true => (
                 self.stand_ins.sockets(one, two, call.int(1))?,
