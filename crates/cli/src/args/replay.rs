@@ -134,7 +134,7 @@ pub struct ReplayArgs {
 
     /// Feed the program all that it received when it was recorded with `record --deep`: from the
     /// network, pipes, terminals and devices. What it writes is compared and discarded
-    #[arg(long, conflicts_with_all = ["command", "arg", "network"])]
+    #[arg(long, conflicts_with_all = ["command", "network"])]
     pub deep: bool,
 
     /// The options of `--deep`
@@ -174,7 +174,7 @@ impl ReplayArgs {
 #[derive(Debug, Args)]
 pub struct ReconstructionArgs {
     /// With --deep: start with the program of this process, by its id in the run
-    #[arg(long, value_name = "PID", requires = "deep")]
+    #[arg(long, value_name = "PID", requires = "deep", conflicts_with = "arg")]
     pub process: Option<u32>,
 
     /// With --deep: of the requests that `requests` lists, feed only number N, and those that it

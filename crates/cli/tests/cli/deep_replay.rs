@@ -100,6 +100,34 @@ fn other_input_parts_from_the_record_and_the_report_has_both_sides() {
     assert_eq!(of["processes"][0]["difference"]["kind"], "other output");
 }
 
+#[test]
+fn another_argument_or_variable_parts_from_the_record() {
+    let place = Place::new();
+    // The program is the interpreter of the command, so it has one argument more.
+    place.write("tell", "#!/bin/sh\necho $1\necho $WORD\n");
+    assert_eq!(place.shell("chmod +x tell").status, 0);
+    place.age("tell");
+    place.deep("export WORD=red; RECORD ./tell one | cat > out");
+    let parts = [("--arg=1=two", "two"), ("--env=WORD=blue", "blue")];
+    for (change, came) in parts {
+        let Some(answer) = place.again(&[change]) else {
+            return;
+        };
+        assert_eq!(answer.status, 1, "{answer:?}");
+        assert!(
+            answer.err.contains(&format!("came     \"{came}\\n\"")),
+            "{answer:?}"
+        );
+    }
+    let same = place.again(&["--arg=1=one", "--env=WORD=red"]).unwrap();
+    assert!(same.err.contains("equal: 1 program"), "{same:?}");
+    let none = place.again(&["--arg=2=two"]).unwrap();
+    assert!(
+        none.status != 0 && none.err.contains("argument"),
+        "{none:?}"
+    );
+}
+
 /// Serves three connections, each by a child.
 const SERVER: &str = r#"
 import os, socket

@@ -14,7 +14,7 @@ mod vdso;
 mod supervisor;
 
 use crate::error::Error;
-use crate::process::RecordedProcess;
+use crate::process::{ProcessStart, RecordedProcess};
 use crate::recorded::RecordedRun;
 use crate::sighting::Wanted;
 use crate::verdict::Reconstruction;
@@ -48,6 +48,10 @@ pub struct Options {
     pub killed_by: Option<i32>,
     /// Descriptors whose input is replaced by these bytes, in the first process.
     pub inputs: Vec<(i32, Vec<u8>)>,
+    /// Other arguments of the first process: how far each is from their end, and its value.
+    pub arguments: Vec<(usize, Vec<u8>)>,
+    /// Variables of the first process, which add to or replace the recorded ones.
+    pub variables: Vec<(Vec<u8>, Vec<u8>)>,
     /// The tool is the byte engine. It asks for recorded resources, and says which calls are the
     /// program's. Writes to files of the root are compared, too: the store may lack their contents.
     pub follows_bytes: bool,
@@ -67,6 +71,8 @@ impl Default for Options {
             wanted: None,
             killed_by: None,
             inputs: Vec::new(),
+            arguments: Vec::new(),
+            variables: Vec::new(),
             follows_bytes: false,
         }
     }
@@ -106,6 +112,7 @@ pub fn reconstruct(
     for (fd, bytes) in &options.inputs {
         replace_input(&mut run.processes[first], *fd, bytes);
     }
+    change_start(&mut run.processes[first].start, options);
     note_signal(&mut run, first, options);
     let any = |has: fn(&RecordedProcess) -> bool| run.processes.iter().any(has);
     let needs = FilterNeeds {
@@ -164,6 +171,21 @@ fn note_signal(run: &mut RecordedRun, first: usize, options: &Options) {
         && !last.has_exited
     {
         last.killed_by = last.killed_by.or(options.killed_by);
+    }
+}
+
+/// A script has its interpreter before its arguments, so these count from the end.
+fn change_start(start: &mut ProcessStart, options: &Options) {
+    for (from_end, value) in &options.arguments {
+        let at = start.arguments.len().checked_sub(*from_end);
+        if let Some(argument) = at.and_then(|at| start.arguments.get_mut(at)) {
+            argument.clone_from(value);
+        }
+    }
+    for (name, value) in &options.variables {
+        let head = [name, b"=".as_slice()].concat();
+        start.environment.retain(|one| !one.starts_with(&head));
+        start.environment.push([head, value.clone()].concat());
     }
 }
 

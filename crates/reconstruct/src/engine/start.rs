@@ -5,9 +5,12 @@ use super::filter::{self, CHANNEL, FilterNeeds};
 use crate::error::Error;
 use crate::process::RecordedProcess;
 use backstory_sys as sys;
-use std::ffi::{CString, c_char};
-use std::io;
+use std::ffi::{CString, OsStr, c_char};
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::ptr::null;
 
 /// Status of a child that could not execute the program.
@@ -29,13 +32,13 @@ fn c_string(bytes: &[u8]) -> CString {
 }
 
 fn launch(process: &RecordedProcess, options: &Options) -> Launch {
-    use std::os::unix::ffi::OsStrExt;
     let start = &process.start;
     let program = match &options.binary {
         Some(binary) => binary.as_os_str().as_bytes(),
         None => &start.program,
     };
     let mut arguments: Vec<&[u8]> = start.arguments.iter().map(Vec::as_slice).collect();
+    leave_out_interpreter(&start.directory, program, &mut arguments);
     let mut path = program;
     let has_tool = !options.tool.is_empty();
     if let Some(tool) = options.tool.first() {
@@ -54,6 +57,24 @@ fn launch(process: &RecordedProcess, options: &Options) -> Launch {
             false => &start.directory,
         }),
         has_tool,
+    }
+}
+
+/// The kernel puts the interpreter of a script, with its argument, before the script's own path and
+/// its arguments. It does so again.
+fn leave_out_interpreter<'a>(directory: &[u8], program: &'a [u8], arguments: &mut Vec<&'a [u8]>) {
+    /// The interpreter, one argument of it, and the same for an interpreter that is a script.
+    const MOST: usize = 8;
+    let mut mark = [0; 2];
+    let path = Path::new(OsStr::from_bytes(directory)).join(OsStr::from_bytes(program));
+    let is_script = File::open(path).and_then(|mut file| file.read_exact(&mut mark));
+    let at = arguments
+        .iter()
+        .take(MOST)
+        .skip(1)
+        .position(|one| *one == program);
+    if let (Ok(()), b"#!", Some(at)) = (is_script, &mark, at) {
+        arguments.drain(..=at);
     }
 }
 

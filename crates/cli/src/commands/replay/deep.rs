@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use backstory_deep::DeepLog;
+use backstory_eventlog::event::Bytes;
 use backstory_reconstruct::engine::{self, Options};
 use backstory_reconstruct::origin;
 use backstory_reconstruct::read_files::{ReadFile, read_files};
@@ -47,6 +48,9 @@ pub struct DeepRequest {
     window: (Option<u64>, Option<u64>),
     volatile: Vec<String>,
     inputs: Vec<(i32, Vec<u8>)>,
+    /// The numbers of other arguments, with their values.
+    arguments: Vec<(usize, Vec<u8>)>,
+    variables: Vec<(Vec<u8>, Vec<u8>)>,
     /// Requests that are fed beside the chosen one, and the change of the clock.
     attempt: (Vec<usize>, i64),
     /// The signal that killed the command of the run, if one did.
@@ -94,6 +98,8 @@ pub fn request(
         window: (None, None),
         volatile: given.volatile.clone(),
         inputs,
+        arguments: pairs(&deviations.args, |number| *number),
+        variables: pairs(&deviations.env, |name| name.to_vec()),
         attempt: (Vec::new(), 0),
         killed_by: current.store.run(run)?.and_then(|run| run.end.signal),
         shallow_command: None,
@@ -152,6 +158,14 @@ pub fn request(
         deviations.inputs.push((recorded.into(), binary.clone()));
     }
     Ok(request)
+}
+
+/// Pairs with their values as vectors.
+fn pairs<K, L>(given: &[(K, Bytes)], key: impl Fn(&K) -> L) -> Vec<(L, Vec<u8>)> {
+    let all = given
+        .iter()
+        .map(|(name, value)| (key(name), value.to_vec()));
+    all.collect()
 }
 
 /// The time-stamp counter at a moment that the user names.
@@ -337,6 +351,8 @@ impl DeepRequest {
             wanted: self.wanted.clone(),
             killed_by: self.killed_by,
             inputs: self.inputs.clone(),
+            arguments: Vec::new(),
+            variables: self.variables.clone(),
             follows_bytes: self.follows_bytes,
         }
     }
@@ -347,7 +363,12 @@ impl DeepRequest {
         if let Some(command) = &self.shallow_command {
             command.put_before(&mut recorded, plan);
         }
-        let mut reconstruction = match engine::reconstruct(recorded, &self.options(), user) {
+        let mut options = self.options();
+        let changed = self.arguments.iter();
+        options.arguments = changed
+            .map(|(number, value)| (plan.argv.len().saturating_sub(*number), value.clone()))
+            .collect();
+        let mut reconstruction = match engine::reconstruct(recorded, &options, user) {
             Ok(reconstruction) => reconstruction,
             Err(error) => {
                 let missing = match &error {
