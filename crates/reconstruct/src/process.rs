@@ -212,6 +212,8 @@ pub struct RecordedProcess {
     pub killed_by: Option<i32>,
     /// It ended by itself.
     pub has_exited: bool,
+    /// Time-stamp counter when it did.
+    pub ended: Option<u64>,
     /// Ranges of files that were read by reference, each once: position, length, XXH64.
     pub references: HashMap<ResourceId, BTreeSet<(u64, u64, u64)>>,
     /// Only this connection is compared: the process got a part of its input.

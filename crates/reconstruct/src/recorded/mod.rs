@@ -304,6 +304,7 @@ impl Arranging {
             }
             libc::SYS_exit_group => {
                 self.process.has_exited = true;
+                self.process.ended = Some(call.time);
                 self.process.exit = (call.result >= 0).then_some(call.a as i32);
             }
             _ => self.result(call),

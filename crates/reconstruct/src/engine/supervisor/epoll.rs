@@ -112,6 +112,8 @@ impl Supervisor {
             Some(Ready::Never) => return Ok(self.never(call, index)),
             Some(Ready::TimeUp) => Vec::new(),
             Some(Ready::Some(ready)) => ready,
+            // The kernel's set has no stand-ins.
+            Some(Ready::Interrupted) => return Ok(Response::Continue),
         };
         let mut bytes = Vec::new();
         let most = call.length(2);

@@ -11,6 +11,8 @@ mod data;
 mod epoll;
 mod exact;
 mod executing;
+mod instructions;
+mod interrupted;
 mod killed;
 mod making;
 mod native;
@@ -137,6 +139,11 @@ pub struct Supervisor {
     places: Places,
     /// The tool is the byte engine.
     follows_bytes: bool,
+    redirector: Redirector,
+    /// Calls that waited for another thread's in vain, by program.
+    in_vain: Vec<u32>,
+    /// Memory of threads that wait for a signal: what is there otherwise, by thread.
+    hidden: HashMap<u32, Vec<(u64, Vec<u8>)>>,
     result: Reconstruction,
 }
 
@@ -177,6 +184,9 @@ impl Supervisor {
             parked_for: Duration::ZERO,
             places: Places::of(&run.processes, options.follows_bytes),
             follows_bytes: options.follows_bytes,
+            redirector: Redirector::default(),
+            in_vain: vec![0; run.processes.len()],
+            hidden: HashMap::new(),
             has_tool: !options.tool.is_empty(),
             last_calls: HashMap::new(),
             resources: run.resources,
@@ -259,6 +269,7 @@ impl Supervisor {
 
     /// Responds to a new call.
     fn receive(&mut self, call: &NotifiedCall) {
+        self.show_lists(call);
         let program = self.process_of(call).flatten();
         if let Some(index) = program {
             self.matchers[index].came(describe(call));

@@ -52,6 +52,8 @@ pub(super) enum Ready {
     Never,
     /// The kernel's own objects are looked at again.
     Later,
+    /// A signal interrupts the wait.
+    Interrupted,
 }
 
 impl Supervisor {
@@ -102,6 +104,9 @@ impl Supervisor {
                 true => Ready::TimeUp,
                 false => Ready::Later,
             });
+        }
+        if let Some(answer) = self.interruption(call, index) {
+            return Some(answer);
         }
         let holds_back = self.holds_back(call, terms.has_native);
         if let Some(turn) = self.matchers[index].turn(holds_back, fits) {
@@ -286,6 +291,13 @@ impl Supervisor {
             Some(Ready::Never) => return Ok(self.never(call, index)),
             Some(Ready::TimeUp) => Vec::new(),
             Some(Ready::Some(ready)) => ready,
+            Some(Ready::Interrupted) => {
+                let mut none = bytes.clone();
+                for entry in none.chunks_exact_mut(8) {
+                    entry[..4].fill(0xff);
+                }
+                return self.interrupt(call, &[(call.args[0], bytes, none)]);
+            }
         };
         let mut bytes = bytes;
         for entry in bytes.chunks_exact_mut(8) {
@@ -324,6 +336,12 @@ impl Supervisor {
             Some(Ready::Never) => return Ok(self.never(call, index)),
             Some(Ready::TimeUp) => Vec::new(),
             Some(Ready::Some(ready)) => ready,
+            Some(Ready::Interrupted) => {
+                let sets = call.args[1..4].iter().filter(|at| **at != 0);
+                let lists = sets.map(|at| Ok((*at, call.bytes(*at, size)?, vec![0; size])));
+                let lists: Vec<_> = lists.collect::<io::Result<_>>()?;
+                return self.interrupt(call, &lists);
+            }
         };
         let mut count = 0;
         for (arg, events) in [(1, IN), (2, OUT), (3, PRI)] {
@@ -410,7 +428,7 @@ fn any_ended(pids: &str) -> bool {
 }
 
 /// The same for one process. `None`: it is gone.
-fn has_ended(pid: &str) -> Option<bool> {
+pub(super) fn has_ended(pid: &str) -> Option<bool> {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = backstory_sys::process_tree::stat_fields(&stat)?;
     fields.next().map(|state| state == "Z")

@@ -1,0 +1,121 @@
+//! Waits that a signal interrupted in the record, as the end of a child does.
+//!
+//! The signal comes from the kernel, when the child ends again. Input that came later is there from
+//! the beginning, so it waits until then. Servers allow a signal only while they wait (`ppoll`). So
+//! the kernel makes such a wait, on nothing else than the signal.
+
+use super::processes::Role;
+use super::waiting::{Ready, has_ended};
+use super::{Response, Supervisor};
+use crate::engine::caller::NotifiedCall;
+use crate::process::RecordedProcess;
+use libc::*;
+use std::io;
+use std::time::Duration;
+
+/// A wait for the end of a child lasts so long at most.
+const LONGEST: Duration = Duration::from_secs(2);
+
+impl Supervisor {
+    /// The answer to a wait if the next recorded one was interrupted.
+    pub(super) fn interruption(&mut self, call: &NotifiedCall, index: usize) -> Option<Ready> {
+        loop {
+            let next = self.matchers[index].rest.turns.front()?;
+            if next.value != -i64::from(EINTR) {
+                return None;
+            }
+            let time = next.time;
+            let comes = self.is_interrupted(call).unwrap_or(false);
+            if !comes && self.parked_for < LONGEST && self.awaits_child(call, index, time) {
+                return Some(Ready::Later);
+            }
+            let matcher = &mut self.matchers[index];
+            matcher.rest.turns.pop_front();
+            if comes {
+                matcher.matched += 1;
+                matcher.reached(time);
+                return Some(Ready::Interrupted);
+            }
+        }
+    }
+
+    /// True if a child runs that had ended before this time in the record. A new one may have made
+    /// no call yet.
+    fn awaits_child(&self, call: &NotifiedCall, index: usize, time: u64) -> bool {
+        let parent = self.matchers[index].rest.pid;
+        let had_ended = |rest: &RecordedProcess| {
+            rest.parent == parent && rest.ended.is_some_and(|ended| ended < time)
+        };
+        let own = self.groups.get(&call.tid);
+        let own = own.and_then(|group| self.live.get(group));
+        let mut new = own.into_iter().flat_map(|own| &own.children);
+        let is_new = new.any(|pid| {
+            let mut all = self.matchers.iter();
+            all.any(|one| i64::from(one.rest.pid) == *pid && had_ended(&one.rest))
+        });
+        is_new
+            || self.live.iter().any(|(pid, process)| match process.role {
+                Role::Program(child) => {
+                    had_ended(&self.matchers[child].rest)
+                        && has_ended(&pid.to_string()) == Some(false)
+                }
+                _ => false,
+            })
+    }
+
+    /// True if a signal is there that the call lets through. A process with several threads may
+    /// take it in another one.
+    fn is_interrupted(&self, call: &NotifiedCall) -> io::Result<bool> {
+        let own = self.groups.get(&call.tid);
+        if self
+            .groups
+            .values()
+            .filter(|group| Some(*group) == own)
+            .count()
+            != 1
+        {
+            return Ok(false);
+        }
+        let status = std::fs::read_to_string(format!("/proc/{}/status", call.tid))?;
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let text = line.unwrap_or_default().trim_start_matches(':').trim();
+            u64::from_str_radix(text, 16).unwrap_or(0)
+        };
+        let mask = match call.number {
+            SYS_ppoll => call.args[3],
+            SYS_epoll_pwait | SYS_epoll_pwait2 => call.args[4],
+            SYS_pselect6 if call.args[5] != 0 => call.word(call.args[5])?,
+            _ => 0,
+        };
+        let blocked = match mask {
+            0 => field("SigBlk"),
+            at => call.word(at)?,
+        };
+        let pending = field("SigPnd") | field("ShdPnd");
+        Ok(pending & !blocked & field("SigCgt") != 0)
+    }
+
+    /// The kernel makes the wait. Stand-ins would end it, so the caller's list of descriptors is
+    /// replaced until its next call.
+    pub(super) fn interrupt(
+        &mut self,
+        call: &NotifiedCall,
+        lists: &[(u64, Vec<u8>, Vec<u8>)],
+    ) -> io::Result<Response> {
+        for (at, own, replaced) in lists {
+            call.put(*at, replaced)?;
+            let hidden = self.hidden.entry(call.tid).or_default();
+            hidden.push((*at, own.clone()));
+        }
+        Ok(Response::Continue)
+    }
+
+    /// A new call came. The caller gets its lists back.
+    pub(super) fn show_lists(&mut self, call: &NotifiedCall) {
+        for (at, own) in self.hidden.remove(&call.tid).unwrap_or_default() {
+            // The memory may be gone with the function that had the list.
+            let _ = call.put(at, &own);
+        }
+    }
+}
