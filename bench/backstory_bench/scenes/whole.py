@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,6 +31,19 @@ MODULES = (
     "httplib http_cookies io ipaddress itertools json lzma math mmap operator os pathlib pickle pprint queue random "
     "re sched select selectors shelve shlex shutil signal socket sqlite3 statistics string struct subprocess tarfile "
     "tempfile textwrap thread threading time timeit traceback unicodedata uuid weakref xml_etree zipfile zlib"
+)
+
+FOREIGN = Path(__file__).parents[3] / "target/foreign-sources"
+LUA_TESTS = FOREIGN / "lua/testes"
+"""Lua's own tests: a copy of its repository at the version of the program."""
+SQLITE_TESTS = FOREIGN / "sqlite3"
+"""SQLite's own tests, which `scripts/foreign-sources sqlite3` builds."""
+
+SQLITE_SUITES = (
+    "aggnested alter analyze autoinc between blob cast check coalesce collate1 conflict count date delete distinct "
+    "expr fkey1 func hook in index insert insert2 intpkey join json101 like limit memdb minmax notnull null offset1 "
+    "orderby1 pragma printf quote rowid savepoint select1 select2 select3 select4 select6 sort subquery table tempdb "
+    "trans trigger1 types union unique update vacuum view wal where window1 with1"
 )
 
 LUA = {
@@ -149,6 +163,20 @@ def _sqlite() -> Iterator[WholeRun]:
         yield WholeRun("speedtest1", ["speedtest1", "--size", "2", "speed.db"])
 
 
+def _lua_tests() -> Iterator[WholeRun]:
+    # `all.lua` runs the others, and is a run of its own.
+    for script in sorted(LUA_TESTS.glob("*.lua")):
+        words = ["lua5.4", "-e", "_U=true", script.name]
+        yield WholeRun(script.stem, words, partial(_copy, LUA_TESTS))
+
+
+def _sqlite_tests() -> Iterator[WholeRun]:
+    for suite in SQLITE_SUITES.split():
+        script = SQLITE_TESTS / "test" / f"{suite}.test"
+        if script.exists():
+            yield WholeRun(suite, [str(SQLITE_TESTS / "built/testfixture"), str(script)])
+
+
 def _python() -> Iterator[WholeRun]:
     for module in MODULES.split():
         yield WholeRun(f"test_{module}", [PYTHON, "-m", "unittest", f"test.test_{module}"])
@@ -159,6 +187,10 @@ def _instance(name: str, label: str) -> WholeRun:
     return WholeRun(label, instance.command(1), instance.prepare)
 
 
+def _copy(source: Path, work: Path) -> None:
+    shutil.copytree(source, work, dirs_exist_ok=True)
+
+
 def _write(name: str, text: str, work: Path) -> None:
     (work / name).write_text(text + "\n")
 
@@ -166,7 +198,9 @@ def _write(name: str, text: str, work: Path) -> None:
 WHOLE = (
     Whole("workloads", "sh", _workloads),
     Whole("lua", "lua5.4", _lua),
+    Whole("lua-tests", "lua5.4", _lua_tests, LUA_TESTS),
     Whole("sqlite", "sqlite3", _sqlite),
+    Whole("sqlite-tests", "sh", _sqlite_tests, SQLITE_TESTS / "built/testfixture"),
     Whole("cpython", PYTHON, _python, PYTHON_TESTS),
 )
 
