@@ -108,8 +108,8 @@ pub struct ResourceStreams {
     pub is_listener: bool,
     /// The connections that a listener handed out.
     pub accepted: VecDeque<AcceptedConnection>,
-    /// The results of `connect`.
-    pub connected: VecDeque<i64>,
+    /// The results of `connect`, each with the address in words.
+    pub connected: VecDeque<(i64, Option<String>)>,
 }
 
 impl ResourceStreams {

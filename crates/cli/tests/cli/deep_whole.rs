@@ -45,6 +45,21 @@ sys.stderr.write(repr(done.stdout))
 }
 
 #[test]
+fn a_socket_that_first_could_not_connect_connects_to_another_address() {
+    let script = r#"
+import socket
+server, client = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
+server.bind("served")
+server.listen()
+try: client.connect("missing")
+except OSError as error: print(error)
+client.connect("served")
+print("connected")
+"#;
+    runs_again(script, "RECORD /usr/bin/python3 script.py | cat > out");
+}
+
+#[test]
 fn a_child_uses_the_directory_and_the_file_that_its_parent_passed() {
     let script = r#"
 import os, socket

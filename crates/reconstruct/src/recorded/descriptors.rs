@@ -210,8 +210,9 @@ impl Arranging {
 
     pub(super) fn connected(&mut self, call: &Call) {
         let id = self.behind(call.fd, S_IFSOCK);
-        self.run.resources[id].peer = call.address().and_then(address_words);
-        self.streams(id).connected.push_back(call.result);
+        let peer = call.address().and_then(address_words);
+        self.run.resources[id].peer.clone_from(&peer);
+        self.streams(id).connected.push_back((call.result, peer));
     }
 
     pub(super) fn pair(&mut self, call: &Call) {

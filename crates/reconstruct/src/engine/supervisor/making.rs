@@ -162,18 +162,20 @@ impl Supervisor {
         let address = call.bytes(call.args[1], call.length(2).min(128))?;
         let wanted = address_words(&address);
         let resource = &self.resources[id];
-        let other = wanted.is_some() && resource.peer.is_some() && wanted != resource.peer;
         let matcher = &mut self.matchers[index];
         let queue = &mut matcher.streams(id).connected;
-        let result = match queue.len() {
+        let recorded = match queue.len() {
             0 => None,
-            1 => queue.front().copied(),
+            1 => queue.front().cloned(),
             _ => queue.pop_front(),
         };
+        let (result, peer) = recorded.unzip();
+        let other =
+            wanted.is_some() && matches!(&peer, Some(Some(peer)) if wanted.as_ref() != Some(peer));
         if other || result.is_none() {
             let object = "connect".to_owned();
             let mut divergence = matcher.blank(DivergenceKind::NewRequest, object);
-            divergence.recorded = match &resource.peer {
+            divergence.recorded = match peer.as_ref().unwrap_or(&resource.peer) {
                 Some(peer) => format!("a connection to {peer}"),
                 None => "no connection".to_owned(),
             };
