@@ -68,12 +68,24 @@ def _others(measured: list[Measurement]) -> str:
             "cores. The largest lake has no core seconds of writing, because they were not counted "
             "yet."
         )
-    most = max(one.cpu for one in found)
-    provisional = ", so wall times are provisional" if most > QUIET else ""
-    return (
-        f"- Before each engine was asked, other programs used at most {number(most)} of "
-        f"{found[0].workers} cores{provisional}."
-    )
+    most: dict[int, float] = {}
+    for one in found:
+        most[one.edges] = max(one.cpu, most.get(one.edges, 0.0))
+    busy = {edges: cores for edges, cores in most.items() if cores > QUIET}
+    quietest = max((cores for edges, cores in most.items() if edges not in busy), default=None)
+    lines = []
+    if quietest is not None:
+        but = "" if not busy else ", but for the lakes named next"
+        lines.append(
+            f"- Before each engine was asked, other programs used at most {number(quietest)} of "
+            f"{found[0].workers} cores{but}."
+        )
+    lines += [
+        f"- Before the lake of {number(edges)} edges was asked, other programs used up to {number(cores)} of "
+        f"{found[0].workers} cores. So its wall times are provisional."
+        for edges, cores in busy.items()
+    ]
+    return "\n".join(lines)
 
 
 def _wrapped(line: str) -> str:
