@@ -69,7 +69,7 @@ pub fn answer(directory: &Path, question: &StoreQuestion) -> Result<Answered, Fa
         StoreQuestion::Diff(a, b) => {
             let opened = open()?;
             let (a, b) = (side(&opened, &a.0)?, side(&opened, &b.0)?);
-            difference_table::answer(&diff::diff(&opened.store, &a, &b)?)
+            difference_table::answer(&opened, &diff::diff(&opened.store, &a, &b)?)
         }
         StoreQuestion::Contents(choice) => Ok(Answered::table(content(&open()?, choice)?)),
         StoreQuestion::Status(paths) => {

@@ -5,10 +5,13 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import shutil
+import subprocess
 from typing import Any
 
 import backstory as bs
 import pytest
+from conftest import ROOT
 
 MOMENTS = {"started", "ended", "last_used", "start", "end", "mtime", "ctime", "birth"}
 
@@ -202,6 +205,37 @@ def test_a_version_has_its_content_and_its_difference(workspace: Any) -> None:
     [state] = store.status("out").to_dicts()
     [expected_state] = workspace.json_of("status", "out")
     assert (state["state"], state["path"]) == (expected_state["state"], expected_state["path"])
+
+
+def test_a_difference_names_the_causes_without_a_byte(
+    workspace: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which("valgrind") is None or shutil.which("gcc") is None:
+        pytest.skip("the byte engine: needs valgrind and gcc")
+    engine = workspace.directory.parent / "engine"
+    build = [ROOT / "bytes" / "build", engine]
+    built = subprocess.run(build, capture_output=True, text=True, check=False)
+    if "has no headers for tools" in built.stderr:
+        pytest.skip(built.stderr)
+    assert built.returncode == 0, built.stderr
+    monkeypatch.setenv("BACKSTORY_BYTE_ENGINE", str(engine))
+    runs = []
+    for used, unused in (("one\n", "three\n"), ("two\n", "four\n")):
+        (workspace.directory / "ia").write_text(used)
+        (workspace.directory / "ib").write_text(unused)
+        runs.append(bs.run(["sh", "-c", "awk 'FNR == NR { next } { print }' ib ia > oa"]))
+        # Contents are stored after the run. `contents` waits for the storing.
+        assert bs.Store().contents("oa") == used.encode()
+        refine = [workspace.program, "refine", runs[-1].id]
+        refined = subprocess.run(refine, capture_output=True, text=True, check=False)
+        if "namespace" in refined.stderr:
+            pytest.skip(refined.stderr)
+        assert refined.returncode == 0, refined.stderr
+    diff = bs.Store().diff(*runs).to_dicts()
+    expected = workspace.json_of("diff", *(run.id for run in runs), status=1)
+    assert_same(diff, expected["differences"])
+    at = {os.path.basename(row["of"]): index for index, row in enumerate(diff)}
+    assert diff[at["oa"]]["no_byte_of"] == [at["ib"]]
 
 
 def test_a_run_that_ends_later_is_in_the_next_answer(recorded: Any) -> None:

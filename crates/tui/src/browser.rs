@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use backstory_store::Store;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::Result;
 use crate::destination::Destination;
 use crate::page::{Page, Row};
 use crate::pages::page;
+use crate::viewed_store::ViewedStore;
 
 /// The terminal's next act after a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub struct Visit {
 }
 
 impl Visit {
-    fn new(store: &dyn Store, destination: Destination) -> Result<Visit> {
+    fn new(store: &ViewedStore<'_>, destination: Destination) -> Result<Visit> {
         let page = page(store, &destination)?;
         Ok(Visit {
             shown: (0..page.rows.len()).collect(),
@@ -84,7 +84,7 @@ impl Visit {
 
 /// The views over one store.
 pub struct Browser<'s> {
-    store: &'s dyn Store,
+    store: ViewedStore<'s>,
     /// The way to the present view, which is the last. Never empty.
     visits: Vec<Visit>,
     /// The meaning of typed characters.
@@ -101,12 +101,12 @@ impl<'s> Browser<'s> {
     /// # Errors
     ///
     /// Its subject is not in the store.
-    pub fn new(store: &'s dyn Store, first: Destination) -> Result<Browser<'s>> {
+    pub fn new(store: ViewedStore<'s>, first: Destination) -> Result<Browser<'s>> {
         let mut visits = Vec::new();
         if first != Destination::Runs {
-            visits.push(Visit::new(store, Destination::Runs)?);
+            visits.push(Visit::new(&store, Destination::Runs)?);
         }
-        visits.push(Visit::new(store, first)?);
+        visits.push(Visit::new(&store, first)?);
         Ok(Browser {
             store,
             visits,
@@ -215,7 +215,7 @@ impl<'s> Browser<'s> {
             self.message = "this is the view of it".to_owned();
             return;
         }
-        match Visit::new(self.store, destination) {
+        match Visit::new(&self.store, destination) {
             Ok(visit) => self.visits.push(visit),
             Err(error) => self.message = error.to_string(),
         }
@@ -241,7 +241,7 @@ impl<'s> Browser<'s> {
         if next == at {
             return;
         }
-        match Visit::new(self.store, destination) {
+        match Visit::new(&self.store, destination) {
             Ok(visit) => *self.present() = visit,
             Err(error) => self.message = error.to_string(),
         }

@@ -30,6 +30,7 @@ mod moments;
 mod page;
 mod pages;
 mod screen;
+mod viewed_store;
 
 pub use browser::{Browser, Reaction};
 pub use destination::Destination;
@@ -37,3 +38,4 @@ pub use drawing::draw;
 pub use error::{Error, Result};
 pub use page::Page;
 pub use screen::run;
+pub use viewed_store::ViewedStore;

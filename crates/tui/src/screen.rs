@@ -9,7 +9,6 @@ use std::panic;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use backstory_store::Store;
 use backstory_sys as sys;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
@@ -26,6 +25,7 @@ use crate::Result;
 use crate::browser::{Browser, Reaction};
 use crate::destination::Destination;
 use crate::drawing::draw;
+use crate::viewed_store::ViewedStore;
 
 /// Held while the modes of the terminal are changed.
 static MODES: Mutex<()> = Mutex::new(());
@@ -35,7 +35,7 @@ static MODES: Mutex<()> = Mutex::new(());
 /// # Errors
 ///
 /// The first view has no subject, or the terminal cannot be used.
-pub fn run(store: &dyn Store, first: Destination) -> Result<()> {
+pub fn run(store: ViewedStore<'_>, first: Destination) -> Result<()> {
     let mut browser = Browser::new(store, first)?;
     give_back_before_a_panic_is_printed();
     // Without a thread for it, a signal leaves the terminal as it is. `reset` mends that.

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use backstory_store::MemoryStore;
-use backstory_tui::{Destination, run};
+use backstory_tui::{Destination, ViewedStore, run};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
 
@@ -30,7 +30,11 @@ fn inside_the_terminal() {
         let _ = std::panic::catch_unwind(|| panic!("as the test wants it"));
         std::process::exit(101);
     });
-    run(&MemoryStore::default(), Destination::Runs).unwrap();
+    let viewed = ViewedStore {
+        store: &MemoryStore::default(),
+        bytes: "/nonexistent".into(),
+    };
+    run(viewed, Destination::Runs).unwrap();
 }
 
 /// A pseudo-terminal, and what is written to it.

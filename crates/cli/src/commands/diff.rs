@@ -6,7 +6,6 @@
 //! | [`causes`] | prints the answer, and the causes in it |
 //! | [`results`], [`folding`] | print the outputs, and the rest in few words |
 //! | [`changes`] | prints what differs between two contents |
-//! | [`unused_causes`] | causes of which no byte came into an output |
 //! | [`processes`] | prints every difference in order of time (`--level process`) |
 
 mod causes;
@@ -15,7 +14,6 @@ mod folding;
 mod processes;
 mod results;
 mod sides;
-mod unused_causes;
 
 use std::cell::Cell;
 use std::path::Path;
@@ -24,9 +22,10 @@ use backstory_comparison::ContentDifference;
 use backstory_graph::model::Certainty;
 use backstory_inspection::{Answer, ComparedContents, Trouble};
 use backstory_query::answer::RunDetails;
-use backstory_replay::diff::{self, Diff, Difference};
+use backstory_replay::diff::{self, Diff, Difference, UnusedCauses};
 use backstory_store::{EntityKey, GraphStore};
 
+use super::byte_origins::refined_runs;
 use super::contents::store_contents;
 use super::inspect::no_columns;
 use super::{Outcome, answer, here};
@@ -42,7 +41,6 @@ use crate::text::words::counted;
 use crate::version_contents::VersionContents;
 pub use changes::summary;
 use sides::{ComparedSide, ComparedVersion};
-use unused_causes::UnusedCauses;
 
 /// Inspectors of formats that can be text without being for people.
 const UNREADABLE: [&str; 2] = ["pdf", "pickle"];
@@ -81,7 +79,7 @@ pub fn run(args: DiffArgs, store: Option<&Path>) -> Outcome {
     let answered = Answered {
         a,
         b,
-        unused: UnusedCauses::of(&current, &diff),
+        unused: UnusedCauses::of(&mut refined_runs(&current), &diff),
         diff,
         content,
     };
@@ -100,7 +98,7 @@ pub fn run(args: DiffArgs, store: Option<&Path>) -> Outcome {
             said_no_worker: Cell::new(false),
         }
         .print(out),
-        (false, _) => processes::text(&answered.diff, Style::of_stdout(), out),
+        (false, _) => processes::text(&answered, Style::of_stdout(), out),
     })?;
     Ok(u8::from(!is_same))
 }
@@ -325,8 +323,8 @@ fn fields(
     let mut differences = Vec::new();
     for (at, difference) in diff.differences.iter().enumerate() {
         let mut object = object(difference);
-        let unused = answered.unused.of_output(at);
-        object.push(("no_byte_of", Value::array(unused)));
+        let unused = answered.unused.of_output(at).iter();
+        object.push(("no_byte_of", Value::array(unused.copied())));
         let is_file = difference.versions.iter().all(Option::is_some);
         if is_file && compared < COMPARED {
             compared += 1;

@@ -11,7 +11,7 @@ use crate::error::Failure;
 pub fn run(args: TuiArgs, store: Option<&Path>) -> Outcome {
     use std::io::{IsTerminal, stdin, stdout};
 
-    use backstory_tui::{Destination, Error};
+    use backstory_tui::{Destination, Error, ViewedStore};
 
     use crate::current_store::CurrentStore;
 
@@ -25,7 +25,11 @@ pub fn run(args: TuiArgs, store: Option<&Path>) -> Outcome {
         None => Destination::Runs,
         Some(subject) => destination(&current, subject)?,
     };
-    backstory_tui::run(&current.store, first).map_err(|error| match error {
+    let viewed = ViewedStore {
+        store: &current.store,
+        bytes: current.home.bytes_dir(""),
+    };
+    backstory_tui::run(viewed, first).map_err(|error| match error {
         Error::Query(error) => error.into(),
         error => Failure::not_found(crate::error::chain(&error)),
     })?;

@@ -1,4 +1,5 @@
-//! Inputs that gave a result no byte are marked alike in `uses`, exports and `diff`.
+//! Inputs that gave a result no byte are marked alike in `uses`, exports and `diff`. The views of
+//! `tui` are in `tui.rs`.
 
 use serde_json::Value;
 
@@ -8,7 +9,7 @@ use super::bytes::{engine, refined};
 /// One run: `mid` has bytes of `ia`, and `oa` those of `mid`. `ib` only decides.
 const COMMANDS: &str = "sort ia > mid; awk 'FNR == NR { next } { print }' ib mid > oa";
 
-fn refined_place() -> Option<Place> {
+pub(super) fn refined_place() -> Option<Place> {
     let place = Place::new();
     let engine = engine(&place)?;
     place.write_aged("ia", "two\none\n");
@@ -154,6 +155,9 @@ fn diff_says_that_no_byte_of_a_cause_came_into_a_result() {
     assert!(diff.contains(unused), "{diff}");
     let causes = ["ia  ", "ib  "].map(|name| diff.find(name).unwrap());
     assert!(causes[0] < causes[1], "{diff}");
+    let listed = place.run(&["diff", &runs[0], &runs[1], "--level", "process"]);
+    assert!(listed.out.contains("ib (no byte, apart from decisions)"));
+    assert_eq!(listed.out.matches("no byte").count(), 1, "{listed:?}");
     let json = place.run(&["diff", &runs[0], &runs[1], "--json"]).out;
     let json: Value = serde_json::from_str(&json).unwrap();
     let differences = json["differences"].as_array().unwrap();

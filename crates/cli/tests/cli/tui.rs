@@ -2,14 +2,16 @@
 
 use std::time::{Duration, Instant};
 
+use backstory_query::Direction;
 use backstory_store::{Home, SqliteStore};
 use backstory_testkit::need::needs;
 use backstory_testkit::procs::eventually;
-use backstory_tui::{Browser, Destination, Reaction, draw};
+use backstory_tui::{Browser, Destination, Reaction, ViewedStore, draw};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+use super::byte_marks::refined_place;
 use super::{Answer, Place};
 
 /// A place whose store has a run of two steps, and a failed run.
@@ -26,6 +28,11 @@ fn recorded() -> Place {
 
 fn open(place: &Place) -> SqliteStore {
     SqliteStore::open(&Home::open_to_read(&place.stage.store()).unwrap()).unwrap()
+}
+
+fn browser<'s>(place: &Place, store: &'s SqliteStore, first: Destination) -> Browser<'s> {
+    let bytes = place.stage.store().join("bytes");
+    Browser::new(ViewedStore { store, bytes }, first).unwrap()
 }
 
 /// The lines of a screen of this size.
@@ -64,7 +71,7 @@ fn line_with<'s>(screen: &'s [String], texts: &[&str]) -> &'s str {
 fn the_view_of_runs_shows_what_log_prints() {
     let place = recorded();
     let store = open(&place);
-    let mut browser = Browser::new(&store, Destination::Runs).unwrap();
+    let mut browser = browser(&place, &store, Destination::Runs);
     let screen = screen(&mut browser, 100, 20);
     assert!(screen[0].starts_with("2 runs"), "{screen:?}");
     for run in place.json(&["log", "--json"]).as_array().unwrap() {
@@ -81,7 +88,7 @@ fn the_view_of_runs_shows_what_log_prints() {
 fn a_reader_goes_from_a_run_to_a_file_to_its_lineage_and_back() {
     let place = recorded();
     let store = open(&place);
-    let mut browser = Browser::new(&store, Destination::Runs).unwrap();
+    let mut browser = browser(&place, &store, Destination::Runs);
     press(&mut browser, KeyCode::Down);
     press(&mut browser, KeyCode::Enter);
     let run = screen(&mut browser, 120, 30);
@@ -115,10 +122,33 @@ fn a_reader_goes_from_a_run_to_a_file_to_its_lineage_and_back() {
 }
 
 #[test]
+fn a_lineage_marks_files_without_a_byte_of_each_other() {
+    let Some(place) = refined_place() else {
+        return;
+    };
+    let store = open(&place);
+    let lineage = |name: &str, direction| {
+        let first = Destination::Lineage(place.work().join(name), direction);
+        screen(&mut browser(&place, &store, first), 120, 30)
+    };
+    let behind = lineage("oa", Direction::Back);
+    line_with(&behind, &["used, no byte", &place.path("ib")]);
+    line_with(&behind, &["no byte"]);
+    line_with(
+        &lineage("ib", Direction::Forth),
+        &["made, no byte", &place.path("oa")],
+    );
+    for (name, direction) in [("ia", Direction::Forth), ("mid", Direction::Back)] {
+        let other = lineage(name, direction).join("\n");
+        assert!(!other.contains("no byte"), "{other}");
+    }
+}
+
+#[test]
 fn a_search_shows_only_the_rows_with_the_text() {
     let place = recorded();
     let store = open(&place);
-    let mut browser = Browser::new(&store, Destination::Runs).unwrap();
+    let mut browser = browser(&place, &store, Destination::Runs);
     press(&mut browser, KeyCode::Char('/'));
     type_text(&mut browser, "MAKE");
     let found = screen(&mut browser, 100, 20);
@@ -133,7 +163,7 @@ fn a_search_shows_only_the_rows_with_the_text() {
 fn a_file_that_no_run_knows_is_named_in_a_message() {
     let place = recorded();
     let store = open(&place);
-    let mut browser = Browser::new(&store, Destination::Runs).unwrap();
+    let mut browser = browser(&place, &store, Destination::Runs);
     press(&mut browser, KeyCode::Char('o'));
     type_text(&mut browser, "/no/such/file");
     press(&mut browser, KeyCode::Enter);
@@ -156,7 +186,7 @@ fn no_name_of_a_file_reaches_the_terminal_as_a_control_character() {
         Destination::RunFiles(run.clone()),
         Destination::RunProcesses(run),
     ] {
-        let mut browser = Browser::new(&store, first).unwrap();
+        let mut browser = browser(&place, &store, first);
         let screen = screen(&mut browser, 150, 30).join("");
         assert!(screen.contains("red\\033"), "{screen}");
         let unsafe_character = |c: char| c.is_control() || c == '\u{202e}';
@@ -178,9 +208,9 @@ fn every_view_fits_a_window_of_every_size() {
         Destination::RunFiles(run.clone()),
         Destination::RunProcesses(run),
         Destination::File(path.clone()),
-        Destination::Lineage(path, backstory_query::Direction::Back),
+        Destination::Lineage(path, Direction::Back),
     ] {
-        let mut browser = Browser::new(&store, first).unwrap();
+        let mut browser = browser(&place, &store, first);
         for (columns, rows) in [(1, 1), (2, 3), (10, 4), (300, 2), (3, 100)] {
             let screen = screen(&mut browser, columns, rows);
             assert_eq!(screen.len(), usize::from(rows));

@@ -73,7 +73,12 @@ impl ByteSources {
             .filter(|has| *has || !self.is_open)
     }
 
-    /// The same for bytes that the run itself read from these files, and not from copies that runs
+    /// True if it is certain that no byte of this file came into it.
+    pub fn has_none_of(&self, path: &[u8]) -> bool {
+        self.has_bytes_of(&BTreeSet::from([path.to_vec()])) == Some(false)
+    }
+
+    /// The same as [`Self::has_bytes_of`] for bytes that the run itself read from these files, and not from copies that runs
     /// before it made.
     pub fn has_bytes_read_of(&self, paths: &BTreeSet<Vec<u8>>) -> Option<bool> {
         match self.passed.is_disjoint(paths) {

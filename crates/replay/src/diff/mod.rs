@@ -22,6 +22,7 @@ mod random_matches;
 mod random_names;
 mod run_use;
 mod side;
+mod unused_causes;
 mod weights;
 
 use backstory_ordering::SmallSort;
@@ -34,6 +35,7 @@ use backstory_store::{ActivityKey, EntityKey, Store};
 
 pub use listings::DirectoryListing;
 pub use side::{DiffSide, DiffSubject, SideCommand, SideFile};
+pub use unused_causes::UnusedCauses;
 pub use weights::DifferenceWeight;
 
 use crate::Result;

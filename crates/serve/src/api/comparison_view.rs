@@ -2,8 +2,10 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use backstory_query::RefinedRuns;
 use backstory_replay::diff::{
     self, DiffSide, DiffSubject, Difference, DifferenceKind, DifferenceWeight, SideCommand,
+    UnusedCauses,
 };
 use backstory_store::EntityKey;
 use backstory_workflow::shell;
@@ -85,6 +87,9 @@ pub struct DifferenceRow {
     pub versions: [Option<String>; 2],
     /// For an output: the indexes of the differences that it may result from.
     pub fed_by: Vec<usize>,
+    /// For an output: those of `fed_by` of which the byte engine found no byte in it. A branch may
+    /// have depended on them.
+    pub no_byte_of: Vec<usize>,
     /// For an output: a later program of its run read it, or it is not the user's own.
     pub intermediate: bool,
 }
@@ -158,13 +163,20 @@ fn view(reading: &Reading<'_>, a: &DiffSubject, b: &DiffSubject) -> Answer<Compa
         use DifferenceWeight::{Command, Own, System};
         matches!(one.weight, Own | Command | System)
     };
+    let mut runs = RefinedRuns::of(store, &reading.home.bytes_dir(""));
+    let unused = UnusedCauses::of(&mut runs, &found);
+    reading.check()?;
+    let rows = found.differences.iter().take(ROWS).enumerate();
+    let differences = rows
+        .map(|(at, one)| row(one, unused.of_output(at)))
+        .collect();
     let names = |names: &[Vec<u8>]| names.iter().map(|name| name.as_slice().into()).collect();
     Ok(ComparisonView {
         a: compared(reading, a, &old)?,
         b: compared(reading, b, &new)?,
         same: found.differences.is_empty(),
         earliest: found.differences.iter().position(is_cause),
-        differences: found.differences.iter().take(ROWS).map(row).collect(),
+        differences,
         unknown: names(&found.unknown),
         same_outputs: names(&found.same_outputs),
         aligned,
@@ -196,7 +208,8 @@ fn compared(
     })
 }
 
-fn row(one: &Difference) -> DifferenceRow {
+/// `unused`: the causes of which no byte is in it.
+fn row(one: &Difference, unused: &[usize]) -> DifferenceRow {
     let text = |value: &Option<Vec<u8>>| value.as_ref().map(|value| value.as_slice().into());
     DifferenceRow {
         kind: one.kind.word(),
@@ -211,6 +224,7 @@ fn row(one: &Difference) -> DifferenceRow {
             .versions
             .map(|version: Option<EntityKey>| version.map(ids::of_version)),
         fed_by: one.fed_by.clone(),
+        no_byte_of: unused.to_vec(),
         intermediate: one.is_intermediate,
     }
 }

@@ -10,17 +10,19 @@ use backstory_account::{Account, Siblings, packages, siblings};
 use backstory_graph::model::EntityKind;
 use backstory_query::answer::Scope;
 use backstory_query::{Direction, ancestry_of, influence_of, projects, subject};
-use backstory_store::Store;
 use backstory_vocabulary::Tone;
 use backstory_workflow::ownership::Ownership;
 use backstory_workflow::shell::quote;
 
+use super::byte_marks::without_bytes;
 use crate::Result;
 use crate::destination::Destination;
 use crate::moments::moment;
 use crate::page::{Cell, Page, Row};
+use crate::viewed_store::ViewedStore;
 
-pub fn page(store: &dyn Store, path: &Path, direction: Direction) -> Result<Page> {
+pub fn page(viewed: &ViewedStore<'_>, path: &Path, direction: Direction) -> Result<Page> {
+    let store = viewed.store;
     let scope = Scope {
         possible: true,
         ..Scope::default()
@@ -38,9 +40,10 @@ pub fn page(store: &dyn Store, path: &Path, direction: Direction) -> Result<Page
     let account = Account::new(store, &lineage, direction, false, &mut ownership)?;
     let (own, others): (Vec<usize>, Vec<usize>) =
         account.chain.iter().partition(|&&at| account.concerns(at));
+    let without = without_bytes(&mut viewed.refined_runs(), &account);
     let mut rows = Vec::new();
     for step in siblings(&account, &own) {
-        rows.extend(step_rows(&account, &step, direction));
+        rows.extend(step_rows(&account, &step, &without));
     }
     Ok(Page {
         title: quote(path.as_os_str().as_bytes()),
@@ -98,8 +101,10 @@ fn facts(account: &Account, ownership: &mut Ownership, others: usize) -> Vec<Cel
     facts
 }
 
-/// A step, then the user's own files that it used or made.
-fn step_rows(account: &Account, step: &Siblings, direction: Direction) -> Vec<Row> {
+/// A step, then the user's own files that it used or made. `without`: those that gave the subject no
+/// byte, or have none of it.
+fn step_rows(account: &Account, step: &Siblings, without: &BTreeSet<usize>) -> Vec<Row> {
+    let direction = account.direction;
     let words: Vec<&str> = step.words.iter().map(|word| word.text.as_str()).collect();
     let times = match step.commands.len() {
         1 => String::new(),
@@ -140,11 +145,16 @@ fn step_rows(account: &Account, step: &Siblings, direction: Direction) -> Vec<Ro
         if !node.own || !matches!(node.kind, EntityKind::File | EntityKind::Symlink) {
             continue;
         }
+        let bytes = if without.contains(&file) {
+            ", no byte"
+        } else {
+            ""
+        };
         let path = Path::new(OsStr::from_bytes(&node.path)).to_owned();
         rows.push(Row {
             cells: vec![
                 Cell::new(Tone::Quiet, ""),
-                Cell::new(Tone::Quiet, how),
+                Cell::new(Tone::Quiet, format!("{how}{bytes}")),
                 Cell::new(Tone::File, format!("  {}", quote(&node.path))),
             ],
             opens: Some(Destination::Lineage(path, direction)),

@@ -2,15 +2,16 @@
 
 use std::io::{self, Write};
 
-use backstory_replay::diff::{Diff, Difference, DifferenceKind};
+use backstory_replay::diff::{Difference, DifferenceKind};
 
-use super::not_compared;
+use super::{Answered, not_compared};
 use crate::text::shell;
 use crate::text::style::{Role, Style};
 use crate::text::when;
 
 /// Prints all differences.
-pub fn text(diff: &Diff, style: Style, out: &mut impl Write) -> io::Result<()> {
+pub fn text(answered: &Answered, style: Style, out: &mut impl Write) -> io::Result<()> {
+    let diff = &answered.diff;
     for (side, runs) in [("a", &diff.a), ("b", &diff.b)] {
         for run in runs {
             let run = &run.summary;
@@ -28,12 +29,12 @@ pub fn text(diff: &Diff, style: Style, out: &mut impl Write) -> io::Result<()> {
         None => writeln!(out, "{}", style.paint(Role::Good, "no difference"))?,
         Some((first, rest)) => {
             writeln!(out, "\n{}", style.paint(Role::Subject, "differs first in"))?;
-            lines(diff, first, style, out)?;
+            lines(answered, 0, first, style, out)?;
             if !rest.is_empty() {
                 writeln!(out, "{}", style.paint(Role::Subject, "then in"))?;
             }
-            for difference in rest {
-                lines(diff, difference, style, out)?;
+            for (at, difference) in (1..).zip(rest) {
+                lines(answered, at, difference, style, out)?;
             }
         }
     }
@@ -50,7 +51,8 @@ pub fn text(diff: &Diff, style: Style, out: &mut impl Write) -> io::Result<()> {
 }
 
 fn lines(
-    diff: &Diff,
+    answered: &Answered,
+    at: usize,
     difference: &Difference,
     style: Style,
     out: &mut impl Write,
@@ -75,13 +77,19 @@ fn lines(
         )?;
     }
     if difference.kind == DifferenceKind::Output {
-        let named = |&at: &usize| {
-            let from = &diff.differences[at];
-            format!("{} {}", from.kind.word(), shell::quote(&from.of))
+        let all = &answered.diff.differences;
+        let named = |&cause: &usize| {
+            let from = &all[cause];
+            let unused = match answered.unused.has(at, cause) {
+                // A branch may have depended on it.
+                true => " (no byte, apart from decisions)",
+                false => "",
+            };
+            format!("{} {}{unused}", from.kind.word(), shell::quote(&from.of))
         };
         let mut fed: Vec<String> = difference.fed_by.iter().take(5).map(named).collect();
         match difference.fed_by.len() {
-            0 if diff.differences.iter().any(Difference::is_general) => {
+            0 if all.iter().any(Difference::is_general) => {
                 fed.push(
                     "no recorded input: the environment, the machine, the time or random numbers"
                         .to_owned(),

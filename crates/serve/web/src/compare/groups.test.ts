@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import type { RunDifference } from "../api/types.ts";
-import { groups, stretches } from "./groups.ts";
+import { groups, stretches, unused } from "./groups.ts";
 
 const difference = (weight: string, more: Partial<RunDifference> = {}): RunDifference => ({
-  kind: "input", of: "/a", weight, sentence: weight, after: 0, one_side: false, versions: [null, null], fed_by: [], intermediate: false, ...more,
+  kind: "input", of: "/a", weight, sentence: weight, after: 0, one_side: false, versions: [null, null], fed_by: [], no_byte_of: [], intermediate: false, ...more,
 });
 
 test("the reader's own files come first, and the system's are folded", () => {
@@ -13,6 +13,12 @@ test("the reader's own files come first, and the system's are folded", () => {
 
 test("an own file that differs because of another is a consequence", () => {
   expect(groups({ differences: [difference("own", { intermediate: true, fed_by: [0] })] })[0]?.id).toBe("consequence");
+});
+
+test("causes without a byte in an output are named", () => {
+  const causes = [difference("own", { of: "/used" }), difference("own", { of: "/unused" })];
+  const output = difference("result", { kind: "output", fed_by: [0, 1], no_byte_of: [1] });
+  expect(unused({ differences: [...causes, output] }, output)).toEqual(["/unused"]);
 });
 
 test("a long stretch without a difference is one row", () => {

@@ -29,6 +29,11 @@ export function groups(comparison: Pick<Comparison, "differences">): Group[] {
   return [...known, ...others].filter((group) => group.differences.length > 0);
 }
 
+/** The subjects of the causes of which no byte is in an output. */
+export function unused(comparison: Pick<Comparison, "differences">, output: RunDifference): string[] {
+  return output.no_byte_of.flatMap((at) => comparison.differences[at]?.of ?? []);
+}
+
 /** A row of the two histories: one step, or a long stretch of steps without a difference. */
 export type Stretch = { kind: "step"; row: Comparison["aligned"][number] } | { kind: "same"; count: number; rows: Comparison["aligned"] };
 
