@@ -13,6 +13,7 @@ use std::sync::Arc;
 use crate::elf::{CodeFile, Function};
 use crate::exports::{PatternFinding, UnredirectedReason};
 use crate::patterns::{FunctionPatterns, is_of_library};
+use crate::ran_programs::{Interpreter, RanPrograms};
 use crate::table;
 use crate::unmatched::UnmatchedPattern;
 
@@ -45,6 +46,7 @@ pub struct FunctionCatalogue {
     recorded: BTreeSet<usize>,
     /// For a pattern, the path of the first file that has such functions without instrumentation.
     not_instrumented: HashMap<usize, String>,
+    ran: RanPrograms,
 }
 
 impl FunctionCatalogue {
@@ -57,6 +59,7 @@ impl FunctionCatalogue {
             findings: Vec::new(),
             recorded: BTreeSet::new(),
             not_instrumented: HashMap::new(),
+            ran: RanPrograms::default(),
         }
     }
 
@@ -79,6 +82,7 @@ impl FunctionCatalogue {
                 file: file.map(str::to_owned),
                 name: name.to_owned(),
                 reason,
+                ran: self.ran.clone(),
             })
         });
         unmatched.collect()
@@ -116,6 +120,11 @@ impl FunctionCatalogue {
         let mut bytes = Vec::new();
         file.take(MOST_BYTES).read_to_end(&mut bytes)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let full = path.to_string_lossy();
+        if !is_of_library(&name) {
+            self.ran.add(&full, &name);
+        }
+        let is_interpreter = Interpreter::of_file(&name).is_some();
         let Some(code) = CodeFile::read(&bytes, &name, &self.patterns) else {
             return Ok(None);
         };
@@ -124,19 +133,17 @@ impl FunctionCatalogue {
         }
         let first = self.next as u32;
         self.next += code.size;
-        let full = path.to_string_lossy();
         let findings = code.findings.iter().cloned();
         self.findings
             .extend(findings.map(|one| (one, full.clone().into_owned())));
         let libraries = self.patterns.files();
         for (&index, &recorded) in &code.matched {
-            match recorded {
-                true => drop(self.recorded.insert(index)),
-                false => drop(
-                    self.not_instrumented
-                        .entry(index)
-                        .or_insert_with(|| full.clone().into_owned()),
-                ),
+            if recorded {
+                self.recorded.insert(index);
+            } else if !is_interpreter {
+                // A function of an interpreter itself is not the one that its program has.
+                let known = self.not_instrumented.entry(index);
+                known.or_insert_with(|| full.clone().into_owned());
             }
         }
         let memory = table::memory_file(&table::bytes(&code, first, libraries))?;

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::exports::UnredirectedReason;
 use crate::patterns::is_of_library;
+use crate::ran_programs::RanPrograms;
 
 /// A pattern that recorded no function.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub struct UnmatchedPattern {
     pub name: String,
     /// The reason in the first file that has the name, and its path. `None`: no process ran one.
     pub reason: Option<(UnredirectedReason, String)>,
+    /// The programs that ran.
+    pub ran: RanPrograms,
 }
 
 impl fmt::Display for UnmatchedPattern {
@@ -33,10 +36,7 @@ impl fmt::Display for UnmatchedPattern {
                     f,
                     "no dynamically linked program loaded a library of this name; `backstory files` lists the libraries of the run"
                 ),
-                false => write!(
-                    f,
-                    "no instrumented program and no Python module has this function; a program must be compiled with `backstory cc`, be linked dynamically and have its symbols; or name its library: libNAME.so:{name}"
-                ),
+                false => f.write_str(&self.ran.advice(name)),
             };
         };
         match reason {
@@ -78,6 +78,7 @@ mod tests {
             file: file.map(str::to_owned),
             name: "x*".into(),
             reason: reason.map(|reason| (reason, "/lib/libz.so.1".into())),
+            ran: RanPrograms::default(),
         };
         unmatched.to_string()
     }

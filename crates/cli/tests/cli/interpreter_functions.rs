@@ -324,3 +324,24 @@ fn a_shell_and_a_node_that_a_node_starts_have_its_own_environment() {
     assert_eq!(alone, recorded);
     assert!(alone.starts_with("0\nundefined"), "{alone}");
 }
+
+#[test]
+fn a_pattern_that_recorded_nothing_advises_what_helps_in_this_language() {
+    let place = Place::new();
+    place.write("plot.js", "console.log(1);\n");
+    place.write("plot.R", "cat(1)\n");
+    place.write("plot.py", "print(1)\n");
+    for (program, file, advice) in [
+        ("node", "plot.js", "FILE:uv_*"),
+        ("Rscript", "plot.R", "PACKAGE:uv_*"),
+        ("/usr/bin/python3", "plot.py", "the package `backstory`"),
+    ] {
+        if !needs("advice about functions", &[program]) {
+            continue;
+        }
+        let recorded = place.run(&["record", "--functions", "uv_*", "--", program, file]);
+        assert_eq!(recorded.status, 0, "{recorded:?}");
+        assert!(recorded.err.contains(advice), "{}", recorded.err);
+        assert!(!recorded.err.contains("backstory cc"), "{}", recorded.err);
+    }
+}
