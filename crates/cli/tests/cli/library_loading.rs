@@ -184,27 +184,77 @@ fn a_function_that_is_chosen_when_it_is_loaded_is_named() {
     }
 }
 
+/// Loads the library twice, at other addresses the second time, and calls its functions by pointers.
 const CHOOSER_BY_NAME: &str = r#"
 #include <dlfcn.h>
+#include <sys/mman.h>
 int main(void) {
-    void *library = dlopen("./libchosen.so", RTLD_NOW);
-    int (*put)(const char *) = library ? (int (*)(const char *))dlsym(library, "put_chosen") : 0;
-    return put ? put("found.txt") != 1 : 2;
+    for (int i = 0; i < 2; i++) {
+        void *library = dlopen("./libchosen.so", RTLD_NOW);
+        int (*put)(const char *) = library ? (int (*)(const char *))dlsym(library, "put_chosen") : 0;
+        if (!put || put("found.txt") != 1 || dlclose(library))
+            return 1;
+        void *there = (void *)((unsigned long)put & ~4095ul);
+        mmap(there, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    }
+    return 0;
 }
 "#;
 
 #[test]
-fn a_chosen_function_of_a_library_that_is_loaded_later_works_and_is_not_named() {
+fn a_chosen_function_of_a_library_that_is_loaded_later_is_named() {
     let place = Place::new();
     if !is_built(&place) {
         return;
     }
     build_chosen(&place);
-    program(&place, CHOOSER_BY_NAME, "");
-    place.keep("./program", &["--functions", "libchosen.so:put_*"]);
-    assert_eq!(calls(&place, "put_chosen"), None);
-    // The program begins with the library: `dlsym` has the address that is recorded.
-    program(&place, CHOOSER_BY_NAME, "-L. -Wl,--no-as-needed -lchosen");
-    place.keep("./program", &["--functions", "libchosen.so:put_*"]);
-    assert_eq!(calls(&place, "put_chosen"), Some(1));
+    for linking in ["", "-L. -Wl,--no-as-needed -lchosen"] {
+        program(&place, CHOOSER_BY_NAME, linking);
+        place.keep("./program", &["--functions", "libchosen.so:put_*"]);
+        assert_eq!(calls(&place, "put_chosen"), Some(2), "{linking}");
+        assert_eq!(maker(&place, "found.txt"), ["put_chosen"], "{linking}");
+    }
+}
+
+/// Calls the chosen functions of another library.
+const PLUGIN: &str = r#"
+int put_chosen(const char *path);
+int put_usual(const char *path);
+int begin(void) { return put_chosen("plugged.txt") + put_usual("usual.txt"); }
+"#;
+
+const HOST: &str = r#"
+#include <dlfcn.h>
+int main(void) {
+    void *plugin = dlopen("./libplugin.so", MODE);
+    int (*begin)(void) = plugin ? (int (*)(void))dlsym(plugin, "begin") : 0;
+    return begin ? begin() != 3 : 2;
+}
+"#;
+
+#[test]
+fn chosen_functions_that_a_plugin_calls_are_named() {
+    let place = Place::new();
+    if !is_built(&place) {
+        return;
+    }
+    build_chosen(&place);
+    place.write("plugin.c", PLUGIN);
+    for (linking, mode) in [
+        ("-Wl,-z,lazy", "RTLD_LAZY"),
+        ("-Wl,-z,lazy", "RTLD_NOW"),
+        ("-Wl,-z,now", "RTLD_LAZY"),
+        ("-fno-plt", "RTLD_NOW"),
+    ] {
+        let build = format!(
+            "gcc -O1 -shared -fPIC {linking} -o libplugin.so plugin.c -L. -lchosen -Wl,-rpath,\"$PWD\""
+        );
+        assert_eq!(place.shell(&build).status, 0);
+        program(&place, HOST, &format!("-DMODE={mode}"));
+        place.keep("./program", &["--functions", "libchosen.so:put_*"]);
+        for name in ["put_chosen", "put_second", "put_usual"] {
+            assert_eq!(calls(&place, name), Some(1), "{linking} {mode} {name}");
+        }
+        assert_eq!(maker(&place, "plugged.txt"), ["put_chosen"], "{linking}");
+    }
 }

@@ -120,6 +120,12 @@ extern u32 bs_redirected_count;
  * left.
  */
 bool bs_add_targets(u64 bias, struct bs_code code, const struct bs_target *targets, u32 count);
+/*
+ * Functions that libraries choose, and whose libraries were still being loaded at the last look:
+ * their number, and another attempt. As bs_add_targets.
+ */
+extern u32 bs_waiting_count;
+bool bs_add_waiting_targets(void);
 /* The function that the code at an address has chosen (IFUNC). Any other address as it is. */
 u64 bs_chosen_by(u64 address);
 /* The library with code in this range was unloaded. */
@@ -137,6 +143,8 @@ struct bs_object;
 void bs_redirect_slots(const struct bs_object *object);
 /* Whether the program began with the object at a base. */
 bool bs_is_initial(u64 base);
+/* Whether the loader has relocated the object at a base, with this code. */
+bool bs_is_relocated(u64 base, struct bs_code code);
 
 /* libraries.c */
 /* The patterns of the libraries whose functions are wanted, each with its NUL; null without one. */
@@ -146,6 +154,8 @@ void bs_redirect_libraries(void);
 
 /* modules.c: asks for the table of a library. `address` is in its memory. */
 void bs_add_library(u64 address, u64 bias);
+/* Adds the functions whose libraries were still being loaded at the last look. */
+void bs_add_waiting(void);
 /* Forgets the files at a bias for which `is_loaded` is false. */
 void bs_forget_modules(bool (*is_loaded)(u64 bias));
 

@@ -140,8 +140,10 @@ static int add_one(struct bs_description *description, size_t size, void *data)
 {
     (void)size;
     struct look *look = data;
-    if (!look->at)
+    if (!look->at) {
+        bs_add_waiting();
         bs_each_apart(add);
+    }
     if (look->at++ >= look->fresh)
         add(description);
     return 0;
@@ -186,7 +188,7 @@ static void look_once(void)
 {
     struct look look = {0};
     BS_NEXT(dl_iterate_phdr)(count_one, &look);
-    if (look.adds == known_adds && look.removals == known_removals)
+    if (look.adds == known_adds && look.removals == known_removals && !bs_waiting_count)
         return;
     if (look.removals != known_removals)
         bs_forget_modules(is_loaded);

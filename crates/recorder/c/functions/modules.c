@@ -19,6 +19,8 @@ u32 bs_module_count;
  */
 static u32 lock;
 static u32 failures; /* addresses that belong to no file */
+/* The thread has the lock. A library's code that runs then asks for nothing (targets.c). */
+static __thread bool has_lock __attribute__((tls_model("initial-exec")));
 
 enum { MOST_FAILURES = 64, SIG_SETMASK = 2 };
 
@@ -125,17 +127,19 @@ static void take_lock(u64 *signals)
             seen = 0;
         }
     }
+    has_lock = true;
 }
 
 static void give_lock(const u64 *signals)
 {
+    has_lock = false;
     __atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
     bs_raw(__NR_rt_sigprocmask, SIG_SETMASK, signals, 0, sizeof *signals);
 }
 
 BS_COLD u32 bs_number_in_new_module(u64 function)
 {
-    if (!may_ask())
+    if (has_lock || !may_ask())
         return 0;
     u64 signals;
     take_lock(&signals);
@@ -163,6 +167,17 @@ BS_COLD void bs_add_library(u64 address, u64 bias)
         known |= bs_modules[i].bias == bias && bs_modules[i].size;
     if (!known)
         ask(address, bias, false);
+    give_lock(&signals);
+}
+
+BS_COLD void bs_add_waiting(void)
+{
+    if (!bs_waiting_count)
+        return;
+    u64 signals;
+    take_lock(&signals);
+    if (!bs_add_waiting_targets())
+        bs_lose(BS_OP_CALLS);
     give_lock(&signals);
 }
 

@@ -50,6 +50,47 @@ bool bs_is_initial(u64 base)
 }
 
 /*
+ * True if the loader has bound the slot, at least to the object's table of the linkage. Before, it
+ * has its content in the file: zero, or an address of the code without the base.
+ */
+static bool is_placed(const struct bs_object *object, struct bs_range code,
+                      const struct bs_relocation *relocation)
+{
+    enum { WEAK = 2 };
+    const struct bs_symbol *symbol = &object->symbols.table[relocation->symbol];
+    u64 value = __atomic_load_n((u64 *)(object->base + relocation->offset), __ATOMIC_RELAXED);
+    if (!value)
+        return symbol->info >> 4 == WEAK && !symbol->section;
+    return relocation->type != R_X86_64_JUMP_SLOT || !bs_is_in(value, code);
+}
+
+/*
+ * The loader binds the slots of an object in their order, and calls the object's resolvers between
+ * them or behind them. So all slots are bound once none has its content in the file.
+ */
+bool bs_is_relocated(u64 base, struct bs_code placed)
+{
+    const struct bs_link_map *l = bs_first_library;
+    while (l && l->base != base)
+        l = l->next;
+    struct bs_object object;
+    if (!l || !bs_read_object(&object, base, l->dynamic))
+        return false;
+    struct bs_range code = {placed.start - base, placed.start - base + placed.size};
+    const struct bs_relocation *all = object.relocations;
+    u64 count = all ? object.relocations_size / sizeof *all : 0;
+    for (u64 i = object.relative_count; i < count; i++)
+        if (all[i].type == R_X86_64_GLOB_DAT && !is_placed(&object, code, &all[i]))
+            return false;
+    const struct bs_relocation *jumps = object.symbols.jumps;
+    u64 jump_count = jumps ? object.symbols.jumps_size / sizeof *jumps : 0;
+    for (u64 i = 0; i < jump_count; i++)
+        if (jumps[i].type == R_X86_64_JUMP_SLOT && !is_placed(&object, code, &jumps[i]))
+            return false;
+    return count || jump_count;
+}
+
+/*
  * The function that the loader will bind a symbol to, if it is redirected: the first definition
  * among the objects that the program began with. For objects that were loaded later, the order may
  * be another. There the definition must be the only one.

@@ -2,17 +2,17 @@
  * The functions whose calls are redirected, by their addresses.
  *
  * A library may choose a function when it is loaded: its symbol has the address of a resolver,
- * which returns the function's (IFUNC). The loader has called it. Here it is called again, since
- * the slots of a program that binds lazily do not have the result yet.
+ * which returns the function's (IFUNC). The loader calls it. Here it is called again, since the
+ * slots of a program that binds lazily do not have the result yet.
  *
  * Invariants:
  *
  * - A function keeps its stub as long as the process runs. If the library is loaded at the same
  *   address again, the function has the same stub again.
- * - A resolver is called only if the program began with its library. Then the loader has relocated
- *   all that the resolver uses. Of a library that is loaded later, another thread may be at that.
+ * - A resolver is called only after the loader has relocated its library, and so all that the
+ *   resolver uses. Until then its function waits: another thread may be loading the library.
  */
-#include "functions.h"
+#include "objects.h"
 #include <linux/mman.h>
 
 enum { BUCKETS = 2 * BS_REDIRECTED };
@@ -24,6 +24,16 @@ static struct {
     u64 resolver, function;
 } chosen[BS_CHOSEN];
 static u32 chosen_count;
+
+/* A function whose library was not relocated at the last look. */
+struct waiting {
+    u64 bias;
+    struct bs_code code;
+    u64 resolver;
+    u32 number;
+};
+static struct waiting waiting[BS_CHOSEN];
+u32 bs_waiting_count;
 
 static bool map_tables(void)
 {
@@ -53,20 +63,25 @@ static uint16_t *bucket_of(u64 address)
     }
 }
 
-/* The function that a resolver of the code chooses, or 0. */
-static u64 choose(u64 bias, struct bs_code code, u64 resolver)
+/* The function that a resolver of the code chooses, or 0. The loader has relocated the code. */
+static u64 choose(struct bs_code code, u64 resolver)
 {
-    for (u32 i = 0; i < chosen_count; i++)
+    u32 at = chosen_count;
+    for (u32 i = chosen_count; i-- > 0;) {
         if (chosen[i].resolver == resolver)
             return chosen[i].function;
-    if (chosen_count == BS_CHOSEN || !bs_is_initial(bias))
+        if (!chosen[i].resolver)
+            at = i;
+    }
+    if (at == BS_CHOSEN)
         return 0;
     u64 function = ((u64(*)(void))resolver)();
     if (function - code.start >= code.size)
         return 0;
-    chosen[chosen_count].resolver = resolver;
-    chosen[chosen_count].function = function;
-    __atomic_store_n(&chosen_count, chosen_count + 1, __ATOMIC_RELEASE);
+    chosen[at].function = function;
+    __atomic_store_n(&chosen[at].resolver, resolver, __ATOMIC_RELEASE);
+    if (at == chosen_count)
+        __atomic_store_n(&chosen_count, at + 1, __ATOMIC_RELEASE);
     return function;
 }
 
@@ -74,9 +89,41 @@ u64 bs_chosen_by(u64 address)
 {
     u32 count = __atomic_load_n(&chosen_count, __ATOMIC_ACQUIRE);
     for (u32 i = 0; i < count; i++)
-        if (chosen[i].resolver == address)
+        if (__atomic_load_n(&chosen[i].resolver, __ATOMIC_ACQUIRE) == address)
             return chosen[i].function;
     return address;
+}
+
+/* Gives a function a stub. False if none is left. */
+static bool add_target(u64 address, u32 number)
+{
+    uint16_t *bucket = bucket_of(address);
+    if (*bucket) {
+        bs_redirected[*bucket - 1].number = number;
+        return true;
+    }
+    if (bs_redirected_count == BS_REDIRECTED)
+        return false;
+    u32 index = bs_redirected_count++;
+    bs_redirected[index] = (struct bs_redirected){address, number, 0};
+    __atomic_store_n(bucket, (uint16_t)(index + 1), __ATOMIC_RELEASE);
+    return true;
+}
+
+/* The same for a function that its library chooses, or will choose. */
+static bool add_chosen(const struct waiting *one)
+{
+    /* The loader's list has no other namespaces. */
+    if (bs_is_apart(one->bias))
+        return true;
+    if (!bs_is_initial(one->bias) && !bs_is_relocated(one->bias, one->code)) {
+        if (bs_waiting_count == BS_CHOSEN)
+            return false;
+        waiting[bs_waiting_count++] = *one;
+        return true;
+    }
+    u64 function = choose(one->code, one->resolver);
+    return !function || add_target(function, one->number);
 }
 
 bool bs_add_targets(u64 bias, struct bs_code code, const struct bs_target *targets, u32 count)
@@ -87,20 +134,24 @@ bool bs_add_targets(u64 bias, struct bs_code code, const struct bs_target *targe
         return false;
     for (u32 i = 0; i < count; i++) {
         u64 address = bias + targets[i].address;
-        if (targets[i].is_chosen && !(address = choose(bias, code, address)))
-            continue;
-        uint16_t *bucket = bucket_of(address);
-        if (*bucket) {
-            bs_redirected[*bucket - 1].number = targets[i].number;
-            continue;
-        }
-        if (bs_redirected_count == BS_REDIRECTED)
+        struct waiting one = {bias, code, address, targets[i].number};
+        if (targets[i].is_chosen ? !add_chosen(&one) : !add_target(address, one.number))
             return false;
-        u32 index = bs_redirected_count++;
-        bs_redirected[index] = (struct bs_redirected){address, targets[i].number, 0};
-        __atomic_store_n(bucket, (uint16_t)(index + 1), __ATOMIC_RELEASE);
     }
     return true;
+}
+
+bool bs_add_waiting_targets(void)
+{
+    u32 count = bs_waiting_count;
+    bool added = true;
+    bs_waiting_count = 0;
+    /* Each one that waits again goes to an earlier place, or to its own. */
+    for (u32 i = 0; i < count; i++) {
+        struct waiting one = waiting[i];
+        added &= add_chosen(&one);
+    }
+    return added;
 }
 
 void bs_forget_targets(u64 start, u64 size)
@@ -108,6 +159,14 @@ void bs_forget_targets(u64 start, u64 size)
     for (u32 i = 0; i < bs_redirected_count; i++)
         if (bs_redirected[i].address - start < size)
             bs_redirected[i].number = 0;
+    for (u32 i = 0; i < chosen_count; i++)
+        if (chosen[i].resolver - start < size)
+            __atomic_store_n(&chosen[i].resolver, 0, __ATOMIC_RELEASE);
+    u32 left = 0;
+    for (u32 i = 0; i < bs_waiting_count; i++)
+        if (waiting[i].code.start != start)
+            waiting[left++] = waiting[i];
+    bs_waiting_count = left;
 }
 
 u64 bs_stub_of(u64 address)
