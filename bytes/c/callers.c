@@ -2,6 +2,7 @@
 #include "callers.h"
 
 #include "pub_tool_debuginfo.h"
+#include "pub_tool_machine.h"
 #include "pub_tool_stacktrace.h"
 
 enum { SLOTS = 4096, MOST = SLOTS / 2 };
@@ -9,6 +10,49 @@ enum { SLOTS = 4096, MOST = SLOTS / 2 };
 /* Places that were looked up, by their addresses. A place without a function has no name. */
 static Caller *slots[SLOTS];
 static UInt used;
+
+/* Of the recorder: BS_RETURN_STUBS, BS_RETURN_DISTANCE */
+#define STUBS 0x10000
+#define DISTANCE 0x1000000
+
+enum { FRAMES = 64 };
+
+/* The first address to which the recorder lets redirected calls return. NULL without one. */
+static Addr returns;
+
+/* Valgrind's registers at the begin of a walk. Its headers for tools have only the walk from the
+   present ones. */
+typedef struct {
+    ULong pc, sp, bp, other[8];
+} WalkStart;
+UInt VG_(get_StackTrace_wrk)(ThreadId tid, Addr *ips, UInt most, Addr *sps, Addr *fps,
+                             const WalkStart *start, Addr highest);
+
+void callers_returns(Addr first)
+{
+    returns = first;
+}
+
+/* The addresses of the running thread's frames. In the place of a caller there can be an address of
+   the recorder, which has no room on the stack. Valgrind takes the end of a frame for the stack
+   pointer of its caller, so it would miss all further callers by some bytes. The walk begins anew
+   with the caller, whose address is at a known distance. */
+static UInt walk(Addr ips[FRAMES])
+{
+    Addr sps[FRAMES], fps[FRAMES];
+    ThreadId tid = VG_(get_running_tid)();
+    UInt frames = VG_(get_StackTrace)(tid, ips, FRAMES, sps, fps, 0);
+    for (UInt i = 1; returns && i < frames; i++) {
+        /* Valgrind has the last byte of the call. */
+        Addr to = ips[i] + 1;
+        if (to - returns >= STUBS)
+            continue;
+        WalkStart start = {*(Addr *)(to + DISTANCE) - 1, sps[i], fps[i], {0}};
+        frames = i + VG_(get_StackTrace_wrk)(tid, ips + i, FRAMES - i, sps + i, fps + i, &start,
+                                             VG_(thread_get_stack_max)(tid));
+    }
+    return frames;
+}
 
 /* True for code that a write goes through in each program. */
 static Bool is_of_runtime(DiEpoch epoch, Addr ip)
@@ -67,12 +111,11 @@ static Caller *caller_at(DiEpoch epoch, Addr ip)
 
 UInt callers(Caller *found[CALLERS_MAX])
 {
-    enum { FRAMES = 64 };
     Addr ips[FRAMES];
     DiEpoch epoch = VG_(current_DiEpoch)();
     if (used + FRAMES > MOST)
         forget_all();
-    UInt frames = VG_(get_StackTrace)(VG_(get_running_tid)(), ips, FRAMES, NULL, NULL, 0);
+    UInt frames = walk(ips);
     UInt count = 0;
     for (UInt i = 0; i < frames && count < CALLERS_MAX; i++) {
         Caller *caller = caller_at(epoch, ips[i]);

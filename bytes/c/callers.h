@@ -21,6 +21,9 @@ typedef struct {
 /* The frames of the running thread, the innermost first. */
 UInt callers(Caller *found[CALLERS_MAX]);
 
+/* The recorder in the program says to which addresses redirected calls of functions return. */
+void callers_returns(Addr first);
+
 /* The output of another image begins. */
 void forget_callers(void);
 

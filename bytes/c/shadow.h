@@ -9,8 +9,10 @@
 
 #include "engine.h"
 
-#define SHADOW_BASE 0x200000000000ULL
-#define LINES_BASE 0x180000000000ULL
+/* The counts, then the labels. They end below the recorder (BS_HOME), which also maps memory behind
+   itself. */
+#define LINES_BASE 0x140000000000ULL
+#define SHADOW_BASE 0x150000000000ULL
 #define LINE_SHIFT 4
 
 static Label *const shadow = (Label *)SHADOW_BASE;

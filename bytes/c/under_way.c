@@ -1,6 +1,7 @@
 /* See under_way.h. */
 #include "under_way.h"
 
+#include "callers.h"
 #include "shared.h"
 
 #define THREADS 512
@@ -8,9 +9,10 @@
 /* Of the recording's own requests: BS_MAGIC_WHICH and BS_MAGIC_SIMULATOR. */
 #define WHICH 0x62736d67
 #define SIMULATOR 10
-/* BS_RECORDS_IN_SIMULATOR, BS_READABLE_IN_SIMULATOR */
+/* BS_RECORDS_IN_SIMULATOR, BS_READABLE_IN_SIMULATOR, BS_RETURNS_IN_SIMULATOR */
 #define RECORDS 0x42530001
 #define READABLE 0x42530002
+#define RETURNS 0x42530003
 
 /* The arguments as the program gave them: Valgrind replaces some. The reader is
    crates/abi/src/simulator_calls.rs. */
@@ -81,6 +83,10 @@ Bool take_request(ThreadId tid, UWord *words, UWord *answer)
     case READABLE:
         there = VG_(am_find_nsegment)(words[1]);
         *answer = there && there->hasR;
+        return True;
+    case RETURNS:
+        callers_returns(words[1]);
+        *answer = 1;
         return True;
     default: return False;
     }

@@ -18,8 +18,8 @@ void program_called(ThreadId tid);
 /* The process was forked. Only this thread is in the child. */
 void under_way_in_child(ThreadId tid);
 
-/* The recorder in the program says where its gate is and asks whether to record, or asks whether a
-   page is readable. */
+/* The recorder in the program says where its gate is and asks whether to record. It asks whether a
+   page is readable, and says where redirected calls return to. */
 Bool take_request(ThreadId tid, UWord *words, UWord *answer);
 
 #endif

@@ -250,6 +250,14 @@ struct bs_verdicts {
 #define BS_RECORDS_IN_SIMULATOR 0x42530001
 /* The same: is the page readable that has the address in the argument? */
 #define BS_READABLE_IN_SIMULATOR 0x42530002
+/*
+ * The same: the argument is the first of the addresses to which redirected calls of functions
+ * return (bs_return_stubs). The stack has one of them in the place of the caller's address, which
+ * is in memory, BS_RETURN_DISTANCE behind it. The addresses have BS_RETURN_STUBS bytes.
+ */
+#define BS_RETURNS_IN_SIMULATOR 0x42530003
+#define BS_RETURN_STUBS 0x10000
+#define BS_RETURN_DISTANCE 0x1000000
 
 /*
  * --guard=auto: a process without the filter sends a request by the supervisor's socket. Each

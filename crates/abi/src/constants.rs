@@ -96,6 +96,12 @@ pub const MAGIC_INSTRUCTIONS: i32 = 11;
 pub const RECORDS_IN_SIMULATOR: u32 = 0x4253_0001;
 /// The client request by which a recorder asks whether a page is readable.
 pub const READABLE_IN_SIMULATOR: u32 = 0x4253_0002;
+/// The client request by which a recorder says to which addresses redirected calls return.
+pub const RETURNS_IN_SIMULATOR: u32 = 0x4253_0003;
+/// Bytes of these addresses.
+pub const RETURN_STUBS: u32 = 0x1_0000;
+/// From one of them to the address of the caller.
+pub const RETURN_DISTANCE: u32 = 0x100_0000;
 
 /// `EXEC`: the recorder in the new program announces itself by a `START`.
 pub const EXEC_ANNOUNCED: u32 = 0x4000_0000;

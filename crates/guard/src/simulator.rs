@@ -245,8 +245,9 @@ mod tests {
 
     #[test]
     fn the_engine_has_the_numbers_of_the_recordings_requests() {
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bytes/c/under_way.c");
-        let source = std::fs::read_to_string(source).unwrap();
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bytes/c/");
+        let read = |name| std::fs::read_to_string(format!("{directory}{name}")).unwrap();
+        let source = read("under_way.c") + &read("callers.c");
         let number = |name: &str| {
             let define = format!("#define {name} ");
             let text = source.split(&define).nth(1).unwrap().lines().next();
@@ -257,6 +258,9 @@ mod tests {
         assert_eq!(number("SIMULATOR"), MAGIC_SIMULATOR as u32);
         assert_eq!(number("RECORDS"), backstory_abi::RECORDS_IN_SIMULATOR);
         assert_eq!(number("READABLE"), backstory_abi::READABLE_IN_SIMULATOR);
+        assert_eq!(number("RETURNS"), backstory_abi::RETURNS_IN_SIMULATOR);
+        assert_eq!(number("STUBS"), backstory_abi::RETURN_STUBS);
+        assert_eq!(number("DISTANCE"), backstory_abi::RETURN_DISTANCE);
     }
 
     #[test]

@@ -251,3 +251,57 @@ fn files_functions_and_bytes_of_one_run_are_in_one_graph() {
     let call = writer["calls"][0][0].as_str().unwrap();
     assert!(call.starts_with("write_rows() in report.c:10"), "{bytes}");
 }
+
+const ROWS: &str = r#"
+#include <string.h>
+#include <unistd.h>
+void write_rows(int fd, const char *rows) {
+    if (write(fd, rows, strlen(rows)) < 0)
+        _exit(1);
+}
+"#;
+
+const COPY: &str = r#"
+#include <fcntl.h>
+#include <unistd.h>
+void write_rows(int fd, const char *rows);
+__attribute__((noinline)) int copy_rows(const char *from, const char *to) {
+    char bytes[100] = {0};
+    if (read(open(from, O_RDONLY), bytes, 99) < 0)
+        return 1;
+    write_rows(open(to, O_WRONLY | O_CREAT | O_TRUNC, 0600), bytes);
+    return 0;
+}
+int main(void) { return copy_rows("in.csv", "out.txt") + 1 - 1; }
+"#;
+
+#[test]
+fn functions_of_a_library_that_was_not_compiled_anew_are_recorded_with_bytes() {
+    let place = Place::new();
+    let Some(engine) = engine(&place) else {
+        return;
+    };
+    place.write_aged("in.csv", "1,ash\n2,birch\n");
+    place.write("rows.c", ROWS);
+    place.write("copy.c", COPY);
+    let build = "gcc -g -O1 -shared -fPIC -o librows.so rows.c && \
+                 gcc -g -O1 -o copy copy.c -L. -lrows -Wl,-rpath,\"$PWD\"";
+    assert_eq!(place.shell(build).status, 0);
+    let ran = place.shell(&format!(
+        "env {engine} $B record --bytes --functions 'librows.so:write_*' --arguments -- ./copy"
+    ));
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    let graph = place.run(&["of", "out.txt"]).out;
+    for part in ["write_rows() in rows.c:4", "in.csv"] {
+        assert!(graph.contains(part), "{part}: {graph}");
+    }
+    let bytes: Value = place.json(&["of", "out.txt", "--line", "2", "--json"]);
+    assert_eq!(bytes["sources"][0]["copied"][0], serde_json::json!([6, 13]));
+    // The engine finds the callers behind the address to which a redirected call returns.
+    let writer = &bytes["written_by"][0];
+    for (at, name) in [(0, "write_rows"), (1, "copy_rows"), (2, "main")] {
+        assert_eq!(writer["functions"][at]["name"], name, "{bytes}");
+    }
+    let call = writer["calls"][0][0].as_str().unwrap();
+    assert!(call.starts_with("write_rows() in rows.c:4"), "{bytes}");
+}

@@ -22,13 +22,14 @@ enum {
     NONE = BS_RETURNS
 };
 /* From a return stub to its entry. redirection.S has the same number. */
-#define DISTANCE (1ull << 24)
+static const u64 DISTANCE = BS_RETURN_DISTANCE;
 
 struct entry {
     u64 back; /* the address that the call returns to */
     u64 slot; /* where that address was. 0: free */
 };
 _Static_assert(sizeof(struct entry) == BS_STUB, "entries are as far apart as stubs");
+_Static_assert(BS_RETURNS *BS_STUB == BS_RETURN_STUBS, "the engine knows all stubs");
 
 /* `slot` of an entry that is being filled in. */
 static const u64 CLAIMED = 1;
@@ -72,6 +73,8 @@ BS_COLD bool bs_map_returns(void)
         return false;
     }
     numbers = (u32 *)end;
+    if (bs_modes & BS_MODE_SIMULATED)
+        bs_ask_simulator(BS_RETURNS_IN_SIMULATOR, (u64)bs_return_stubs);
     return true;
 }
 
