@@ -89,3 +89,42 @@ fn a_function_that_took_a_buffer_names_the_one_that_filled_it_by_hooks() {
 fn a_function_that_took_a_buffer_names_the_one_that_filled_it_by_sleds() {
     calls_are_joined("--compiler=clang", "-O0");
 }
+
+/// A buffer that a child writes, and that its parent filled before the fork. Another one is filled
+/// after it.
+const FORKED: &str = r#"
+int main(void) {
+    fill(a, sizeof a, "ia");
+    int child = fork();
+    if (child == 0) {
+        pour(a, "oa");
+        pour(b, "ob");
+        return 0;
+    }
+    fill(b, sizeof b, "ib");
+    return waitpid(child, 0, 0) != child;
+}
+"#;
+
+#[test]
+fn a_child_that_took_a_buffer_names_the_call_of_its_parent_that_filled_it() {
+    let place = Place::new();
+    let (functions, _) = POUR.split_once("int main").unwrap();
+    let text = format!("#include <sys/wait.h>{functions}{FORKED}");
+    place.write("pour.c", &text);
+    place.write("ia", "content of a\n");
+    place.write("ib", "content of b\n");
+    let built = place.run(&["cc", "--compiler=gcc", "-g", "-o", "pour", "pour.c"]);
+    if built.status != 0 {
+        return skipped("buffers of functions", "gcc");
+    }
+    place.keep("./pour", &["--functions", "pour:*", "--arguments"]);
+    let of = place.run(&["of", "oa"]).out;
+    let by = "noted buffer of buffer possibly filled by fill() in pour.c:6 size=64 name=\"ia\"";
+    assert!(of.contains(by), "{of}");
+    let of = place.run(&["of", "ob"]).out;
+    assert!(!of.contains("possibly filled"), "{of}");
+    let calls = place.run(&["export", "opm", "--calls"]).out;
+    let derived = calls.lines().filter(|line| line.contains("WasDerivedFrom"));
+    assert_eq!(derived.count(), 1, "{calls}");
+}

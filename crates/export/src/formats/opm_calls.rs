@@ -13,6 +13,7 @@
 use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;
+use std::rc::Rc;
 
 use backstory_eventlog::Log;
 use backstory_eventlog::event::{Bytes, Event, FunctionStep, Op, ValuePointer};
@@ -20,6 +21,9 @@ use backstory_graph::address_table::AddressTable;
 
 use super::opm_element::OpmElement;
 use crate::{Error, Result};
+
+/// A flag of `clone`: the child is a thread.
+const CLONE_THREAD: u32 = 0x1_0000;
 
 /// A call that has not returned.
 struct OpenCall {
@@ -80,8 +84,9 @@ struct CallWriter<'o> {
     names: HashMap<u32, FunctionName>,
     /// By process and thread.
     active: HashMap<(u32, u32), Vec<OpenCall>>,
-    /// By process: the artifacts of pointers with which calls could change memory.
-    buffers: HashMap<u32, AddressTable<String>>,
+    /// By process: the artifacts of pointers with which calls could change memory. A child by fork
+    /// begins with those of its parent.
+    buffers: HashMap<u32, Rc<AddressTable<String>>>,
     calls: u64,
 }
 
@@ -140,6 +145,13 @@ impl CallWriter<'_> {
                 pointers,
             } => {
                 self.values(thread, *number, *returned, (values, pointers))?;
+            }
+            Op::Fork { flags, .. } if flags & CLONE_THREAD == 0 => {
+                let child = event.outcome.value().filter(|&child| child > 0);
+                let filled = self.buffers.get(&event.pid).cloned();
+                if let (Some(child), Some(filled)) = (child, filled) {
+                    self.buffers.insert(child as u32, filled);
+                }
             }
             // Another program begins, unless the call failed.
             Op::Exec { .. } if event.outcome.value().is_none_or(|value| value >= 0) => {
@@ -260,6 +272,7 @@ impl CallWriter<'_> {
             self.out.write_all(&edge.line())?;
         }
         if returned || !pointer.is_constant {
+            let buffers = Rc::make_mut(buffers);
             buffers.set(pointer.address, pointer.bytes, artifact.to_owned());
         }
         Ok(())

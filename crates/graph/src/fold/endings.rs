@@ -189,6 +189,7 @@ impl<S: Sink> Fold<'_, S> {
             return Ok(());
         };
         process.ended = true;
+        self.functions.forget_memory(pid);
         let (serial, status) = (process.epoch, process.status);
         let made = std::mem::take(&mut process.made);
         self.own_pipes(made, time)?;

@@ -9,6 +9,9 @@
 //! possible. It adds no edge: the edges through the memory of the process lead to both calls
 //! anyway, and to all others that read something before.
 //!
+//! A child by fork has a copy of its parent's memory. So it begins with what was filled there until
+//! then, up to its next program.
+//!
 //! Invariant: a call is named only if its pointer can change the data, and if it has ended.
 
 use std::collections::BTreeSet;
@@ -64,10 +67,14 @@ struct CallPointers {
     read: bool,
 }
 
+/// The filled buffers of a process. A child shares those of its parent until one of them changes.
+#[derive(Debug, Clone, Default)]
+pub(super) struct FilledBuffers(Rc<AddressTable<Fillers>>);
+
 /// The buffers of a process.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ProcessBuffers {
-    filled: AddressTable<Fillers>,
+    filled: FilledBuffers,
     /// Calls that have not returned.
     calls: FxHashMap<u64, CallPointers>,
     /// Those that have returned since the last look, in their order.
@@ -75,6 +82,19 @@ pub(super) struct ProcessBuffers {
 }
 
 impl ProcessBuffers {
+    /// Those of a process that begins with filled ones.
+    pub(super) fn with(filled: FilledBuffers) -> ProcessBuffers {
+        ProcessBuffers {
+            filled,
+            ..ProcessBuffers::default()
+        }
+    }
+
+    /// Those that are filled now.
+    pub(super) fn filled(&self) -> FilledBuffers {
+        self.filled.clone()
+    }
+
     /// A call has these arguments.
     pub(super) fn begin(
         &mut self,
@@ -89,7 +109,7 @@ impl ProcessBuffers {
         let mut taken = Vec::new();
         for pointer in pointers {
             let mut all = Fillers::default();
-            let found = self.filled.overlapping(pointer.address, pointer.bytes);
+            let found = self.filled.0.overlapping(pointer.address, pointer.bytes);
             found.for_each(|fillers| all.join(fillers));
             if !all.calls.is_empty() {
                 taken.push((pointer.name.clone(), all));
@@ -152,9 +172,10 @@ impl ProcessBuffers {
                 continue;
             }
             for to in call.pointers.iter().filter(|one| !one.is_constant) {
-                let mut all = self.filled.at(to.address).cloned().unwrap_or_default();
+                let filled = Rc::make_mut(&mut self.filled.0);
+                let mut all = filled.at(to.address).cloned().unwrap_or_default();
                 all.join(&came);
-                self.filled.set(to.address, to.bytes, all);
+                filled.set(to.address, to.bytes, all);
             }
         }
     }

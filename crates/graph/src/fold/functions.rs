@@ -13,7 +13,7 @@
 use backstory_eventlog::event::{Bytes, FunctionStep, Op, Pid, ValuePointer};
 use rustc_hash::FxHashMap;
 
-use super::function_buffers::ProcessBuffers;
+use super::function_buffers::{FilledBuffers, ProcessBuffers};
 use super::{CallContext, Fold};
 use crate::marks::ATTRIBUTE;
 use crate::model::{ActivityId, Sink};
@@ -60,6 +60,8 @@ struct ProcessCalls {
 pub(super) struct FunctionCalls {
     names: FxHashMap<u32, Bytes>,
     processes: FxHashMap<Pid, ProcessCalls>,
+    /// The buffers that were filled when a process began, by process.
+    inherited: FxHashMap<Pid, FilledBuffers>,
     calls: u64,
 }
 
@@ -67,6 +69,23 @@ impl FunctionCalls {
     /// True if calls of the process are recorded.
     pub(super) fn are_active(&self, pid: Pid) -> bool {
         self.processes.contains_key(&pid)
+    }
+
+    /// A process begins as a copy of its parent.
+    pub(super) fn inherit(&mut self, child: Pid, parent: Option<Pid>) {
+        let filled = parent.and_then(|parent| match self.processes.get(&parent) {
+            Some(process) => Some(process.buffers.filled()),
+            None => self.inherited.get(&parent).cloned(),
+        });
+        match filled {
+            Some(filled) => drop(self.inherited.insert(child, filled)),
+            None => self.forget_memory(child),
+        }
+    }
+
+    /// A process has ended, or begins another program.
+    pub(super) fn forget_memory(&mut self, pid: Pid) {
+        self.inherited.remove(&pid);
     }
 
     /// Takes in the name of a function.
@@ -124,7 +143,13 @@ impl<S: Sink> Fold<'_, S> {
     ) -> Result<(), S::Error> {
         let is_new = !self.functions.processes.contains_key(&call.pid);
         let whole = is_new.then(|| self.announce(call.epoch)).transpose()?;
-        let process = self.functions.processes.entry(call.pid).or_default();
+        let inherited = self.functions.inherited.get(&call.pid);
+        let begun = || ProcessCalls {
+            buffers: ProcessBuffers::with(inherited.cloned().unwrap_or_default()),
+            ..ProcessCalls::default()
+        };
+        let processes = self.functions.processes.entry(call.pid);
+        let process = processes.or_insert_with(begun);
         process.whole = process.whole.or(whole);
         let active = process.threads.entry(call.tid).or_default();
         for step in steps {

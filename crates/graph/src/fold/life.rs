@@ -90,6 +90,7 @@ impl<S: Sink> Fold<'_, S> {
             self.end_process(pid, call.time)?;
             self.bury(pid)?;
         }
+        self.functions.inherit(pid, parent);
         let serial = self.epochs.len() as Serial;
         let mut process = ProcessState::new(pid, serial, forked);
         let mut epoch = Epoch::new(pid, call.time, call.via);

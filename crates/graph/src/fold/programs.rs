@@ -71,6 +71,7 @@ impl<S: Sink> Fold<'_, S> {
         program: NextProgram,
     ) -> Result<(), S::Error> {
         let closed = self.closed_by_exec(call);
+        self.functions.forget_memory(call.pid);
         self.drop_cloexec(call)?;
         // Before its first exec, the process of the run's command still runs backstory.
         let command = self.processes.get(&call.pid).is_some_and(|p| p.command);

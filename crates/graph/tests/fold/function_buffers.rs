@@ -32,7 +32,14 @@ fn scene() -> Scene {
 /// A parameter with its address and bytes. `const ` before the name is as in C.
 type Pointer = (&'static str, u64, u64);
 
-fn values(s: &mut Scene, number: u32, returned: bool, words: &[&str], pointers: &[Pointer]) {
+fn values(
+    s: &mut Scene,
+    pid: Pid,
+    number: u32,
+    returned: bool,
+    words: &[&str],
+    pointers: &[Pointer],
+) {
     let pointers = pointers.iter().map(|&(name, address, bytes)| ValuePointer {
         name: name.trim_start_matches("const ").as_bytes().into(),
         address,
@@ -45,34 +52,39 @@ fn values(s: &mut Scene, number: u32, returned: bool, words: &[&str], pointers: 
         values: words.iter().map(|value| bytes(value)).collect(),
         pointers: pointers.collect(),
     };
-    s.push(POUR, Outcome::Done(0), op);
+    s.push(pid, Outcome::Done(0), op);
 }
 
-fn begin(s: &mut Scene, number: u32, words: &[&str], pointers: &[Pointer]) {
+fn begin(s: &mut Scene, pid: Pid, number: u32, words: &[&str], pointers: &[Pointer]) {
     let step = FunctionStep::Call { number, after: 1 };
-    s.push(POUR, Outcome::Done(0), Op::Calls(Box::new([step])));
-    values(s, number, false, words, pointers);
+    s.push(pid, Outcome::Done(0), Op::Calls(Box::new([step])));
+    values(s, pid, number, false, words, pointers);
 }
 
-fn end(s: &mut Scene) {
+fn end(s: &mut Scene, pid: Pid) {
     let step = FunctionStep::Return { after: 1 };
-    s.push(POUR, Outcome::Done(0), Op::Calls(Box::new([step])));
+    s.push(pid, Outcome::Done(0), Op::Calls(Box::new([step])));
 }
 
 /// A call that reads a file into a buffer.
 fn fill(s: &mut Scene, file: &str, pointer: Pointer) {
     let name = format!("name=\"{file}\"");
     let words = ["buffer=\"\"", &name];
-    begin(s, FILL_CALL, &words, &[pointer, ("const name", 0x9000, 1)]);
+    let pointers = [pointer, ("const name", 0x9000, 1)];
+    begin(s, POUR, FILL_CALL, &words, &pointers);
     s.reads(POUR, file);
-    end(s);
+    end(s, POUR);
 }
 
 /// A call that writes a file from a buffer.
 fn pour(s: &mut Scene, file: &str, pointer: Pointer) {
-    begin(s, POUR_CALL, &["buffer=\"a\""], &[pointer]);
-    s.writes(POUR, file, OUT);
-    end(s);
+    pour_in(s, POUR, file, pointer);
+}
+
+fn pour_in(s: &mut Scene, pid: Pid, file: &str, pointer: Pointer) {
+    begin(s, pid, POUR_CALL, &["buffer=\"a\""], &[pointer]);
+    s.writes(pid, file, OUT);
+    end(s, pid);
 }
 
 /// The attributes `buffer of ...` of all calls.
@@ -120,8 +132,14 @@ fn a_call_that_read_nothing_passes_on_what_its_pointers_led_to() {
     let mut s = scene();
     fill(&mut s, "ia", ("buffer", 0x1000, 64));
     let pointers = [("to", 0x3000, 64), ("const from", 0x1000, 64)];
-    begin(&mut s, COPY_CALL, &["to=\"\"", "from=\"a\""], &pointers);
-    end(&mut s);
+    begin(
+        &mut s,
+        POUR,
+        COPY_CALL,
+        &["to=\"\"", "from=\"a\""],
+        &pointers,
+    );
+    end(&mut s, POUR);
     pour(&mut s, "oa", ("const buffer", 0x3000, 1));
     let expected = "buffer: possibly filled by fill() in pour.c:1 name=\"ia\"";
     assert_eq!(buffers(&s), [expected]);
@@ -130,9 +148,9 @@ fn a_call_that_read_nothing_passes_on_what_its_pointers_led_to() {
 #[test]
 fn a_call_that_read_nothing_filled_nothing() {
     let mut s = scene();
-    begin(&mut s, COPY_CALL, &["to=\"\""], &[("to", 0x3000, 64)]);
+    begin(&mut s, POUR, COPY_CALL, &["to=\"\""], &[("to", 0x3000, 64)]);
     s.writes(POUR, "log", OUT);
-    end(&mut s);
+    end(&mut s, POUR);
     pour(&mut s, "oa", ("const buffer", 0x3000, 1));
     assert!(buffers(&s).is_empty(), "{:?}", buffers(&s));
 }
@@ -142,14 +160,15 @@ fn a_buffer_that_a_call_returned_was_filled_by_it() {
     let mut s = scene();
     begin(
         &mut s,
+        POUR,
         FILL_CALL,
         &["name=\"ia\""],
         &[("const name", 0x9000, 1)],
     );
     s.reads(POUR, "ia");
     let result = ("const return", 0x4000, 8);
-    values(&mut s, FILL_CALL, true, &["return=0x4000"], &[result]);
-    end(&mut s);
+    values(&mut s, POUR, FILL_CALL, true, &["return=0x4000"], &[result]);
+    end(&mut s, POUR);
     pour(&mut s, "oa", ("const buffer", 0x4000, 1));
     let expected = "buffer: possibly filled by fill() in pour.c:1 name=\"ia\"";
     assert_eq!(buffers(&s), [expected]);
@@ -158,9 +177,9 @@ fn a_buffer_that_a_call_returned_was_filled_by_it() {
 #[test]
 fn a_read_of_a_function_inside_counts_for_the_function_around_it() {
     let mut s = scene();
-    begin(&mut s, COPY_CALL, &["to=\"\""], &[("to", 0x3000, 64)]);
+    begin(&mut s, POUR, COPY_CALL, &["to=\"\""], &[("to", 0x3000, 64)]);
     fill(&mut s, "ia", ("buffer", 0x7000, 8));
-    end(&mut s);
+    end(&mut s, POUR);
     pour(&mut s, "oa", ("const buffer", 0x3000, 1));
     let expected = "buffer: possibly filled by copy() in pour.c:1";
     assert_eq!(buffers(&s), [expected]);
@@ -178,4 +197,31 @@ fn of_many_calls_the_last_ones_are_named() {
     // Each call of fill() may have kept what the one before left.
     let all = buffers(&s);
     assert_eq!(all.last(), Some(&expected), "{all:?}");
+}
+
+#[test]
+fn a_buffer_that_was_filled_before_a_fork_is_filled_in_the_child_up_to_its_next_program() {
+    const CHILD: Pid = 3;
+    const GRANDCHILD: Pid = 4;
+    let by = |file: &str| format!("buffer: possibly filled by fill() in pour.c:1 name=\"{file}\"");
+    let mut s = scene();
+    fill(&mut s, "ia", ("buffer", 0x1000, 64));
+    s.fork(POUR, CHILD);
+    s.start(CHILD, POUR, true);
+    fill(&mut s, "ib", ("buffer", 0x2000, 64));
+    // The child of a child that called no function.
+    s.fork(CHILD, GRANDCHILD);
+    s.start(GRANDCHILD, CHILD, true);
+    pour_in(&mut s, GRANDCHILD, "og", ("const buffer", 0x1000, 1));
+    assert_eq!(buffers(&s), [by("ia")]);
+    pour_in(&mut s, CHILD, "oa", ("const buffer", 0x1000, 1));
+    // The parent filled it after the fork.
+    pour_in(&mut s, CHILD, "ob", ("const buffer", 0x2000, 1));
+    assert_eq!(buffers(&s), [by("ia"), by("ia")]);
+    pour(&mut s, "oc", ("const buffer", 0x2000, 1));
+    assert_eq!(buffers(&s), [by("ia"), by("ia"), by("ib")]);
+    s.exec(CHILD, "/bin/other", &["other"]);
+    s.start(CHILD, POUR, false);
+    pour_in(&mut s, CHILD, "od", ("const buffer", 0x1000, 1));
+    assert_eq!(buffers(&s).len(), 3);
 }
