@@ -180,3 +180,28 @@ fn a_part_that_cannot_be_found_is_refused_with_the_type_or_the_reason() {
         assert!(refused.err.contains(why), "{part}: {refused:?}");
     }
 }
+
+#[test]
+fn a_value_of_a_row_of_sqlite_is_followed_by_its_own_bytes() {
+    let made = tempfile::NamedTempFile::new().unwrap();
+    let database = rusqlite::Connection::open(made.path()).unwrap();
+    database
+        .execute_batch(
+            "CREATE TABLE trees (id INTEGER PRIMARY KEY, name TEXT, height REAL);
+             INSERT INTO trees VALUES (7, 'ash', 12.5), (42, 'birch', 9.5);",
+        )
+        .unwrap();
+    drop(database);
+    let content = fs::read(made.path()).unwrap();
+    let Some((place, engine)) = followed(&[("a.db", &content)]) else {
+        return;
+    };
+    let name = copied(&place, &engine, "a.db --member 'trees[42].name'");
+    assert_eq!(name, [b"birch"]);
+    let row = copied(&place, &engine, "a.db --member 'trees[42]'");
+    assert!(row[0].ends_with(b"birch\x40\x23\0\0\0\0\0\0"), "{row:?}");
+    let table = asked(&place, &engine, "a.db --member trees");
+    assert!(table.out.contains("all pages of the table"), "{table:?}");
+    let absent = asked(&place, &engine, "a.db --member 'trees[8].name'");
+    assert!(absent.err.contains("no row 8"), "{absent:?}");
+}

@@ -4,6 +4,7 @@
 //! Absent in facts and changes: rows that are only in the write-ahead log. `sqlite_history` reads
 //! them.
 
+use backstory_inspection::file_parts::{PartAnswer, PartName};
 use backstory_inspection::row_changes::{DatabaseFiles, RowChanges, RowsWanted};
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -12,6 +13,7 @@ use super::sqlite_content::{JOURNAL, open, tables};
 use super::sqlite_history;
 use super::sqlite_rows::{TableReader, compare};
 use crate::changes::{self, FileChanges};
+use crate::parts::database_value;
 use crate::{FileFacts, Inspector, NamedContent, Read, UnreadableContent};
 
 pub struct SqliteDatabase;
@@ -20,6 +22,10 @@ pub struct SqliteDatabase;
 const SHOWN: usize = 5;
 
 impl Inspector for SqliteDatabase {
+    fn part(&self, content: NamedContent<'_>, name: &PartName) -> PartAnswer {
+        database_value::place(content.bytes, name)
+    }
+
     fn facts(&self, content: NamedContent<'_>) -> Read<FileFacts> {
         let database = open(content.bytes)?;
         let mut facts = schema(&database, content.bytes)?;

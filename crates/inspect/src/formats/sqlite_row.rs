@@ -3,8 +3,8 @@
 //! In: a table, and the text of a key. Out: the row in the form that the extension of SQLite gives
 //! it. Invariant: two images are equal only if all values are, also where the form cuts them.
 
-use rusqlite::Connection;
 use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension};
 use serde_json::{Value as Json, json};
 
 use super::sqlite_rows::{Cell, TableReader, quoted, shown};
@@ -26,17 +26,12 @@ pub struct RowImage {
 impl TableReader {
     /// The row with this key: its value, or `COLUMN=VALUE,…`. `None` if no row has it.
     pub fn row(&self, database: &Connection, key: &str) -> rusqlite::Result<Option<RowImage>> {
-        let Some(values) = self.key_values(key) else {
+        let Some(bound) = self.bound(key) else {
             return Ok(None);
         };
-        let mut bound = Vec::new();
-        for value in values {
-            let text = Value::Text(value.to_owned());
-            bound.push(value.parse().map_or(text.clone(), Value::Integer));
-            bound.push(value.parse().map_or(text.clone(), Value::Real));
-            bound.push(text);
-        }
-        let mut query = database.prepare(&self.row_query())?;
+        let all = self.columns.iter().map(|column| quoted(&column.name));
+        let selected: Vec<String> = self.key.iter().cloned().chain(all).collect();
+        let mut query = database.prepare(&self.row_query(&selected.join(", ")))?;
         let mut rows = query.query(rusqlite::params_from_iter(bound))?;
         let Some(row) = rows.next()? else {
             return Ok(None);
@@ -63,8 +58,39 @@ impl TableReader {
         }))
     }
 
-    /// Selects the key, then all columns, of one row.
-    fn row_query(&self) -> String {
+    /// The rowid of the row with this key, and the type of the value in a column. `None` if no row
+    /// has the key, or the table has no rowids.
+    pub fn rowid(
+        &self,
+        database: &Connection,
+        key: &str,
+        column: Option<&str>,
+    ) -> rusqlite::Result<Option<(i64, String)>> {
+        let (Some(rowid), Some(bound)) = (self.rowid_name(), self.bound(key)) else {
+            return Ok(None);
+        };
+        let value = column.map_or("NULL".to_owned(), quoted);
+        let query = self.row_query(&format!("{rowid}, typeof({value})"));
+        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let found = database.query_row(&query, rusqlite::params_from_iter(bound), row);
+        found.optional()
+    }
+
+    /// The values of a key as a query has them: each as a number and as a text. `None` if the text is
+    /// of another key.
+    fn bound(&self, key: &str) -> Option<Vec<Value>> {
+        let mut bound = Vec::new();
+        for value in self.key_values(key)? {
+            let text = Value::Text(value.to_owned());
+            bound.push(value.parse().map_or(text.clone(), Value::Integer));
+            bound.push(value.parse().map_or(text.clone(), Value::Real));
+            bound.push(text);
+        }
+        Some(bound)
+    }
+
+    /// Selects something of one row.
+    fn row_query(&self, selected: &str) -> String {
         // A column may hold a number or its text.
         let tests = self.key.iter().enumerate().map(|(at, column)| {
             let at = at * 3;
@@ -75,11 +101,8 @@ impl TableReader {
                 at + 3
             )
         });
-        let all = self.columns.iter().map(|column| quoted(&column.name));
-        let selected = self.key.iter().cloned().chain(all);
         format!(
-            "SELECT {} FROM {} WHERE {} LIMIT 1",
-            selected.collect::<Vec<_>>().join(", "),
+            "SELECT {selected} FROM {} WHERE {} LIMIT 1",
             quoted(&self.name),
             tests.collect::<Vec<_>>().join(" AND ")
         )

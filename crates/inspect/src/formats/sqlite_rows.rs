@@ -46,6 +46,7 @@ pub struct TableReader {
     pub(super) columns: Vec<Column>,
     /// SQL expressions whose values belong to one row.
     pub(super) key: Vec<String>,
+    without_rowid: bool,
 }
 
 pub(super) struct Column {
@@ -57,6 +58,14 @@ pub(super) struct Column {
 
 pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A name of the rowid that no column has.
+fn free_rowid_name(columns: &[Column]) -> Option<&'static str> {
+    ["rowid", "oid", "_rowid_"].into_iter().find(|name| {
+        let mut names = columns.iter();
+        !names.any(|column| column.name.eq_ignore_ascii_case(name))
+    })
 }
 
 impl TableReader {
@@ -80,14 +89,21 @@ impl TableReader {
         declared.sort_by_key(|one| one.key);
         let mut key: Vec<String> = declared.iter().map(|one| quoted(&one.name)).collect();
         if key.is_empty() && !without_rowid {
-            // A column may have one of these names.
-            let free = ["rowid", "oid", "_rowid_"].into_iter().find(|name| {
-                let mut names = columns.iter();
-                !names.any(|column| column.name.eq_ignore_ascii_case(name))
-            });
-            key.extend(free.map(str::to_owned));
+            key.extend(free_rowid_name(&columns).map(str::to_owned));
         }
-        Ok(TableReader { name, columns, key })
+        Ok(TableReader {
+            name,
+            columns,
+            key,
+            without_rowid,
+        })
+    }
+
+    /// The name by which a query gets the rowid. `None`: the table has no rowids, or its columns
+    /// have all the names.
+    pub fn rowid_name(&self) -> Option<&'static str> {
+        let name = free_rowid_name(&self.columns);
+        name.filter(|_| !self.without_rowid)
     }
 
     /// The columns with their types, in one line.

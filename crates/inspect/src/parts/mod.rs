@@ -9,12 +9,14 @@
 //! | [`delimited_cell`] | cells of CSV and TSV |
 //! | [`zip_member`], [`workbook_cell`] | members of an archive, and cells in them |
 //! | [`parquet_cell`], [`arrow_cell`] | values of a column |
+//! | `database_value` | tables, rows and values of SQLite |
 //! | `tensor_value` | tensors of safetensors, and values in them |
 //!
 //! Invariant: a range that has more than the part comes with a statement of what it is.
 
 pub mod arrow_cell;
 pub mod cell_reference;
+pub mod database_value;
 pub mod delimited_cell;
 pub mod json_value;
 pub mod member_path;
