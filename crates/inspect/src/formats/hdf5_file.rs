@@ -5,14 +5,15 @@
 
 use std::collections::HashSet;
 
+use backstory_inspection::file_parts::{PartAnswer, PartName};
 use hdf5_reader::group::Group;
-use hdf5_reader::{
-    Attribute, ByteOrder, Dataset, Datatype, Hdf5File as File, OpenOptions, StringSize,
-};
+use hdf5_reader::{Attribute, ByteOrder, Dataset, Datatype, Hdf5File as File};
 use serde_json::{Map, Value, json};
 
 use super::array_values::{self, ArrayFile, ArrayValues, NumberArray, NumberForm, Words};
+use super::hdf5_reading::{DEPTH, holds_addresses, options};
 use crate::changes::FileChanges;
+use crate::parts::dataset_value;
 use crate::{FileFacts, Inspector, NamedContent, Read, UnreadableContent};
 
 pub struct Hdf5File;
@@ -20,10 +21,11 @@ pub struct Hdf5File;
 /// The most objects that are described.
 const OBJECTS: usize = 20_000;
 
-/// The most groups inside of each other.
-const DEPTH: usize = 100;
-
 impl Inspector for Hdf5File {
+    fn part(&self, content: NamedContent<'_>, name: &PartName) -> PartAnswer {
+        dataset_value::place(content.bytes, name)
+    }
+
     fn facts(&self, content: NamedContent<'_>) -> Read<FileFacts> {
         DatasetFile::open(content)?.facts()
     }
@@ -40,13 +42,7 @@ impl ArrayFile for DatasetFile {
     const WORDS: Words = ("dataset", "datasets");
 
     fn open(content: NamedContent<'_>) -> Read<DatasetFile> {
-        let most = array_values::LARGEST as usize;
-        let options = OpenOptions::default()
-            .with_max_read_bytes(most)
-            .with_max_chunk_bytes(most)
-            .with_max_object_header_bytes(8 << 20)
-            .with_chunk_cache_bytes(4 << 20);
-        let file = File::from_bytes_with_options(content.bytes, options);
+        let file = File::from_bytes_with_options(content.bytes, options());
         file.map(DatasetFile).map_err(UnreadableContent::of)
     }
 
@@ -151,18 +147,6 @@ fn is_text(datatype: &Datatype) -> bool {
     match datatype {
         Datatype::String { .. } => true,
         Datatype::VarLen { base, .. } => base.is_vlen_string_base(),
-        _ => false,
-    }
-}
-
-/// True for values that are addresses inside of the file, which a rewritten file changes.
-fn holds_addresses(datatype: &Datatype, depth: usize) -> bool {
-    let of = |datatype: &Datatype| depth > DEPTH || holds_addresses(datatype, depth + 1);
-    match datatype {
-        Datatype::VarLen { .. } | Datatype::Reference { .. } => true,
-        Datatype::String { size, .. } => *size == StringSize::Variable,
-        Datatype::Array { base, .. } => of(base),
-        Datatype::Compound { fields, .. } => fields.iter().any(|field| of(&field.datatype)),
         _ => false,
     }
 }

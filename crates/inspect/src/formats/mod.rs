@@ -11,6 +11,8 @@ mod git_object;
 mod git_pack;
 #[cfg(feature = "hdf5")]
 mod hdf5_file;
+#[cfg(feature = "hdf5")]
+pub(crate) mod hdf5_reading;
 pub(crate) mod markup;
 #[cfg(feature = "hdf5")]
 mod netcdf_file;

@@ -3,6 +3,7 @@
 //!
 //! A NetCDF-4 file is an HDF5 file. Its name says which inspector reads it.
 
+use backstory_inspection::file_parts::{NoPart, PartAnswer, PartName};
 use netcdf_reader::{
     NcAttrValue, NcAttribute, NcDimension, NcFile, NcFormat, NcGroup, NcOpenOptions, NcType,
     NcVariable,
@@ -11,11 +12,22 @@ use serde_json::{Map, Value, json};
 
 use super::array_values::{self, ArrayFile, ArrayValues, NumberArray, NumberForm, Words};
 use crate::changes::FileChanges;
+use crate::parts::dataset_value;
 use crate::{FileFacts, Inspector, NamedContent, Read, UnreadableContent};
 
 pub struct NetcdfFile;
 
+/// The first bytes of the classic formats. A NetCDF-4 file is an HDF5 file.
+const CLASSIC: &[u8] = b"CDF";
+
 impl Inspector for NetcdfFile {
+    fn part(&self, content: NamedContent<'_>, name: &PartName) -> PartAnswer {
+        match content.bytes.starts_with(CLASSIC) {
+            true => Err(NoPart::OtherKind),
+            false => dataset_value::place(content.bytes, name),
+        }
+    }
+
     fn facts(&self, content: NamedContent<'_>) -> Read<FileFacts> {
         VariableFile::open(content)?.facts()
     }

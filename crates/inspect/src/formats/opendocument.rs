@@ -3,10 +3,14 @@
 use backstory_inspection::file_parts::{PartAnswer, PartName};
 
 use super::markup::{DocumentParts, leaves, texts_of};
-use crate::parts::zip_member;
+use crate::parts::document_paragraph;
 use crate::{FileFacts, Inspector, NamedContent, Read, UnreadableContent};
 
 pub struct OpenDocument;
+
+/// The member with the text, and the elements that are paragraphs.
+const TEXT: &str = "content.xml";
+const PARAGRAPHS: [&str; 2] = ["p", "h"];
 
 /// Properties of `meta.xml`, and the words for them.
 const PROPERTIES: &[(&str, &str)] = &[
@@ -23,17 +27,17 @@ const PROPERTIES: &[(&str, &str)] = &[
 
 impl Inspector for OpenDocument {
     fn part(&self, content: NamedContent<'_>, name: &PartName) -> PartAnswer {
-        zip_member::of_archive(content.bytes, name)
+        document_paragraph::place(content.bytes, name, TEXT, &PARAGRAPHS)
     }
 
     fn facts(&self, content: NamedContent<'_>) -> Read<FileFacts> {
         let mut document = DocumentParts::open(content.bytes)?;
         let mut facts = FileFacts::default();
         properties(&mut document, &mut facts)?;
-        let Some(body) = document.text("content.xml")? else {
-            return Err(UnreadableContent("it has no member content.xml".to_owned()));
+        let Some(body) = document.text(TEXT)? else {
+            return Err(UnreadableContent(format!("it has no member {TEXT}")));
         };
-        let paragraphs = texts_of(&body, &["p", "h"], &["tab", "line-break", "s"])?;
+        let paragraphs = texts_of(&body, &PARAGRAPHS, &["tab", "line-break", "s"])?;
         facts.text(("paragraph", "paragraphs"), paragraphs);
         Ok(facts)
     }

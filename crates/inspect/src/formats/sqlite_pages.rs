@@ -112,8 +112,8 @@ impl<'c> DatabasePages<'c> {
 
     fn page(&self, number: u32) -> Option<(usize, &'c [u8])> {
         let start = (number as usize).checked_sub(1)?.checked_mul(self.size)?;
-        let bytes = self.content.get(start..)?.get(..self.usable)?;
-        Some((start, bytes))
+        let page = self.content.get(start..)?.get(..self.size)?;
+        Some((start, &page[..self.usable]))
     }
 
     fn tree_page(&self, number: u32) -> Option<TreePage<'c>> {

@@ -3,10 +3,14 @@
 use backstory_inspection::file_parts::{PartAnswer, PartName};
 
 use super::markup::{DocumentParts, Markup, leaves, texts_of, walk};
-use crate::parts::zip_member;
+use crate::parts::document_paragraph;
 use crate::{FileFacts, Inspector, NamedContent, Read, UnreadableContent};
 
 pub struct WordDocument;
+
+/// The member with the text, and the elements that are paragraphs.
+const TEXT: &str = "word/document.xml";
+const PARAGRAPHS: [&str; 1] = ["p"];
 
 /// Properties of `docProps/core.xml`, and the words for them.
 pub(super) const PROPERTIES: &[(&str, &str)] = &[
@@ -22,18 +26,21 @@ pub(super) const PROPERTIES: &[(&str, &str)] = &[
 
 impl Inspector for WordDocument {
     fn part(&self, content: NamedContent<'_>, name: &PartName) -> PartAnswer {
-        zip_member::of_archive(content.bytes, name)
+        document_paragraph::place(content.bytes, name, TEXT, &PARAGRAPHS)
     }
 
     fn facts(&self, content: NamedContent<'_>) -> Read<FileFacts> {
         let mut document = DocumentParts::open(content.bytes)?;
         let mut facts = FileFacts::default();
         properties(&mut document, &mut facts)?;
-        let Some(body) = document.text("word/document.xml")? else {
-            let why = "it has no member word/document.xml";
-            return Err(UnreadableContent(why.to_owned()));
+        let Some(body) = document.text(TEXT)? else {
+            return Err(UnreadableContent(format!("it has no member {TEXT}")));
         };
-        let paragraphs = texts_of(&without_deletions(&body)?, &["p"], &["tab", "br", "cr"])?;
+        let paragraphs = texts_of(
+            &without_deletions(&body)?,
+            &PARAGRAPHS,
+            &["tab", "br", "cr"],
+        )?;
         facts.text(("paragraph", "paragraphs"), paragraphs);
         Ok(facts)
     }

@@ -7,9 +7,10 @@
 //! | [`cell_reference`], [`member_path`] | nothing: they read the names of parts |
 //! | [`json_value`], [`toml_value`], [`notebook_cell`] | values in a text |
 //! | [`delimited_cell`] | cells of CSV and TSV |
-//! | [`zip_member`], [`workbook_cell`] | members of an archive, and cells in them |
+//! | [`zip_member`], [`workbook_cell`], `document_paragraph` | members of an archive, cells and paragraphs in them |
 //! | [`parquet_cell`], [`arrow_cell`] | values of a column |
 //! | `database_value` | tables, rows and values of SQLite |
+//! | `dataset_value` | datasets of HDF5, and values in them |
 //! | `tensor_value` | tensors of safetensors, and values in them |
 //!
 //! Invariant: a range that has more than the part comes with a statement of what it is.
@@ -17,7 +18,10 @@
 pub mod arrow_cell;
 pub mod cell_reference;
 pub mod database_value;
+#[cfg(feature = "hdf5")]
+pub mod dataset_value;
 pub mod delimited_cell;
+pub mod document_paragraph;
 pub mod json_value;
 pub mod member_path;
 pub mod notebook_cell;

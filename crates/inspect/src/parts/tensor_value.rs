@@ -60,7 +60,7 @@ pub fn place(content: &[u8], name: &PartName) -> PartAnswer {
 }
 
 /// The numbers of `[2][0]`. `None`: it has another form.
-fn items(text: &str) -> Option<Vec<usize>> {
+pub(super) fn items(text: &str) -> Option<Vec<usize>> {
     let Some(inner) = text.strip_prefix('[') else {
         return text.is_empty().then(Vec::new);
     };

@@ -6,11 +6,16 @@ file, so that a search finds its place. The places of compressed parts are those
 """
 
 import json
+import sqlite3
 import struct
 import zipfile
 from pathlib import Path
 
+import docx
+import h5py
 import nbformat
+import netCDF4
+import numpy
 import odf.opendocument
 import odf.table
 import odf.text
@@ -207,6 +212,85 @@ def columns(directory):
     ask(path, "cell", "B4", [once(path, struct.pack("<d", 2.2))])
 
 
+def merged(ranges):
+    """The ranges in order, joined where one ends at the start of the next."""
+    found = []
+    for start, end in sorted(ranges):
+        if found and found[-1][1] == start:
+            start = found.pop()[0]
+        found.append((start, end))
+    return found
+
+
+def datasets(directory):
+    path = directory / "numbers.h5"
+    numbers = numpy.arange(36, dtype="<f8").reshape(6, 6)
+    with h5py.File(path, "w") as file:
+        file["runs/plain"] = numbers
+        file.create_dataset("chunked", data=numbers, chunks=(2, 4))
+        file.create_dataset("packed", data=numbers, chunks=(3, 3), compression="gzip")
+        file["one [odd] name"] = numpy.arange(4, dtype="i2")
+        file["text"] = numpy.array([b"first", b"other"])
+    with h5py.File(path) as file:
+        start = file["runs/plain"].id.get_offset()
+        ask(path, "member", "/runs/plain", [(start, start + 36 * 8)])
+        ask(path, "member", "runs/plain[2][1]", [(start + 13 * 8, start + 14 * 8)])
+        ask(path, "member", "runs/plain[5]", [(start + 30 * 8, start + 36 * 8)])
+        start = file["one [odd] name"].id.get_offset()
+        ask(path, "member", "one [odd] name[3]", [(start + 6, start + 8)])
+        ask(path, "member", "text[1]", [once(path, b"other")])
+        places = {}
+        for name in ["chunked", "packed"]:
+            dataset = file[name].id
+            chunks = [dataset.get_chunk_info(number) for number in range(dataset.get_num_chunks())]
+            places[name] = {one.chunk_offset: (one.byte_offset, one.byte_offset + one.size) for one in chunks}
+    path = directory / "moved.h5"
+    with h5py.File(path, "w", userblock_size=512) as file:
+        file["x"] = [1.5, 13.390625]
+    ask(path, "member", "x[1]", [once(path, struct.pack("<d", 13.390625))])
+    path = directory / "moved.nc"
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("x", 3)
+        file.createGroup("runs").createVariable("speed", "f8", ("x",))[:] = [1.5, 17.140625, 2.5]
+    ask(path, "member", "/runs/speed[1]", [once(path, struct.pack("<d", 17.140625))])
+    path = directory / "numbers.h5"
+    chunked, packed = places["chunked"], places["packed"]
+    first, last = chunked[(2, 0)][0], chunked[(2, 4)][0]
+    ask(path, "member", "chunked[3][5]", [(last + 5 * 8, last + 6 * 8)])
+    row = [(first + 32, first + 64), (last + 32, last + 64)]
+    ask(path, "member", "chunked[3]", merged(row), coarse=True)
+    ask(path, "member", "/packed[4][4]", [packed[(3, 3)]], coarse=True)
+    ask(path, "member", "packed", merged(packed.values()))
+
+
+def databases(directory):
+    path = directory / "trees.sqlite"
+    database = sqlite3.connect(path)
+    database.execute("CREATE TABLE trees (id INTEGER PRIMARY KEY, name TEXT, note TEXT)")
+    rows = [(number * 5, f"tree {number}.", None) for number in range(3000)]
+    database.executemany("INSERT INTO trees VALUES (?, ?, ?)", rows)
+    database.execute("CREATE TABLE by_name (name TEXT PRIMARY KEY, note BLOB)")
+    database.execute("INSERT INTO by_name VALUES ('ash', x'00fe01fd02fc')")
+    database.commit()
+    database.close()
+    ask(path, "member", "trees[14995].name", [once(path, b"tree 2999.")])
+    ask(path, "member", "trees[7500].name", [once(path, b"tree 1500.")])
+    ask(path, "member", "by_name.ash.note", [once(path, bytes.fromhex("00fe01fd02fc"))])
+
+
+def documents(directory):
+    path = directory / "letter.docx"
+    letter = docx.Document()
+    for text in ["The first one", "The second one", "The last one"]:
+        letter.add_paragraph(text)
+    letter.save(path)
+    ask(path, "member", "paragraphs[1]", [member(path, "word/document.xml")], coarse=True)
+    plain = directory / "stored.docx"
+    stored(path, plain)
+    text = b"<w:r><w:t>The second one</w:t></w:r>"
+    ask(plain, "member", "paragraphs[1]", [once(plain, text)])
+
+
 def differing(old, new):
     """The first and last bytes that differ."""
     old, new = Path(old).read_bytes(), Path(new).read_bytes()
@@ -249,6 +333,6 @@ def inner_parts(directory):
 def parts():
     directory = Path("parts")
     directory.mkdir()
-    for make in [text_parts, workbooks, spreadsheet, columns]:
+    for make in [text_parts, workbooks, spreadsheet, columns, datasets, databases, documents]:
         make(directory)
     Path("parts.json").write_text(json.dumps({"questions": QUESTIONS, "inner": inner_parts(directory)}))
