@@ -67,7 +67,7 @@ impl RanPrograms {
         }
     }
 
-    /// What helps to record functions of this name, a sentence for each kind of program.
+    /// The remedies, for functions of this name: one for each kind of program that ran.
     pub(crate) fn advice(&self, name: &str) -> String {
         let interpreters = self.interpreters.iter();
         let mut advice: Vec<String> = interpreters

@@ -26,7 +26,8 @@ pub struct ByteArgs {
     pub cell: Option<String>,
 
     /// The same for a member: rows[3].price of JSON, JSON lines or TOML, price[3] of a table, or a
-    /// member of an archive. Items and rows count from 0
+    /// member of an archive. Items and rows count from 0. SQLite: trees[42].name, by the key of the
+    /// row. HDF5: /runs/speed[3]
     #[arg(long, value_name = "PATH", group = "part",
           conflicts_with_all = ["dot", "tree", "commands", "why", "inputs", "packages", "table"])]
     pub member: Option<String>,

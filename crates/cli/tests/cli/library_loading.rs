@@ -184,7 +184,7 @@ fn a_function_that_is_chosen_when_it_is_loaded_is_named() {
     }
 }
 
-/// Loads the library twice, at other addresses the second time, and calls its functions by pointers.
+/// Loads the library twice, at other addresses the second time, and calls a function by a pointer.
 const CHOOSER_BY_NAME: &str = r#"
 #include <dlfcn.h>
 #include <sys/mman.h>

@@ -76,7 +76,7 @@ impl TableReader {
         found.optional()
     }
 
-    /// The values of a key as a query has them: each as a number and as a text. `None` if the text is
+    /// The values of a key as a query has them: each as a number and as a text. `None`: the text is
     /// of another key.
     fn bound(&self, key: &str) -> Option<Vec<Value>> {
         let mut bound = Vec::new();

@@ -1,11 +1,11 @@
-//! A dataset of an HDF5 file, and values in it: `/runs/speed`, `/runs/speed[2][0]`. With fewer items
-//! than dimensions, it is all that lies below them.
+//! A dataset of an HDF5 file, and values in it: `/runs/speed`, `/runs/speed[2][0]`. With fewer
+//! items than dimensions, it is all that lies below them.
 //!
 //! The reader takes the values from a storage that remembers what was read. So the bytes are those
 //! that hold the values, whatever the layout of the file is.
 //!
-//! Invariant: a range is the answer only if the bytes there are the values that the reader returns,
-//! or if the answer says that it is a whole chunk.
+//! Invariant: the bytes of a range are the values that the reader returns. Otherwise the answer
+//! says that it is a whole chunk.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};

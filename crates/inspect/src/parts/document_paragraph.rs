@@ -1,7 +1,7 @@
-//! A paragraph of a document (.docx, .odt): `paragraphs[3]`, as the facts of the document list them.
+//! A paragraph of a document (.docx, .odt): `paragraphs[3]`, as its facts list them.
 //!
-//! The text of a document is one member of an archive. It is compressed, so that all of its data are
-//! the finest true answer. In an archive that stores its members, it is the paragraph.
+//! The text of a document is one member of an archive. It is compressed, so that all of its data
+//! are the finest true answer. In an archive that stores its members, it is the paragraph.
 
 use std::ops::{ControlFlow, Range};
 

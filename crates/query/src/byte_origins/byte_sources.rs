@@ -78,8 +78,8 @@ impl ByteSources {
         self.has_bytes_of(&BTreeSet::from([path.to_vec()])) == Some(false)
     }
 
-    /// The same as [`Self::has_bytes_of`] for bytes that the run itself read from these files, and not from copies that runs
-    /// before it made.
+    /// As [`ByteSources::has_bytes_of`], for bytes that the run itself read from these files, and
+    /// not from copies that runs before it made.
     pub fn has_bytes_read_of(&self, paths: &BTreeSet<Vec<u8>>) -> Option<bool> {
         match self.passed.is_disjoint(paths) {
             false => Some(true),

@@ -1,7 +1,7 @@
 //! Files of a lineage without a byte of each other, where the byte engine followed their run.
 //!
-//! In: an account. Out: of the files behind a subject those that gave it no byte; of the files that
-//! were made from a subject those that have no byte of it.
+//! In: an account. Out: the files behind a subject that gave it no byte, or the files made from it
+//! that have no byte of it.
 //!
 //! Invariant: such a file stays in the view. A branch may have depended on it.
 

@@ -101,8 +101,8 @@ fn facts(account: &Account, ownership: &mut Ownership, others: usize) -> Vec<Cel
     facts
 }
 
-/// A step, then the user's own files that it used or made. `without`: those that gave the subject no
-/// byte, or have none of it.
+/// A step, then the user's own files that it used or made. `without`: those that gave the subject
+/// no byte, or have none of it.
 fn step_rows(account: &Account, step: &Siblings, without: &BTreeSet<usize>) -> Vec<Row> {
     let direction = account.direction;
     let words: Vec<&str> = step.words.iter().map(|word| word.text.as_str()).collect();
