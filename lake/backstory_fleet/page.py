@@ -81,8 +81,8 @@ def _others(measured: list[Measurement]) -> str:
             f"{found[0].workers} cores{but}."
         )
     lines += [
-        f"- Before the lake of {number(edges)} edges was asked, other programs used up to {number(cores)} of "
-        f"{found[0].workers} cores. So its wall times are provisional."
+        f"- Before the lake of {number(edges)} edges was asked, other programs used up to "
+        f"{number(cores)} of {found[0].workers} cores. So its wall times are provisional."
         for edges, cores in busy.items()
     ]
     return "\n".join(lines)
