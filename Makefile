@@ -15,7 +15,7 @@ ifdef CI
 export CARGO_INCREMENTAL := 0
 endif
 
-.PHONY: dist help demo test test-all lint fmt docs bench install uninstall setup setup-test setup-all build worker
+.PHONY: dist help demo test test-all lint fmt docs bench install uninstall setup setup-programs setup-test setup-all build worker
 
 help:
 	@echo 'make demo      build, record a small pipeline, print where its result comes from'
@@ -30,6 +30,9 @@ help:
 
 setup:
 	@scripts/setup build
+
+setup-programs:
+	@scripts/setup test programs
 
 setup-test:
 	@scripts/setup test
@@ -48,8 +51,7 @@ worker: setup
 demo: build
 	@examples/demo $(RELEASE)
 
-test: setup-test
-	scripts/lint-sources
+test: setup-programs
 	scripts/test
 
 test-all: setup-all test
