@@ -47,6 +47,8 @@ fn a_backdoor_that_a_build_script_downloads_is_told_from_its_cause_to_its_extent
     let changed = names(&finding["extent"]["changed"]);
     let all = [".bashrc", "a1", "a2", "a3", "a4", "marker"].map(|name| place.path(name));
     assert_eq!(changed, all);
+    // The file that the run removed was made by the run, too.
+    assert!(names(&finding["extent"]["removed"]).is_empty(), "{finding}");
     assert_eq!(found(&place, &run, "download-run-by-shell").len(), 1);
     let text = place.run(&["hunt", &run]).out;
     // The files that are still there come first.

@@ -187,12 +187,30 @@ impl<S: Sink> Fold<'_, S> {
             (Some(have), _) if have == key(&ident) => Ok(found),
             // Either a process outside the run put another file here, or the same file was known by
             // another name.
-            (Some(_), _) if !object.guessed => self.replace(path, call, ident),
+            (Some(_), _) if !object.guessed && !self.came_later(found, &ident) => {
+                self.replace(path, call, ident)
+            }
             (None, Some(other)) if !self.object(other).guessed => self.replace(path, call, ident),
             _ => {
                 self.identify(found, ident, false);
                 Ok(found)
             }
+        }
+    }
+
+    /// True if the identity after the run is that of a file that was made later at the same path.
+    /// The run made this object, and the file of the exact identity was born since then, and before
+    /// the other one.
+    fn came_later(&self, object: ObjectId, exact: &Ident) -> bool {
+        let object = self.object(object);
+        let after = object
+            .settled
+            .filter(|after| object.key == Some(key(after)));
+        match (object.made, after) {
+            (Some(made), Some(after)) => {
+                exact.birth == 0 || (made - NEAR..=after.birth).contains(&exact.birth)
+            }
+            _ => false,
         }
     }
 

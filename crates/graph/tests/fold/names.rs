@@ -70,6 +70,38 @@ fn a_file_that_was_moved_right_after_the_run_is_what_the_run_left() {
 }
 
 #[test]
+fn a_file_that_is_removed_and_made_again_at_once_was_made_both_times() {
+    /// Programs that start one after the other.
+    const SOON: i64 = 2_000_000;
+    for birth in [true, false] {
+        let mut s = Scene::new(&["sh"]);
+        let soon = |s: &mut Scene| s.time -= STEP - SOON;
+        let file = |ino, time| ident(ino, if birth { time } else { 0 }, time);
+        s.open(2, "marker", OUT, 3);
+        let first = file(7, s.time);
+        soon(&mut s);
+        s.close(2, 3).ident = Some(first);
+        soon(&mut s);
+        s.unlink(2, "marker").ident = Some(first);
+        soon(&mut s);
+        s.open(2, "marker", OUT, 3);
+        let second = file(8, s.time);
+        soon(&mut s);
+        s.close(2, 3).ident = Some(second);
+        let mut after = After::default();
+        after.files.insert(b"/w/marker".to_vec(), second);
+        s.after = Some(after);
+        let graph = s.graph();
+        let files = graph.entities.values();
+        let files = files.filter(|entity| *entity.path == *b"/w/marker");
+        let known = files.map(|file| (file.version, file.ident.map(|i| i.ino), file.last));
+        let known: Vec<_> = known.collect();
+        let expected = [(1, Some(7), false), (1, Some(8), true)];
+        assert_eq!(known, expected, "{birth} {}", told(&graph));
+    }
+}
+
+#[test]
 fn a_file_that_another_process_changed_later_has_no_known_identity() {
     let s = loses_its_other_name(|s| s.time + STEP / 2);
     let graph = s.graph();
