@@ -248,6 +248,9 @@ def _parser() -> argparse.ArgumentParser:
     p.set_defaults(do=main_false_alarms)
     p = commands.add_parser("watch", help="measure how long `record --watch` takes to report an operation")
     p.add_argument("--files", default="0,10000,100000", help="comma-separated numbers of files written before")
+    p.add_argument(
+        "--beside", type=int, default=0, metavar="N", help="another process writes about N files a second meanwhile"
+    )
     p.add_argument("--rounds", type=int, default=20)
     p.add_argument("--workdir", default=tempfile.gettempdir())
     p.add_argument("--backstory", default="backstory", help="the program")

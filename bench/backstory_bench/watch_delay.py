@@ -1,8 +1,9 @@
 """Measures how long `record --watch` takes from an operation to the report of its match.
 
 The recorded program first makes many ordinary operations, so that the log has some size. Then it
-writes start-up files in quiet moments, and says when each write began. The report is a line in the
-file of `--watch-to`, which is read once a millisecond.
+writes start-up files, and says when each write began. Meanwhile nothing else happens, or another
+process writes files (`--beside`). The report is a line in the file of `--watch-to`, which is read
+once a millisecond.
 """
 
 from __future__ import annotations
@@ -20,16 +21,25 @@ LONGEST = 60.0
 """Seconds after which a report is missing."""
 
 PROGRAM = """
-import os, sys, time
-for number in range(int(sys.argv[1])):
-    with open("f%d" % (number % 1000), "w") as file:
+import itertools, os, sys, time
+def write(name):
+    with open(name, "w") as file:
         file.write("x")
+for number in range(int(sys.argv[1])):
+    write("f%d" % (number % 1000))
+beside = int(sys.argv[2])
+child = os.fork() if beside else 0
+if beside and not child:
+    for number in itertools.count():
+        write("b%d" % (number % 1000))
+        time.sleep(1 / beside)
 for number, _ in enumerate(sys.stdin):
     os.mkdir("home%d" % number)
     begun = time.time_ns()
-    with open("home%d/.bashrc" % number, "w") as file:
-        file.write("x")
+    write("home%d/.bashrc" % number)
     print(begun, flush=True)
+if child:
+    os.kill(child, 9)
 """
 
 
@@ -47,13 +57,13 @@ def reported(report: Path, lines: int) -> int:
     raise Missing(f"match {lines} was not reported within {LONGEST:.0f} s")
 
 
-def delays(backstory: str, top: Path, files: int, rounds: int) -> tuple[list[float], int]:
+def delays(backstory: str, top: Path, files: int, rounds: int, beside: int) -> tuple[list[float], int]:
     """Returns the delays in seconds, and the size of the log in bytes."""
     work = top / f"work{files}"
     work.mkdir()
     store, report = top / f"store{files}", top / f"report{files}"
     command = [backstory, "--store", str(store), "record", "--contents=off", "--watch", "startup-file-written"]
-    command += ["--watch-to", str(report), "--", sys.executable, "-c", PROGRAM, str(files)]
+    command += ["--watch-to", str(report), "--", sys.executable, "-c", PROGRAM, str(files), str(beside)]
     found: list[float] = []
     with subprocess.Popen(
         command, cwd=work, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -82,7 +92,7 @@ def main_watch_delay(args: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="backstory-watch-", dir=args.workdir) as top:
         for files in (int(word) for word in args.files.split(",")):
             try:
-                found, log = delays(args.backstory, Path(top), files, args.rounds)
+                found, log = delays(args.backstory, Path(top), files, args.rounds, args.beside)
             except Missing as missing:
                 raise SystemExit(f"backstory-bench: {missing}") from missing
             print(row(files, found, log), flush=True)

@@ -3,21 +3,20 @@
 
 use crate::stored_frames::StoredFrames;
 use crate::stream::{ThreadStream, head};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// Processes by parent, and by their ids in their own pid namespace.
 #[derive(Debug, Default)]
 pub struct Births {
     /// By parent: time and process id of each child.
-    children: HashMap<u32, Vec<(u64, u32)>>,
+    children: HashMap<u32, BTreeSet<(u64, u32)>>,
     /// By parent's and own id inside a namespace: time, and the id outside.
-    inner: HashMap<(u32, u32), Vec<(u64, u32)>>,
+    inner: HashMap<(u32, u32), BTreeSet<(u64, u32)>>,
 }
 
 impl Births {
-    /// Reads the chunks' headers.
-    pub fn new(log: &StoredFrames, streams: &[ThreadStream]) -> Births {
-        let mut births = Births::default();
+    /// Adds what the chunks' headers say.
+    pub fn add(&mut self, log: &StoredFrames, streams: &[ThreadStream]) {
         for stream in streams.iter().filter(|l| !l.guard) {
             let Some(first) = stream
                 .chunks
@@ -27,21 +26,18 @@ impl Births {
                 continue;
             };
             match stream.inner {
-                Some(own) => births
-                    .inner
-                    .entry((first.ppid, own))
-                    .or_default()
-                    .push((first.taken, stream.pid)),
-                None => births.seen(stream.pid, first.ppid, first.taken),
+                Some(own) => {
+                    let known = self.inner.entry((first.ppid, own)).or_default();
+                    known.insert((first.taken, stream.pid));
+                }
+                None => self.seen(stream.pid, first.ppid, first.taken),
             }
         }
-        births.inner.values_mut().for_each(|v| v.sort_unstable());
-        births
     }
 
     /// Adds an observation: a process with this parent, at this time.
     pub fn seen(&mut self, pid: u32, parent: u32, time: u64) {
-        self.children.entry(parent).or_default().push((time, pid));
+        self.children.entry(parent).or_default().insert((time, pid));
     }
 
     /// The first child of a process that appeared after that time.
@@ -66,10 +62,7 @@ impl Births {
             return Some(pid);
         };
         let known = self.inner.get(&(own, pid))?;
-        known
-            .iter()
-            .find(|k| k.0 >= time)
-            .or(known.last())
-            .map(|k| k.1)
+        let next = known.range((time, 0)..).next();
+        next.or(known.last()).map(|k| k.1)
     }
 }

@@ -2,9 +2,9 @@
 //! events.
 //!
 //! - [`Writer`] appends frames. The kernel has a frame when the call returns.
-//! - [`Log`] reads any prefix of a log, with any damage. [`Log::later`] reads what was appended.
-//! - [`Log::events`] yields the operations of all threads in one order of time, and
-//!   [`Log::events_behind`] those that a growing log has got since.
+//! - [`Log`] reads any prefix of a log, with any damage.
+//! - [`Log::events`] yields the operations of all threads in one order of time.
+//! - [`LogTail`] reads a log that grows, each record once.
 //!
 //! `docs/formats/log.md` draws the format. `backstory_abi.h` defines the records inside chunks.
 //!
@@ -31,14 +31,14 @@ pub mod map;
 mod merge;
 mod noted;
 pub mod percent;
-mod prefix;
+mod read_records;
 pub mod reason;
 pub mod record;
-mod resumed;
 pub mod run;
 mod statement;
 mod stored_frames;
 mod stream;
+mod tail;
 pub mod tally;
 mod value_pointers;
 mod walk;
@@ -49,6 +49,6 @@ pub use error::Error;
 pub use identities::Identities;
 pub use log::{Damage, Log};
 pub use merge::Events;
-pub use prefix::{Mark, Patience, Prefix};
 pub use reason::Reason;
+pub use tail::{LogTail, Patience};
 pub use writer::Writer;

@@ -4,15 +4,14 @@
 //! undamaged frame is read, and [`Log::damage`] reports the rest. Only a file without any frame, or
 //! of a later format, is refused.
 
+use crate::births::Births;
 use crate::chunk::SkippedRecords;
 use crate::error::Error;
-use crate::event::Event;
 use crate::identities::Identities;
 use crate::index::LogIndex;
 use crate::map::MappedFile;
 use crate::merge::Events;
 use crate::noted::NotedRecords;
-use crate::prefix::{Patience, Prefix};
 use crate::run::{RunEnd, RunHeader};
 use crate::stored_frames::{self, StoredFrames};
 use crate::walk;
@@ -25,9 +24,7 @@ pub use crate::stored_frames::Damage;
 #[derive(Debug)]
 pub struct Log {
     frames: StoredFrames,
-    index: OnceLock<(LogIndex, NotedRecords)>,
-    /// The pieces that an earlier state of a log that grows had.
-    noted: NotedRecords,
+    index: OnceLock<LogIndex>,
 }
 
 impl Log {
@@ -36,29 +33,6 @@ impl Log {
         Ok(Log {
             frames: StoredFrames::open(path)?,
             index: OnceLock::new(),
-            noted: NotedRecords::none(),
-        })
-    }
-
-    /// Opens a log that grows, to read it again later with [`Log::later`].
-    pub fn growing(path: impl AsRef<Path>) -> Result<Log, Error> {
-        let noted = NotedRecords::default();
-        Ok(Log {
-            noted,
-            ..Log::open(path)?
-        })
-    }
-
-    /// The same log at a later time. Only what was appended since is read and indexed.
-    pub fn later(self, path: impl AsRef<Path>) -> Result<Log, Error> {
-        let noted = match self.index.into_inner() {
-            Some((_, noted)) => noted,
-            None => self.noted,
-        };
-        Ok(Log {
-            frames: StoredFrames::later(self.frames, path)?,
-            index: OnceLock::new(),
-            noted,
         })
     }
 
@@ -101,27 +75,6 @@ impl Log {
         Events::new(&self.frames, self.index(), self.is_whole())
     }
 
-    /// The events behind those that an earlier state of the same file had. Also the results of
-    /// waits among the earlier ones that have come since. `None` if the earlier events are others
-    /// now.
-    pub fn events_behind(
-        &self,
-        prefix: &Prefix,
-        patience: Patience,
-    ) -> Option<(Events<'_>, Vec<Event>)> {
-        let mut events = self.events();
-        let returned = events.go_behind(prefix, patience)?;
-        Some((events, returned))
-    }
-
-    /// Every event, for a reader that goes on later with [`Log::events_behind`].
-    pub fn tracked_events(&self, patience: Patience) -> Events<'_> {
-        let mut events = self.events();
-        // Nothing is before the first event.
-        events.go_behind(&Prefix::default(), patience);
-        events
-    }
-
     /// True if no part is known to be missing.
     fn is_whole(&self) -> bool {
         self.damage().is_none() && self.end().is_none_or(|e| e.lost == 0)
@@ -148,7 +101,9 @@ impl Log {
     }
 
     fn index(&self) -> &LogIndex {
-        let (index, _) = (self.index).get_or_init(|| walk::index(&self.frames, &self.noted));
-        index
+        self.index.get_or_init(|| {
+            let (index, _) = walk::index(&self.frames, &NotedRecords::none(), Births::default(), 0);
+            index
+        })
     }
 }

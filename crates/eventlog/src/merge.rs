@@ -14,7 +14,7 @@ use crate::decode;
 use crate::event::{Bytes, Event, Op, Outcome, Via};
 use crate::exec::{Pending, Strings};
 use crate::index::LogIndex;
-use crate::prefix::Tracking;
+use crate::read_records::ReadRecords;
 use crate::record::RawRecord;
 use crate::stored_frames::StoredFrames;
 use crate::stream::{Cursor, RecordPosition, ThreadStream, record_at};
@@ -32,7 +32,7 @@ const GUARD_CHUNKS: usize = 64;
 /// The progress of a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Progress<'a> {
-    cursor: Cursor<'a>,
+    pub(crate) cursor: Cursor<'a>,
     /// Its next record, and its time. A late record (its stream had to wait, or a clock went back)
     /// comes at once.
     pub(crate) head: Option<(u64, RecordPosition)>,
@@ -41,12 +41,12 @@ pub(crate) struct Progress<'a> {
     /// The guard's chunk, sorted, because its records belong to many threads.
     sorted: VecDeque<(u64, RecordPosition)>,
     /// Children running on this thread's memory, the innermost last.
-    children: Vec<u32>,
+    pub(crate) children: Vec<u32>,
     /// The innermost child has ended or executed another program, so the next record is not its
     /// own.
-    left: bool,
-    pending: Option<Box<Pending>>,
-    shut: bool,
+    pub(crate) left: bool,
+    pub(crate) pending: Option<Box<Pending>>,
+    pub(crate) shut: bool,
 }
 
 impl Progress<'_> {
@@ -69,16 +69,18 @@ pub struct Events<'a> {
     pub(crate) progress: Vec<Progress<'a>>,
     /// Thread streams that have not started, the first to start last.
     unstarted: Vec<(u64, u32)>,
-    running: BinaryHeap<Reverse<(u64, u32)>>,
+    pub(crate) running: BinaryHeap<Reverse<(u64, u32)>>,
     /// Thread streams that wait for a record of another stream.
-    waiting: BTreeSet<(u64, u32)>,
+    pub(crate) waiting: BTreeSet<(u64, u32)>,
     /// The guard's records about each thread's next `exec`.
-    watched: HashMap<(u32, u32), Pending>,
+    pub(crate) watched: HashMap<(u32, u32), Pending>,
     environments: HashMap<u64, Arc<[Bytes]>>,
     /// The counter of the last record; it never decreases.
     pub(crate) now: u64,
-    /// The state of a reader that may read a later state of the log on from here.
-    pub(crate) tracking: Option<Box<Tracking>>,
+    /// The counter of the last record itself.
+    taken: u64,
+    /// The records that were read before, and are passed over.
+    pub(crate) read: Option<&'a ReadRecords<'a>>,
 }
 
 impl<'a> Events<'a> {
@@ -105,12 +107,13 @@ impl<'a> Events<'a> {
             watched: HashMap::new(),
             environments: HashMap::new(),
             now: 0,
-            tracking: None,
+            taken: 0,
+            read: None,
         }
     }
 
     /// Starts every stream whose time has come.
-    fn admit(&mut self) {
+    pub(crate) fn admit(&mut self) {
         while let Some((start, stream)) = self.unstarted.last().copied() {
             if self
                 .running
@@ -128,7 +131,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    fn start(&mut self, stream: u32) {
+    pub(crate) fn start(&mut self, stream: u32) {
         let progress = &mut self.progress[stream as usize];
         progress.shut = false;
         let stream_of = &self.index.streams[stream as usize];
@@ -137,7 +140,9 @@ impl<'a> Events<'a> {
             let mut last = 0;
             while let Some((at, record)) = self.index.next(self.log, stream_of, &mut cursor) {
                 last = self.log.plausible(record.time).unwrap_or(last);
-                progress.sorted.push_back((last, at));
+                if !self.read.is_some_and(|read| read.has(at, &record)) {
+                    progress.sorted.push_back((last, at));
+                }
             }
             self.progress[stream as usize]
                 .sorted
@@ -155,13 +160,17 @@ impl<'a> Events<'a> {
     fn advance(&mut self, stream: u32) -> Option<u64> {
         let stream_of = &self.index.streams[stream as usize];
         let progress = &mut self.progress[stream as usize];
-        let next = if stream_of.guard {
-            progress.sorted.pop_front()
+        let (time, at) = if stream_of.guard {
+            progress.sorted.pop_front()?
         } else {
-            let found = self.index.next(self.log, stream_of, &mut progress.cursor);
-            found.map(|(at, record)| (self.log.plausible(record.time).unwrap_or(0), at))
+            loop {
+                let cursor = &mut progress.cursor;
+                let (at, record) = self.index.next(self.log, stream_of, cursor)?;
+                if !self.read.is_some_and(|read| read.has(at, &record)) {
+                    break (self.log.plausible(record.time).unwrap_or(0), at);
+                }
+            }
         };
-        let (time, at) = next?;
         let here = progress.cursor.view.filter(|_| !stream_of.guard);
         progress.bytes = here.map(|view| view.from(at.offset as usize));
         progress.head = Some((time, at));
@@ -180,7 +189,7 @@ impl<'a> Events<'a> {
         let progress = &mut self.progress[stream as usize];
         let (_, at) = progress.head.take()?;
         let bytes = progress.bytes.take();
-        self.now = self.now.max(time);
+        (self.now, self.taken) = (self.now.max(time), time);
         let next = self.advance(stream);
         let top = self.running.peek_mut()?;
         match next {
@@ -223,9 +232,7 @@ impl<'a> Events<'a> {
         let raw = match bytes {
             Some(bytes) => RawRecord::parse(bytes),
             None => record_at(self.log, at),
-        };
-        self.note(number, at, raw.as_ref());
-        let raw = raw?;
+        }?;
         let stream = &self.index.streams[number as usize];
         self.progress[number as usize].leave(&raw.head);
         let (pid, tid) = self.thread_of(number, &raw);
@@ -267,7 +274,12 @@ impl<'a> Events<'a> {
         } else {
             Via::Library
         };
-        let time = self.log.clock().time(self.now);
+        let counter = match self.read {
+            // A call that was long in a growing log keeps its time.
+            Some(_) if self.taken > 0 => self.taken,
+            _ => self.now,
+        };
+        let time = self.log.clock().time(counter);
         let resolved = raw.head.flags & backstory_abi::F_RESOLVED != 0;
         Some(Event {
             time,
@@ -284,35 +296,6 @@ impl<'a> Events<'a> {
     /// The result of the `VFORK` at a position.
     pub(crate) fn spawned(&self, at: RecordPosition) -> Option<i32> {
         self.index.spawned.get(&at).and_then(|spawn| spawn.result)
-    }
-
-    /// Goes past a record whose event was given before.
-    pub(crate) fn pass(&mut self, number: u32, at: RecordPosition, raw: &RawRecord<'_>) {
-        self.progress[number as usize].leave(&raw.head);
-        let (pid, tid) = self.thread_of(number, raw);
-        match raw.head.op {
-            op::ARGS => self.pending(number, pid, tid, |pending| pending.args(raw)),
-            op::ENV => self.pending(number, pid, tid, |pending| pending.env(raw)),
-            op::EXEC if self.index.streams[number as usize].guard => {
-                self.watched.remove(&(pid, tid));
-                None
-            }
-            op::EXEC => {
-                self.progress[number as usize].pending = None;
-                None
-            }
-            op::VFORK => {
-                let child = self.spawned(at).filter(|result| *result > 0);
-                let child = child.map_or(pid, |result| result as u32);
-                self.progress[number as usize].children.push(child);
-                None
-            }
-            op::VFORKED => {
-                self.progress[number as usize].children.pop();
-                None
-            }
-            _ => None::<()>,
-        };
     }
 
     fn thread_of(&self, number: u32, raw: &RawRecord<'_>) -> (u32, u32) {

@@ -276,6 +276,15 @@ impl StoredFrames {
         &self.chunks
     }
 
+    /// Forgets pieces of chunks that are not to be read again. The position of a piece tells it.
+    pub(crate) fn forget(&mut self, is_over: impl Fn(&ChunkPiece, &Chunk) -> bool) {
+        let map = &self.map;
+        self.pieces.retain(|piece| {
+            let bytes = map.bytes().get(piece.place.clone()).unwrap_or(&[]);
+            !is_over(piece, &Chunk::read(bytes).unwrap_or_default())
+        });
+    }
+
     pub fn idents(&self) -> &[Range<usize>] {
         &self.idents
     }

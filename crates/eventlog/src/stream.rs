@@ -104,7 +104,17 @@ pub fn record_at(log: &StoredFrames, at: RecordPosition) -> Option<RawRecord<'_>
 }
 
 /// Epoch, pid and thread; for a chunk of the guard also its number and time.
-type StreamKey = (u64, u32, u32, (u32, u64));
+pub(crate) type StreamKey = (u64, u32, u32, (u32, u64));
+
+/// The fields that distinguish the stream of a chunk.
+pub(crate) fn stream_key(chunk: &Chunk) -> StreamKey {
+    // A chunk of the guard is a stream of its own, with its pieces.
+    let own = match chunk.tid {
+        0 => (chunk.seq, chunk.taken),
+        _ => (0, 0),
+    };
+    (chunk.epoch, chunk.pid, chunk.tid, own)
+}
 
 /// Groups the chunks into streams. A chunk that was appended twice counts once: the later copy has
 /// all records of the earlier.
@@ -133,13 +143,7 @@ pub fn streams(log: &StoredFrames) -> Vec<ThreadStream> {
         .filter(|(n, _)| kept.contains(&(*n as u32)))
     {
         let guard = chunk.tid == 0;
-        // A chunk of the guard is a stream of its own, with its pieces.
-        let own = if guard {
-            (chunk.seq, chunk.taken)
-        } else {
-            (0, 0)
-        };
-        let key = (chunk.epoch, chunk.pid, chunk.tid, own);
+        let key = stream_key(chunk);
         let joins = !guard || log.chunks()[number].continues();
         if let Some(stream) = threads.get(&key).filter(|_| joins) {
             streams[*stream].chunks.push(number as u32);

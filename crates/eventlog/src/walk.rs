@@ -11,16 +11,21 @@ use crate::stored_frames::StoredFrames;
 use crate::stream::{RecordPosition, ThreadStream, record_at, streams};
 use backstory_abi::{DONE, F_CHILD, RESERVED, Record, op};
 
-/// Reads the fixed part of every record once, but those of pieces that are `known`. Returns what is
-/// to be known later, too.
-pub(crate) fn index(log: &StoredFrames, known: &NotedRecords) -> (LogIndex, NotedRecords) {
-    let streams = streams(log);
-    let births = Births::new(log, &streams);
+/// Reads the fixed part of every record once, but those of pieces that are `known`. `births` and
+/// `unnumbered` are what earlier records of the log gave. Returns what is to be known later, too.
+pub(crate) fn index(
+    log: &StoredFrames,
+    known: &NotedRecords,
+    births: Births,
+    unnumbered: u32,
+) -> (LogIndex, NotedRecords) {
     let mut index = LogIndex {
-        streams,
+        streams: streams(log),
         births,
+        unnumbered,
         ..LogIndex::default()
     };
+    index.births.add(log, &index.streams);
     let mut causes = StartCauses::default();
     let mut kept = known.begin();
     // The guard's streams come first: the guard may have seen the child of a thread that died.

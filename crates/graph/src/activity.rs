@@ -9,7 +9,7 @@ use backstory_eventlog::event::{Bytes, Pid, Time, Via};
 use rustc_hash::FxHashMap;
 
 use crate::lineage::uses;
-use crate::model::{ActivityId, Certainty, EntityId, Informed, Interval, Relation};
+use crate::model::{ActivityId, Certainty, Edge, EntityId, Informed, Interval, Relation};
 use crate::object::ObjectId;
 use crate::serial::Serial;
 
@@ -23,6 +23,20 @@ pub struct EntityUse {
     pub via: Via,
     /// The only sign of this write is an open that truncated or made the file.
     pub opened: bool,
+}
+
+impl EntityUse {
+    /// The edge of an epoch with this node.
+    pub fn edge(&self, activity: ActivityId) -> Edge {
+        Edge {
+            activity,
+            entity: self.entity,
+            relation: self.relation,
+            interval: self.interval,
+            certainty: self.certainty,
+            via: self.via,
+        }
+    }
 }
 
 /// Edges, one per entity and relation, in the order of their first appearance.
@@ -81,6 +95,11 @@ impl EpochEdges {
             at += 1;
             self.ascending.get(at - 1)
         })
+    }
+
+    /// The edge for an entity and a relation.
+    pub fn of(&mut self, entity: EntityId, relation: Relation) -> Option<EntityUse> {
+        self.find(entity, relation).copied()
     }
 
     fn find(&mut self, entity: EntityId, relation: Relation) -> Option<&mut EntityUse> {

@@ -118,8 +118,6 @@ pub struct ProcessState {
     /// Its parent when it began.
     pub parent: Pid,
     pub epoch: Serial,
-    /// The epoch that it began with.
-    pub first_epoch: Serial,
     pub epoch_number: u32,
     pub descriptors: BTreeMap<i32, Descriptor>,
     /// Where the paths of its threads start, apart from the threads in `own_fs`.
@@ -168,7 +166,6 @@ impl ProcessState {
             pid,
             parent: 0,
             epoch,
-            first_epoch: epoch,
             epoch_number: 0,
             descriptors: BTreeMap::new(),
             fs: Rc::default(),

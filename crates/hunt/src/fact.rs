@@ -4,7 +4,9 @@
 //! taxonomy where Sigma has one.
 
 use backstory_eventlog::event::{Bytes, Time};
-use backstory_graph::model::{ActivityId, Certainty, Edge, EntityId, EntityKind, Relation};
+use backstory_graph::model::{
+    Activity, ActivityId, Certainty, Edge, EntityId, EntityKind, Relation,
+};
 use backstory_query::address_of;
 use backstory_vocabulary::Word;
 
@@ -39,6 +41,15 @@ impl Operation {
         let others = [Operation::Start, Operation::Send, Operation::Receive];
         (others.into_iter()).chain(Relation::ALL.into_iter().map(Operation::On))
     }
+}
+
+/// A fact's place in the graph of a run, which stays while the graph grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum FactPlace {
+    /// The start of a program.
+    Start(ActivityId),
+    /// An edge.
+    Use(u32),
 }
 
 /// One operation of one program.
@@ -132,20 +143,45 @@ pub(crate) fn parts(address: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     Some((protocol, bare.unwrap_or(host), &port[1..]))
 }
 
+fn started_program(activity: &Activity) -> Fact {
+    Fact {
+        activity: activity.id,
+        operation: Operation::Start,
+        entity: None,
+        start: activity.interval.start,
+        end: activity.interval.end,
+        certainty: Certainty::Seen,
+    }
+}
+
+impl Fact {
+    /// The order of facts. A store and a lake give the edges in different orders.
+    pub(crate) fn order(&self) -> impl Ord + use<> {
+        (
+            self.start,
+            self.activity,
+            self.entity,
+            self.operation,
+            self.end,
+        )
+    }
+}
+
 impl RunGraph {
     /// All facts, in no order.
     pub fn facts(&self) -> impl Iterator<Item = Fact> {
         let started = self.activities.iter().filter(|one| !one.argv.is_empty());
-        let started = started.map(|one| Fact {
-            activity: one.id,
-            operation: Operation::Start,
-            entity: None,
-            start: one.interval.start,
-            end: one.interval.end,
-            certainty: Certainty::Seen,
-        });
+        let started = started.map(started_program);
         let edges = self.edges.iter().map(|edge| self.fact(edge));
         started.chain(edges)
+    }
+
+    /// The fact at a place, as it is by now.
+    pub(crate) fn fact_at(&self, place: FactPlace) -> Fact {
+        match place {
+            FactPlace::Start(id) => started_program(self.activity(id)),
+            FactPlace::Use(edge) => self.fact(self.edge_at(edge)),
+        }
     }
 
     fn fact(&self, edge: &Edge) -> Fact {

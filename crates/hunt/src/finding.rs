@@ -6,8 +6,8 @@ use backstory_eventlog::event::{Bytes, Pid, Time};
 use backstory_graph::model::{ActivityId, Certainty, EntityKind, Relation};
 
 use crate::correlation::Group;
-use crate::fact::{Fact, Operation};
-use crate::flow::FlowGraph;
+use crate::fact::{Fact, FactPlace, Operation};
+use crate::flow::{FlowNode, FlowReached, source_node};
 use crate::matching::Found;
 use crate::run_graph::RunGraph;
 
@@ -50,6 +50,8 @@ pub struct Extent {
     pub removed: BTreeSet<Bytes>,
     /// Addresses that they sent to.
     pub sent_to: BTreeSet<Bytes>,
+    /// There are more acts than were looked at, so the sets may lack some.
+    pub is_cut: bool,
 }
 
 /// A match of a rule.
@@ -83,10 +85,16 @@ fn is_of_system(path: &[u8]) -> bool {
 impl RuleMatch {
     /// Describes a match.
     pub fn of(graph: &RunGraph, found: &Found) -> RuleMatch {
+        RuleMatch::within(graph, found, usize::MAX)
+    }
+
+    /// Describes a match in a bounded time. It looks at `most` operations of each program for the
+    /// cause. It looks at as many in all for the origin of the cause's file, and for the extent.
+    pub fn within(graph: &RunGraph, found: &Found, most: usize) -> RuleMatch {
         let first = found.facts[0];
         let last = found.facts[found.facts.len() - 1];
-        let (activity, file) = cause(graph, first.activity);
-        let origin = file.as_ref().and_then(|file| origin(graph, file));
+        let (activity, file) = cause(graph, first.activity, most);
+        let origin = file.as_ref().and_then(|file| origin(graph, file, most));
         let mut chain: Vec<FoundProgram> = Vec::new();
         for up in graph.up(last.activity) {
             let activity = graph.activity(up);
@@ -102,7 +110,7 @@ impl RuleMatch {
             cause: program(graph, activity),
             cause_file: file,
             cause_origin: origin,
-            extent: extent(graph, activity),
+            extent: extent(graph, activity, most),
         }
     }
 }
@@ -154,7 +162,7 @@ fn is_interpreter(program: &[u8]) -> bool {
 /// The program that a file outside of the system told what to do, nearest to the operation. It is
 /// such a file itself, or an interpreter of a file that its arguments name. Without such a file it
 /// is the nearest interpreter.
-fn cause(graph: &RunGraph, id: ActivityId) -> (ActivityId, Option<Bytes>) {
+fn cause(graph: &RunGraph, id: ActivityId, most: usize) -> (ActivityId, Option<Bytes>) {
     let mut shell = None;
     for up in graph.up(id) {
         let activity = graph.activity(up);
@@ -173,7 +181,9 @@ fn cause(graph: &RunGraph, id: ActivityId) -> (ActivityId, Option<Bytes>) {
             let is_found = BY_NAME.iter().any(|name| path.ends_with(name));
             activity.argv.iter().skip(1).any(is_named) || is_found
         };
-        let edges = graph.edges.iter().filter(|edge| edge.activity == up);
+        // A program reads what tells it what to do before it does much else.
+        let edges = graph.edges_of_activity(up).iter().take(most);
+        let edges = edges.map(|at| graph.edge_at(*at));
         let mut files: Vec<(bool, Time, &Bytes)> = edges
             .filter(|edge| edge.relation == Relation::Read)
             .map(|edge| (edge.interval.start, graph.entity(edge.entity)))
@@ -208,8 +218,13 @@ fn bare(word: &[u8]) -> &[u8] {
 }
 
 /// The address that content of a file came from in this run.
-fn origin(graph: &RunGraph, path: &Bytes) -> Option<Bytes> {
-    let facts = graph.facts();
+fn origin(graph: &RunGraph, path: &Bytes, most: usize) -> Option<Bytes> {
+    let edges = graph
+        .sockets()
+        .flat_map(|socket| graph.edges_of_entity(socket));
+    let facts = edges
+        .take(most)
+        .map(|edge| graph.fact_at(FactPlace::Use(*edge)));
     let mut received: Vec<Fact> = facts
         .filter(|fact| fact.operation == Operation::Receive)
         .collect();
@@ -218,32 +233,38 @@ fn origin(graph: &RunGraph, path: &Bytes) -> Option<Bytes> {
     }
     // Of two at one moment, the first counts.
     received.sort_by_key(|fact| (fact.start, fact.activity, fact.entity));
-    let sources: Vec<&Fact> = received.iter().collect();
-    let reached = FlowGraph::new(graph, Group::Flow).from(Group::Flow, &sources);
-    let mut versions = graph.entities.iter().filter(|entity| entity.path == *path);
-    let source = versions.find_map(|entity| reached.source_of(entity.id))?;
+    let group = Group::Flow;
+    let sources = received.iter().enumerate();
+    let begin = sources.map(|(number, fact)| (fact.start, source_node(group, fact), number));
+    let mut reached = FlowReached::default();
+    reached.search(graph, group, begin, most);
+    let versions = reached.entities();
+    let versions = versions.filter(|(id, _)| graph.entity(*id).path == *path);
+    let (_, source) = versions.min()?;
     graph.address(received[source].entity?).map(Into::into)
 }
 
-fn extent(graph: &RunGraph, cause: ActivityId) -> Extent {
-    let begin = Fact {
-        activity: cause,
-        operation: Operation::Start,
-        entity: None,
-        start: Time::MIN,
-        end: Time::MAX,
-        certainty: Certainty::Seen,
-    };
-    let reached = FlowGraph::new(graph, Group::Descendants).from(Group::Descendants, &[&begin]);
-    let inside = graph.activities.iter().filter(|one| reached.has(one.id));
-    let pids: BTreeSet<Pid> = inside.map(|one| one.pid).collect();
+fn extent(graph: &RunGraph, cause: ActivityId, most: usize) -> Extent {
+    let group = Group::Descendants;
+    let mut reached = FlowReached::default();
+    let begin = (Time::MIN, FlowNode::Activity(cause), 0);
+    let found = reached.search(graph, group, std::iter::once(begin), most);
+    let inside = reached.activities();
+    let pids = inside.iter().map(|id| graph.activity(*id).pid);
+    let pids: BTreeSet<Pid> = pids.collect();
+    let edges = inside.iter().flat_map(|id| graph.edges_of_activity(*id));
+    let is_cut = found.len() == most || edges.clone().nth(most).is_some();
     let mut extent = Extent {
         processes: pids.len(),
+        is_cut,
         ..Extent::default()
     };
     // A file can be made again after its removal.
     let mut remaining: BTreeSet<&Bytes> = BTreeSet::new();
-    for fact in graph.facts().filter(|fact| reached.has(fact.activity)) {
+    let facts = edges
+        .take(most)
+        .map(|edge| graph.fact_at(FactPlace::Use(*edge)));
+    for fact in facts {
         let Some(entity) = fact.entity else {
             continue;
         };

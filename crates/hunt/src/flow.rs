@@ -1,123 +1,144 @@
 //! Where information can have flowed in a run: a search forward in time.
 //!
-//! The edges that are followed are those of [`backstory_graph::lineage`]. Each node is reached
-//! once, at its earliest moment, so a search ends after as many steps as the graph has edges.
+//! The links that are followed are the edges of [`backstory_graph::lineage`]. A search costs as
+//! much as the links of the nodes that it reaches.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 
 use backstory_eventlog::event::Time;
 use backstory_graph::lineage::{forgets, generates, informs, uses};
-use backstory_graph::model::{ActivityId, EntityId};
+use backstory_graph::model::{ActivityId, Edge, EntityId};
 
 use crate::correlation::Group;
 use crate::fact::{Fact, Operation};
 use crate::run_graph::RunGraph;
 
-/// The number of a node: activities first, then entities.
-type NodeNumber = u32;
-
-/// The edges of a graph, forward.
-pub(crate) struct FlowGraph<'g> {
-    graph: &'g RunGraph,
-    /// From, to, first and last moment; ordered by the first number.
-    edges: Vec<(NodeNumber, NodeNumber, Time, Time)>,
+/// A node of a run's graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum FlowNode {
+    /// A program.
+    Activity(ActivityId),
+    /// A version of a file, or another thing.
+    Entity(EntityId),
 }
 
-/// The nodes that a search reached: when, and from which source.
-pub(crate) struct FlowReached<'g> {
-    graph: &'g RunGraph,
-    group: Group,
-    nodes: Vec<Option<(Time, usize)>>,
+/// Information can flow along it, from its first to its last moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FlowLink {
+    pub from: FlowNode,
+    pub to: FlowNode,
+    pub start: Time,
+    pub end: Time,
 }
 
-impl<'g> FlowGraph<'g> {
-    /// The edges that searches of a group follow.
-    pub fn new(graph: &'g RunGraph, group: Group) -> FlowGraph<'g> {
-        let mut edges: Vec<_> = graph
-            .informs
-            .iter()
-            .filter(|one| informs(one.why))
-            .map(|one| (one.from.0, one.to.0, one.time, one.time))
-            .collect();
-        if group == Group::Flow {
-            for edge in &graph.edges {
-                let (activity, entity) = (edge.activity.0, of_entity(graph, edge.entity));
-                let (start, end) = (edge.interval.start, edge.interval.end);
-                let known = graph.entity(edge.entity);
-                if forgets(known.kind, &known.path) {
-                    continue;
-                }
-                if generates(edge.relation) {
-                    edges.push((activity, entity, start, end));
-                } else if uses(edge.relation, false) {
-                    edges.push((entity, activity, start, end));
-                }
-            }
-            edges.extend(graph.derived.iter().map(|one| {
-                let (from, to) = (of_entity(graph, one.from), of_entity(graph, one.entity));
-                (from, to, one.time, one.time)
-            }));
-        }
-        edges.sort_unstable();
-        FlowGraph { graph, edges }
+impl FlowLink {
+    /// Whether searches of a group follow it.
+    pub fn is_of(&self, group: Group) -> bool {
+        let is_activity = |node| matches!(node, FlowNode::Activity(_));
+        group == Group::Flow || is_activity(self.from) && is_activity(self.to)
+    }
+}
+
+/// The nodes that a search reached: when, and from which source. The number of a source is its
+/// place among the sources.
+#[derive(Debug, Default)]
+pub(crate) struct FlowReached(HashMap<FlowNode, (Time, usize)>);
+
+impl FlowReached {
+    /// Searches from the facts.
+    pub fn from(graph: &RunGraph, group: Group, sources: &[&Fact]) -> FlowReached {
+        let mut reached = FlowReached::default();
+        let sources = sources.iter().enumerate();
+        let begin = sources.map(|(number, fact)| (fact.start, source_node(group, fact), number));
+        reached.search(graph, group, begin, usize::MAX);
+        reached
     }
 
-    /// Searches from the facts. A source's number is its place among them.
-    pub fn from(&self, group: Group, sources: &[&Fact]) -> FlowReached<'g> {
-        let graph = self.graph;
-        let size = graph.activities.len() + graph.entities.len();
-        let mut nodes: Vec<Option<(Time, usize)>> = vec![None; size];
-        let begin = sources.iter().enumerate().map(|(number, fact)| {
-            let node = match fact.entity {
-                Some(entity) if group == Group::Flow && is_output(fact) => of_entity(graph, entity),
-                _ => fact.activity.0,
-            };
-            Reverse((fact.start, node, number))
-        });
-        let mut pending: BinaryHeap<_> = begin.collect();
+    /// Goes on from these nodes, each reached at a time from a source. Returns the nodes that are
+    /// reached anew, or earlier than before. It ends after `most` of them.
+    pub fn search(
+        &mut self,
+        graph: &RunGraph,
+        group: Group,
+        begin: impl Iterator<Item = (Time, FlowNode, usize)>,
+        most: usize,
+    ) -> Vec<FlowNode> {
+        let mut pending: BinaryHeap<_> = begin.map(Reverse).collect();
+        let mut found = Vec::new();
         while let Some(Reverse((time, node, source))) = pending.pop() {
-            let reached = &mut nodes[node as usize];
-            if reached.is_some() {
+            if self.at(node).is_some_and(|(known, _)| known <= time) {
                 continue;
             }
-            *reached = Some((time, source));
-            let first = self.edges.partition_point(|edge| edge.0 < node);
-            let edges = self.edges[first..].iter().take_while(|edge| edge.0 == node);
-            for (_, to, start, _) in edges.filter(|edge| edge.3 >= time) {
-                pending.push(Reverse((time.max(*start), *to, source)));
+            if found.len() == most {
+                break;
             }
+            self.0.insert(node, (time, source));
+            found.push(node);
+            graph.links(group, node, |link| {
+                if link.end >= time {
+                    pending.push(Reverse((time.max(link.start), link.to, source)));
+                }
+            });
         }
-        FlowReached {
-            graph,
-            group,
-            nodes,
+        found
+    }
+
+    /// Goes on along a link that is new, or that begins earlier or ends later than before.
+    pub fn follow(&mut self, graph: &RunGraph, group: Group, link: &FlowLink) -> Vec<FlowNode> {
+        match self.at(link.from) {
+            Some((time, source)) if link.end >= time => {
+                let begin = (time.max(link.start), link.to, source);
+                self.search(graph, group, std::iter::once(begin), usize::MAX)
+            }
+            _ => Vec::new(),
         }
     }
-}
 
-impl FlowReached<'_> {
+    /// When a node was reached, and from which source.
+    pub fn at(&self, node: FlowNode) -> Option<(Time, usize)> {
+        self.0.get(&node).copied()
+    }
+
     /// The source from which information can have reached the operation.
-    pub fn source(&self, fact: &Fact) -> Option<usize> {
-        let node = match fact.entity {
-            Some(entity) if self.group == Group::Flow && !is_output(fact) => {
-                of_entity(self.graph, entity)
-            }
-            _ => fact.activity.0,
-        };
-        let (time, source) = self.nodes[node as usize]?;
+    pub fn source(&self, group: Group, fact: &Fact) -> Option<usize> {
+        let (time, source) = self.at(target_node(group, fact))?;
         (time <= fact.end).then_some(source)
     }
 
-    /// The source from which information can have reached a version.
-    pub fn source_of(&self, entity: EntityId) -> Option<usize> {
-        let reached = self.nodes[of_entity(self.graph, entity) as usize];
-        reached.map(|(_, source)| source)
+    /// The entities that were reached, each with its source, in no order.
+    pub fn entities(&self) -> impl Iterator<Item = (EntityId, usize)> {
+        self.0.iter().filter_map(|(node, (_, source))| match node {
+            FlowNode::Entity(id) => Some((*id, *source)),
+            FlowNode::Activity(_) => None,
+        })
     }
 
-    /// True if the activity was reached.
-    pub fn has(&self, activity: ActivityId) -> bool {
-        self.nodes[activity.0 as usize].is_some()
+    /// The activities that were reached, in order.
+    pub fn activities(&self) -> Vec<ActivityId> {
+        let activities = self.0.keys().filter_map(|node| match node {
+            FlowNode::Activity(id) => Some(*id),
+            FlowNode::Entity(_) => None,
+        });
+        let mut activities: Vec<ActivityId> = activities.collect();
+        activities.sort_unstable();
+        activities
+    }
+}
+
+/// The node at which the information of an operation is afterwards.
+pub(crate) fn source_node(group: Group, fact: &Fact) -> FlowNode {
+    match fact.entity {
+        Some(entity) if group == Group::Flow && is_output(fact) => FlowNode::Entity(entity),
+        _ => FlowNode::Activity(fact.activity),
+    }
+}
+
+/// The node that information must have reached before the operation.
+pub(crate) fn target_node(group: Group, fact: &Fact) -> FlowNode {
+    match fact.entity {
+        Some(entity) if group == Group::Flow && !is_output(fact) => FlowNode::Entity(entity),
+        _ => FlowNode::Activity(fact.activity),
     }
 }
 
@@ -130,6 +151,56 @@ fn is_output(fact: &Fact) -> bool {
     }
 }
 
-fn of_entity(graph: &RunGraph, entity: EntityId) -> NodeNumber {
-    graph.activities.len() as u32 + entity.0
+impl RunGraph {
+    /// The link of an edge. `None` if no information flows along it.
+    pub(crate) fn link(&self, edge: &Edge) -> Option<FlowLink> {
+        let known = self.entity(edge.entity);
+        let activity = FlowNode::Activity(edge.activity);
+        let entity = FlowNode::Entity(edge.entity);
+        let (from, to) = match edge.relation {
+            _ if forgets(known.kind, &known.path) => return None,
+            relation if generates(relation) => (activity, entity),
+            relation if uses(relation, false) => (entity, activity),
+            _ => return None,
+        };
+        Some(FlowLink {
+            from,
+            to,
+            start: edge.interval.start,
+            end: edge.interval.end,
+        })
+    }
+
+    /// Calls `take` with each link from a node that searches of a group follow.
+    fn links(&self, group: Group, node: FlowNode, mut take: impl FnMut(FlowLink)) {
+        let at = |from, to, time| FlowLink {
+            from,
+            to,
+            start: time,
+            end: time,
+        };
+        match node {
+            FlowNode::Activity(id) => {
+                for one in self.informs_from(id).filter(|one| informs(one.why)) {
+                    take(at(node, FlowNode::Activity(one.to), one.time));
+                }
+            }
+            FlowNode::Entity(id) => {
+                for one in self.derived_from(id) {
+                    take(at(node, FlowNode::Entity(one.entity), one.time));
+                }
+            }
+        }
+        if group != Group::Flow {
+            return;
+        }
+        let edges = match node {
+            FlowNode::Activity(id) => self.edges_of_activity(id),
+            FlowNode::Entity(id) => self.edges_of_entity(id),
+        };
+        let links = edges
+            .iter()
+            .filter_map(|edge| self.link(self.edge_at(*edge)));
+        links.filter(|link| link.from == node).for_each(take);
+    }
 }

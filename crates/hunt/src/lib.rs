@@ -9,22 +9,26 @@
 //! | `library`, `rule`, `selection`, `condition`, `correlation`, `pattern` | compile rules |
 //! | `run_graph`, `fact`, `unexplained` | a run's graph as facts with fields |
 //! | `content` | what inspectors say of contents, for rules that ask for it |
-//! | `run_in_progress` | the graph of a run in progress, which grows with its log |
+//! | `run_in_progress`, `growing_graph` | the graph of a run that goes on, and what is new in it |
+//! | `stream_matching`, `chains`, `bursts` | match rules against what is new |
 //! | `run_filter` | the runs of a lake in which rules can match, in SQL |
 //! | `matching`, `flow` | match rules against facts; follow information forward in time |
 //! | `finding` | tells what was found |
 //!
-//! Invariant: [`find`] is the one matcher. A stored run and a run in progress are both a
-//! [`RunGraph`], so a rule finds the same in both. The exceptions are fields that compare a run with
+//! Invariant: a rule finds the same in a stored run, by [`find`], and in a run that goes on, by
+//! [`RunInProgress`]. Both look at a [`RunGraph`]. The exceptions are fields that compare a run with
 //! others of its store, or ask inspectors. Absent on purpose: the form of the answer, which belongs
 //! to `cli`.
 
+mod bursts;
+mod chains;
 mod condition;
 mod content;
 mod correlation;
 mod fact;
 mod finding;
 mod flow;
+mod growing_graph;
 mod library;
 mod matching;
 mod pattern;
@@ -33,6 +37,7 @@ mod run_filter;
 mod run_graph;
 mod run_in_progress;
 mod selection;
+mod stream_matching;
 mod unexplained;
 mod yaml;
 

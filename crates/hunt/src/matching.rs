@@ -1,18 +1,19 @@
 //! Matches rules against the graph of a run.
 //!
-//! In: a run's graph and rules. Out: what was found. The same function serves stored runs and runs
-//! in progress. It is bounded by time and by a number of findings for each rule.
+//! In: a run's graph and rules. Out: what was found. It is bounded by time and by a number of
+//! findings for each rule. [`crate::stream_matching`] finds the same in a run that goes on.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use backstory_eventlog::event::{Bytes, Pid, Time};
+use backstory_graph::model::ActivityId;
 
 use crate::condition::Condition;
 use crate::correlation::{Correlation, CorrelationKind, Group};
 use crate::fact::Fact;
-use crate::flow::FlowGraph;
+use crate::flow::FlowReached;
 use crate::rule::{Rule, Shape};
 use crate::run_graph::RunGraph;
 
@@ -20,9 +21,9 @@ use crate::run_graph::RunGraph;
 const STEPS: usize = 16;
 
 /// Most chains of operations that are searched one by one.
-const SINGLE: usize = 64;
+pub(crate) const SINGLE: usize = 64;
 /// Most chains of operations in memory.
-const MOST: usize = 10_000;
+pub(crate) const MOST: usize = 10_000;
 
 /// The bounds of a rule in a run.
 #[derive(Debug, Clone, Copy)]
@@ -55,11 +56,7 @@ pub struct RuleFindings {
 
 /// Looks for matches of a rule in a run.
 pub fn find(graph: &RunGraph, rule: &Rule, limits: Limits) -> RuleFindings {
-    let clock = Deadline {
-        end: Instant::now().checked_add(limits.time),
-        steps: Cell::new(0),
-        is_over: Cell::new(false),
-    };
+    let clock = Deadline::after(limits.time);
     let mut found = match &rule.shape {
         Shape::One(condition) => single(graph, hits(graph, rule, condition, &clock)),
         Shape::Several(several) => match &several.kind {
@@ -80,19 +77,33 @@ pub fn find(graph: &RunGraph, rule: &Rule, limits: Limits) -> RuleFindings {
     RuleFindings {
         found,
         more,
-        is_cut: clock.is_over.get(),
+        is_cut: clock.is_over(),
     }
 }
 
-struct Deadline {
+/// The end of the time for one rule.
+pub(crate) struct Deadline {
     end: Option<Instant>,
     steps: Cell<usize>,
     is_over: Cell<bool>,
 }
 
 impl Deadline {
+    pub fn after(time: Duration) -> Deadline {
+        Deadline {
+            end: Instant::now().checked_add(time),
+            steps: Cell::new(0),
+            is_over: Cell::new(false),
+        }
+    }
+
+    /// True if the time was over at the last step.
+    pub fn is_over(&self) -> bool {
+        self.is_over.get()
+    }
+
     /// Counts a step. False if the time is over.
-    fn goes_on(&self) -> bool {
+    pub fn goes_on(&self) -> bool {
         let steps = self.steps.get() + 1;
         self.steps.set(steps);
         if steps.is_multiple_of(STEPS) && self.end.is_some_and(|end| Instant::now() > end) {
@@ -113,17 +124,7 @@ fn hits(graph: &RunGraph, rule: &Rule, condition: &Condition, clock: &Deadline) 
     let mut hits: Vec<Fact> = facts
         .filter(|fact| rule.meets(graph, fact, condition))
         .collect();
-    // A store and a lake give the edges in different orders.
-    let place = |fact: &Fact| {
-        (
-            fact.start,
-            fact.activity,
-            fact.entity,
-            fact.operation,
-            fact.end,
-        )
-    };
-    hits.sort_by_key(place);
+    hits.sort_by_key(Fact::order);
     hits
 }
 
@@ -166,7 +167,6 @@ fn ordered(
     if hits.iter().any(Vec::is_empty) {
         return Vec::new();
     }
-    let flow = FlowGraph::new(graph, several.group);
     let mut chains: Vec<Vec<Fact>> = hits[0].iter().map(|fact| vec![*fact]).collect();
     if let Some((0, later)) = same_file {
         let path = |fact: &Fact| fact.entity.map(|entity| &graph.entity(entity).path);
@@ -184,7 +184,12 @@ fn ordered(
         };
         for some in chains.chunks(size) {
             let ends: Vec<&Fact> = some.iter().filter_map(|chain| chain.last()).collect();
-            let reached = flow.from(several.group, &ends);
+            let reached = match several.group {
+                Group::Flow | Group::Descendants if same.is_none() => {
+                    FlowReached::from(graph, several.group, &ends)
+                }
+                _ => FlowReached::default(),
+            };
             for fact in of_part {
                 if !clock.goes_on() {
                     break;
@@ -198,7 +203,9 @@ fn ordered(
                 };
                 let pid = |fact: &Fact| graph.activity(fact.activity).pid;
                 let before = match several.group {
-                    Group::Flow | Group::Descendants if same.is_none() => reached.source(fact),
+                    Group::Flow | Group::Descendants if same.is_none() => {
+                        reached.source(several.group, fact)
+                    }
                     Group::Process => {
                         let is_of_process =
                             |chain: &Vec<Fact>| pid(&chain[0]) == pid(fact) && fits(chain);
@@ -235,17 +242,29 @@ fn ordered(
 }
 
 /// True if the second fact can have happened within the time after the first.
-fn is_within(several: &Correlation, first: &Fact, fact: &Fact) -> bool {
+pub(crate) fn is_within(several: &Correlation, first: &Fact, fact: &Fact) -> bool {
     (several.timespan).is_none_or(|span| fact.start.saturating_sub(first.end) <= nanoseconds(span))
 }
 
-fn nanoseconds(span: Duration) -> Time {
+pub(crate) fn nanoseconds(span: Duration) -> Time {
     Time::try_from(span.as_nanos()).unwrap_or(Time::MAX)
 }
 
-fn is_same_file(graph: &RunGraph, first: &Fact, fact: &Fact) -> bool {
+pub(crate) fn is_same_file(graph: &RunGraph, first: &Fact, fact: &Fact) -> bool {
     let path = |fact: &Fact| fact.entity.map(|entity| &graph.entity(entity).path);
     path(first).is_some() && path(first) == path(fact)
+}
+
+/// Adds the process of an activity, with itself and those above it, if it is not known.
+pub(crate) fn pids_above(graph: &RunGraph, id: ActivityId, above: &mut HashMap<Pid, Vec<Pid>>) {
+    if above.contains_key(&graph.activity(id).pid) {
+        return;
+    }
+    let mut pids: Vec<Pid> = graph.up(id).map(|up| graph.activity(up).pid).collect();
+    pids.dedup();
+    for (at, one) in pids.iter().enumerate() {
+        above.entry(*one).or_insert_with(|| pids[at..].to_vec());
+    }
 }
 
 /// Groups of facts that have so many within the time. Of groups that contain each other, the
@@ -255,14 +274,7 @@ fn counted(graph: &RunGraph, several: &Correlation, least: usize, hits: Vec<Fact
     let mut above: HashMap<Pid, Vec<Pid>> = HashMap::new();
     for fact in hits {
         let pid = graph.activity(fact.activity).pid;
-        if !above.contains_key(&pid) {
-            let up = graph.up(fact.activity);
-            let mut pids: Vec<Pid> = up.map(|up| graph.activity(up).pid).collect();
-            pids.dedup();
-            for (at, one) in pids.iter().enumerate() {
-                above.entry(*one).or_insert_with(|| pids[at..].to_vec());
-            }
-        }
+        pids_above(graph, fact.activity, &mut above);
         let keys: Vec<Option<Pid>> = match several.group {
             Group::Run | Group::Flow => vec![None],
             Group::Process => vec![Some(pid)],
@@ -297,7 +309,7 @@ fn counted(graph: &RunGraph, several: &Correlation, least: usize, hits: Vec<Fact
 mod tests {
     use backstory_eventlog::event::Via;
     use backstory_graph::model::{
-        Activity, ActivityId, Certainty, Edge, Entity, EntityId, EntityKind, Interval, Relation,
+        Activity, Certainty, Edge, Entity, EntityId, EntityKind, Interval, Relation,
     };
 
     use super::*;

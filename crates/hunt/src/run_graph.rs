@@ -5,14 +5,16 @@
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
+use std::ops::Bound;
 
 use backstory_eventlog::event::{Bytes, Time};
-use backstory_graph::model::{
-    Activity, ActivityId, Derived, Edge, Entity, EntityId, EntityKind, Inform, Sink,
-};
+use backstory_graph::model::{Activity, ActivityId, Derived, Edge, Entity, EntityId, Inform, Sink};
 use backstory_store::{ActivityKey, RunKey, Store};
 
 use crate::unexplained::RunOutputs;
+use tables::GraphTables;
+
+mod tables;
 
 /// The graph of one run.
 #[derive(Debug, Default, PartialEq)]
@@ -22,14 +24,7 @@ pub struct RunGraph {
     pub(crate) edges: Vec<Edge>,
     pub(crate) informs: Vec<Inform>,
     pub(crate) derived: Vec<Derived>,
-    /// The arguments of each activity's program, joined by spaces.
-    commands: Vec<Box<[u8]>>,
-    /// The file of another name that a version was renamed, linked or copied from.
-    from: HashMap<EntityId, EntityId>,
-    /// The versions of files that the run made, ordered by path.
-    made: Vec<EntityId>,
-    /// Of each version, whether it or one before it is older than the run.
-    older: Vec<bool>,
+    tables: GraphTables,
     /// The versions that no recorded run explains, if the run was compared with its store.
     unexplained: Option<HashSet<EntityId>>,
     /// The answers of inspectors about versions, if they were asked.
@@ -111,29 +106,46 @@ impl RunGraph {
         self.contents.get(&version)
     }
 
-    /// Derives what the rules need beside nodes and edges. To be called once all of them are here.
-    pub fn complete(&mut self) {
-        let command = |activity: &Activity| activity.argv.join(&b' ').into_boxed_slice();
-        self.commands = self.activities.iter().map(command).collect();
-        // A version also derives from the one that it follows under the same name.
-        let path = |id: EntityId| &self.entities[id.0 as usize].path;
-        let named = self.derived.iter();
-        let named = named.filter(|one| path(one.entity) != path(one.from));
-        // The last one counts. A store and a lake give them in different orders.
-        let mut named: Vec<&Derived> = named.collect();
-        named.sort_by_key(|one| (one.time, one.from));
-        self.from = named.iter().map(|one| (one.entity, one.from)).collect();
-        let made = self.entities.iter();
-        let made = made.filter(|one| one.kind == EntityKind::File && one.version > 0);
-        let mut made: Vec<EntityId> = made.map(|one| one.id).collect();
-        made.sort_unstable_by_key(|id| (path(*id), *id));
-        self.made = made;
-        self.older = older(&self.entities);
-    }
-
     /// The number of edges.
     pub fn edges(&self) -> usize {
         self.edges.len()
+    }
+
+    pub(crate) fn edge_at(&self, at: u32) -> &Edge {
+        &self.edges[at as usize]
+    }
+
+    /// The places of an activity's edges.
+    pub(crate) fn edges_of_activity(&self, id: ActivityId) -> &[u32] {
+        self.tables
+            .of_activity
+            .get(id.0 as usize)
+            .map_or(&[], Vec::as_slice)
+    }
+
+    /// The places of an entity's edges.
+    pub(crate) fn edges_of_entity(&self, id: EntityId) -> &[u32] {
+        self.tables
+            .of_entity
+            .get(id.0 as usize)
+            .map_or(&[], Vec::as_slice)
+    }
+
+    /// The activities that this one forked or executed, among others.
+    pub(crate) fn informs_from(&self, id: ActivityId) -> impl Iterator<Item = &Inform> {
+        let places = self.tables.informs.get(id.0 as usize).into_iter().flatten();
+        places.map(|at| &self.informs[*at as usize])
+    }
+
+    /// The versions that derive from this one.
+    pub(crate) fn derived_from(&self, id: EntityId) -> impl Iterator<Item = &Derived> {
+        let places = self.tables.derived.get(&id).into_iter().flatten();
+        places.map(|at| &self.derived[*at as usize])
+    }
+
+    /// The sockets.
+    pub(crate) fn sockets(&self) -> impl Iterator<Item = EntityId> {
+        self.tables.sockets.iter().copied()
     }
 
     pub(crate) fn activity(&self, id: ActivityId) -> &Activity {
@@ -147,7 +159,7 @@ impl RunGraph {
     /// The arguments of an activity's program, joined by spaces. A process that executed nothing
     /// has those of its parent.
     pub(crate) fn command(&self, id: ActivityId) -> &[u8] {
-        &self.commands[self.programmed(id).0 as usize]
+        &self.tables.commands[self.programmed(id).0 as usize]
     }
 
     /// The path of an activity's program.
@@ -183,17 +195,19 @@ impl RunGraph {
 
     /// The file of another name that a rename, link or copy made this version from.
     pub(crate) fn source(&self, id: EntityId) -> Option<&Entity> {
-        self.from.get(&id).map(|from| self.entity(*from))
+        self.tables
+            .from
+            .get(&id)
+            .map(|(_, from)| self.entity(*from))
     }
 
     /// The file that the run made with this version's path and an addition, such as
     /// `report.txt.locked`. `None` also if the run made a later version at the path itself.
     pub(crate) fn successor(&self, id: EntityId) -> Option<&Bytes> {
         let path = &self.entity(id).path;
-        let is_up_to = |made: &EntityId| (&self.entity(*made).path, *made) <= (path, id);
         // A file may have very many versions. The names after its own begin behind them.
-        let later = &self.made[self.made.partition_point(is_up_to)..];
-        let paths = later.iter().map(|made| &self.entity(*made).path);
+        let behind = (Bound::Excluded((path.clone(), id)), Bound::Unbounded);
+        let paths = self.tables.made.range(behind).map(|(path, _)| path);
         let mut longer = paths.take_while(|made| made.starts_with(path)).take(NAMES);
         let is_addition = |made: &&Bytes| !made[path.len()..].contains(&b'/');
         longer.find(is_addition).filter(|made| *made != path)
@@ -207,39 +221,12 @@ impl RunGraph {
     /// True if the file, or the file that was renamed to it, is older than the run.
     pub(crate) fn existed(&self, id: EntityId) -> bool {
         let first = self.source(id).map_or(id, |source| source.id);
-        self.older[first.0 as usize]
+        self.tables.older[first.0 as usize]
     }
-}
-
-/// Of each version, whether it or one before it is older than the run. Each version is looked at
-/// once: a file may have very many of them.
-fn older(entities: &[Entity]) -> Vec<bool> {
-    let mut known: Vec<Option<bool>> = vec![None; entities.len()];
-    let mut chain = Vec::new();
-    for entity in entities {
-        let mut at = Some(entity.id);
-        let mut is_older = false;
-        while let Some(one) = at {
-            let place = one.0 as usize;
-            if let Some(found) = known[place] {
-                is_older = found;
-                break;
-            }
-            // A damaged store may have a cycle, which ends here.
-            known[place] = Some(false);
-            chain.push(place);
-            is_older = entities[place].version == 0;
-            at = entities[place].previous.filter(|_| !is_older);
-        }
-        for place in chain.drain(..) {
-            known[place] = Some(is_older);
-        }
-    }
-    known.into_iter().map(|one| one == Some(true)).collect()
 }
 
 /// Puts a node at its place. Ids are dense, and a second announcement replaces the first.
-fn put<T: Clone>(nodes: &mut Vec<T>, at: u32, node: &T) {
+pub(crate) fn put<T: Clone>(nodes: &mut Vec<T>, at: u32, node: &T) {
     match nodes.get_mut(at as usize) {
         Some(known) => *known = node.clone(),
         None => nodes.push(node.clone()),
@@ -285,6 +272,8 @@ impl Sink for RunGraph {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use backstory_graph::model::EntityKind;
+
     use super::*;
 
     /// A version of a file, made from the one before it.
@@ -317,13 +306,5 @@ pub(crate) mod tests {
         assert_eq!(successor(last - 1), None, "the run made another version");
         assert!(graph.existed(EntityId(last)));
         assert!(!graph.existed(EntityId(last + 1)));
-    }
-
-    #[test]
-    fn versions_in_a_cycle_are_not_older_than_the_run() {
-        let mut versions = [version(0, "/f", 1), version(1, "/f", 2)];
-        versions[0].previous = Some(EntityId(1));
-        versions[1].previous = Some(EntityId(0));
-        assert_eq!(older(&versions), [false, false]);
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use backstory_eventlog::Reason;
-use backstory_eventlog::event::{Event, Op, Outcome, Pid, Time};
+use backstory_eventlog::event::{Pid, Time};
 use backstory_eventlog::run::RunEnd;
 use rustc_hash::FxHashMap;
 
@@ -29,18 +29,8 @@ const LATE: usize = 256;
 pub(super) struct EndedProcesses {
     /// Children that a thread has waited for. They had ended when the thread's next event came.
     waited: FxHashMap<Pid, Vec<(Pid, Time, Serial)>>,
-    /// Waits whose result is not in the log yet, by thread, until the thread's next event.
-    begun: FxHashMap<Pid, BegunWait>,
     /// Processes that have ended, until no event can come from them any more.
     dead: VecDeque<(Pid, Serial)>,
-}
-
-/// The state when a thread began to wait.
-#[derive(Debug, Clone, Copy)]
-struct BegunWait {
-    call: CallContext,
-    /// The number of epochs: later ones began during the wait.
-    epochs: Serial,
 }
 
 impl EndedProcesses {
@@ -51,9 +41,6 @@ impl EndedProcesses {
 
     /// The children that the thread has waited for.
     fn take_waited(&mut self, tid: Pid) -> Vec<(Pid, Time, Serial)> {
-        if !self.begun.is_empty() {
-            self.begun.remove(&tid);
-        }
         if self.waited.is_empty() {
             return Vec::new();
         }
@@ -83,12 +70,6 @@ impl<S: Sink> Fold<'_, S> {
         looked: bool,
     ) -> Result<(), S::Error> {
         let Some(child) = call.outcome.value().filter(|&c| c > 0) else {
-            if call.outcome == Outcome::Unknown {
-                let epochs = self.epochs.len() as Serial;
-                self.ended
-                    .begun
-                    .insert(call.tid, BegunWait { call, epochs });
-            }
             return Ok(());
         };
         let stopped = status & 0xff == 0x7f || status == 0xffff;
@@ -119,35 +100,6 @@ impl<S: Sink> Fold<'_, S> {
             self.end_process(child, time)?;
         }
         Ok(())
-    }
-
-    /// Takes the result of a wait that was folded before it was known. The graph is then that of
-    /// a fold that knew the result from the beginning. False if it would be another one.
-    ///
-    /// The thread has done nothing since it began to wait. So only the child's status can have
-    /// been used meanwhile.
-    pub fn wait_returned(&mut self, event: &Event) -> Result<bool, S::Error> {
-        let (Some(begun), Op::Wait { status, looked }) =
-            (self.ended.begun.remove(&event.tid), &event.op)
-        else {
-            return Ok(false);
-        };
-        let child = event.outcome.value().filter(|&child| child > 0);
-        if let Some(child) = child {
-            let is_known = self.processes.get(&(child as Pid)).is_some_and(|process| {
-                let is_older = process.first_epoch < begun.epochs;
-                is_older && (!process.ended || process.status == Some(*status))
-            });
-            if !is_known {
-                return Ok(false);
-            }
-        }
-        let call = CallContext {
-            outcome: event.outcome,
-            ..begun.call
-        };
-        self.wait(call, *status, *looked)?;
-        Ok(begun.call.time == event.time)
     }
 
     pub(super) fn exit(
@@ -190,6 +142,9 @@ impl<S: Sink> Fold<'_, S> {
         };
         process.ended = true;
         self.functions.forget_memory(pid);
+        if let Some(news) = &mut self.news {
+            news.acted(pid);
+        }
         let (serial, status) = (process.epoch, process.status);
         let made = std::mem::take(&mut process.made);
         self.own_pipes(made, time)?;

@@ -66,6 +66,9 @@ impl<S: Sink> Fold<'_, S> {
             let (soft, first_soft) = (self.is_soft(path), self.is_soft(first));
             let version = self.object_mut(object).kept(number);
             version.add_alias(path, soft, first_soft);
+            if let Some(news) = &mut self.news {
+                news.named(object, number);
+            }
         }
         Ok(named)
     }
@@ -258,7 +261,7 @@ impl<S: Sink> Fold<'_, S> {
     /// Adds an edge to an epoch.
     pub(super) fn edge(
         &mut self,
-        epoch: Serial,
+        serial: Serial,
         entity: impl Into<NamedEntity>,
         relation: Relation,
         interval: Interval,
@@ -268,7 +271,7 @@ impl<S: Sink> Fold<'_, S> {
         let named = entity.into();
         self.note(named, relation, certainty);
         let entity = named.id;
-        if let Some(epoch) = &mut self.epochs[epoch as usize] {
+        if let Some(epoch) = &mut self.epochs[serial as usize] {
             epoch.edges.add(EntityUse {
                 entity,
                 relation,
@@ -278,6 +281,7 @@ impl<S: Sink> Fold<'_, S> {
                 opened: false,
             });
         }
+        self.used(serial, entity, relation);
     }
 
     /// Adds an edge for one moment.

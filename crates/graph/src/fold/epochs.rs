@@ -7,8 +7,8 @@ use backstory_eventlog::event::{Bytes, Pid, Time, Via};
 use rustc_hash::FxHashSet;
 
 use super::{CallContext, Fold};
-use crate::activity::{EntityUse, Epoch, EpochEdges};
-use crate::model::{Activity, ActivityId, Edge, Inform, Informed, Interval, Sink};
+use crate::activity::{Epoch, EpochEdges};
+use crate::model::{Activity, ActivityId, Inform, Informed, Interval, Sink};
 use crate::processor_time;
 use crate::serial::Serial;
 
@@ -119,23 +119,8 @@ impl<S: Sink> Fold<'_, S> {
         }
         self.sink
             .activity(&epoch.activity(id, self.header.modes.lookups == Some(LookupsMode::All)))?;
-        for edge in epoch.edges.iter() {
-            let EntityUse {
-                entity,
-                relation,
-                interval,
-                certainty,
-                via,
-                ..
-            } = *edge;
-            self.sink.edge(&Edge {
-                activity: id,
-                entity,
-                relation,
-                interval,
-                certainty,
-                via,
-            })?;
+        for one in epoch.edges.iter() {
+            self.sink.edge(&one.edge(id))?;
         }
         Ok(())
     }
@@ -198,7 +183,7 @@ impl Epoch {
         self.via = call.via;
     }
 
-    fn activity(&self, id: ActivityId, lookups: bool) -> Activity {
+    pub(super) fn activity(&self, id: ActivityId, lookups: bool) -> Activity {
         let (env_set, env_unset) = difference(self.parent_env.as_deref(), self.env.as_deref());
         Activity {
             id,

@@ -27,7 +27,7 @@
 //! | pipes and sockets | `Pipe`, `Socket`, `Connect`, `Bind`, `Accept`, `Pass`, `Memfd` | [`channels`], [`passing`], [`socket_address`], [`ssh_channels`] |
 //! | a source's own activities and entities | `Work`, `Resource` | [`resources`] |
 //! | the statements of an imported description | `Described` | [`described`] |
-//! | a copy of the state, and results that come late (for logs that still grow) | – | [`snapshot`], [`endings`] |
+//! | what has changed, for a run that goes on | – | [`news`] |
 //! | the network | `Datagram`, `Traffic`, `Ends`, `Resolve` | [`network`] |
 //!
 //! Absent: I/O, and clocks.
@@ -59,6 +59,7 @@ mod names;
 mod naming;
 mod nesting;
 mod network;
+mod news;
 mod next_epoch;
 mod opening;
 mod passing;
@@ -68,7 +69,6 @@ mod release;
 mod removed_links;
 mod renames;
 mod resources;
-mod snapshot;
 mod socket_address;
 mod ssh_channels;
 mod standard;
@@ -175,6 +175,8 @@ pub struct Fold<'a, S: Sink> {
     described: described::DescribedNodes,
     entities: u32,
     now: Time,
+    /// The changes since the last look at a run that goes on. `None`: there are no looks.
+    news: Option<Box<news::FoldNews>>,
 }
 
 impl<'a, S: Sink> Fold<'a, S> {
@@ -212,6 +214,7 @@ impl<'a, S: Sink> Fold<'a, S> {
             described: described::DescribedNodes::default(),
             entities: 0,
             now: header.started,
+            news: None,
             final_state: FinalStateCache::new(known),
         }
     }
@@ -232,6 +235,9 @@ impl<'a, S: Sink> Fold<'a, S> {
         self.reap_waited(tid, time)?;
         if !matches!(op, Op::HeldDescriptor { .. }) {
             self.other_than_list(pid)?;
+        }
+        if let Some(news) = &mut self.news {
+            news.acted(pid);
         }
         let call = CallContext {
             time,

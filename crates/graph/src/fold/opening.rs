@@ -150,6 +150,7 @@ impl<S: Sink> Fold<'_, S> {
                     opened: true,
                 });
             }
+            self.used(call.epoch, entity, Relation::Write);
             self.object_mut(object).now_mut().written = true;
         }
         let mut named = named;

@@ -278,6 +278,7 @@ impl<S: Sink> Fold<'_, S> {
                     opened,
                 });
             }
+            self.used(call.epoch, entity, relation);
             if writes {
                 let version = self.object_mut(object).kept(number);
                 version.writers.add(call.epoch);

@@ -183,6 +183,7 @@ impl<S: Sink> Fold<'_, S> {
             if let Some(epoch) = &mut self.epochs[serial as usize] {
                 epoch.edges.confirm(entity, Relation::Write);
             }
+            self.used(serial, entity, Relation::Write);
         }
     }
 }

@@ -1,19 +1,22 @@
 //! `watch-log`: matches rules against a run in progress.
 //!
-//! In: the log of a run, which the supervisor extends a moment after each operation. After
-//! each change the log becomes a graph, to which only the new operations are added, and the matcher
-//! of stored runs looks at it. So both find the same. Over a while, following takes at most a third
-//! of a processor: looks at a long log get rarer. After a quiet time, some looks may follow each
-//! other at once.
+//! In: the log of a run, which the supervisor extends a moment after each operation. Each look
+//! takes the new records, adds them to a graph, and matches its changes. So a look costs as much as
+//! the new records, however long the log is. Over a while, following takes at most half of a
+//! processor.
+//!
+//! At the end of the run the matcher of stored runs looks at the whole log once. It finds what only
+//! the end tells, and what came in an order that a look could not know.
 //!
 //! Bounded: a log that is larger than [`LARGEST`] is not followed further.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use backstory_eventlog::{Log, Patience};
+use backstory_eventlog::run::RunHeader;
+use backstory_eventlog::{Log, LogTail, Patience};
 use backstory_hunt::{
     self as hunt, Found, FoundStep, Rule, RuleFindings, RuleMatch, RunGraph, RunInProgress,
 };
@@ -27,16 +30,11 @@ use crate::args::hunt::{WatchLogArgs, limits};
 use crate::commands::Outcome;
 use crate::error::{Failure, complain, one_line};
 use crate::text::paths::shown;
-use crate::text::when;
 
 /// The time between two questions whether the log has changed.
-const POLL: Duration = Duration::from_millis(10);
-/// One operation makes the log grow more than once. It is read if it has not grown for so long.
-const SETTLED: Duration = Duration::from_millis(4);
-/// The most such times before a look.
-const SETTLING: usize = 5;
+const POLL: Duration = Duration::from_millis(5);
 /// How many times as long as the looks took the pauses are, over a while.
-const REST: u32 = 2;
+const REST: u32 = 1;
 /// The longest pause that a quiet time saves later.
 const SAVED: Duration = Duration::from_secs(2);
 /// The shortest delay of a match that is reported.
@@ -49,6 +47,8 @@ const LARGEST: u64 = 256 << 20;
 const LONGEST: u64 = 10;
 /// Most matches that are remembered as reported.
 const MOST: usize = 10_000;
+/// Operations that a description of a match looks at while the run goes on.
+const DESCRIBED: usize = 10_000;
 
 /// Follows the log of a run to its end.
 pub fn follow(args: &WatchLogArgs, rules: &[Rule], store: Option<&Path>) -> Outcome {
@@ -63,38 +63,50 @@ pub fn follow(args: &WatchLogArgs, rules: &[Rule], store: Option<&Path>) -> Outc
         stopped: StoppedProcesses::default(),
         told: TOLD,
         reported: HashSet::new(),
+        counts: HashMap::new(),
         limited: Vec::new(),
-        log: None,
+        patience: Patience::default(),
+        tail: LogTail::default(),
         length: 0,
+        grown: Instant::now(),
+        has_more: false,
         next: Instant::now(),
     };
-    let began = Instant::now();
-    while !part.exists() && !whole.exists() {
-        if began.elapsed() > BEGIN {
-            return Ok(1);
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    let header = Log::header_of(if part.exists() { &part } else { &whole });
-    let header = header.unwrap_or_default();
-    let mut in_progress = RunInProgress::new(&header, Patience::default());
+    let Some(header) = header(&part, &whole) else {
+        return Ok(1);
+    };
+    let mut in_progress = RunInProgress::new(&header, rules, limits(LONGEST));
     loop {
         // Asked before the look, so that the last look is at the whole log.
         let goes_on = session::is_recording(&part);
         let path = if part.exists() { &part } else { &whole };
-        let mut took = Duration::ZERO;
-        match follower.look(path, &mut in_progress, &mut took) {
-            Ok(true) => {}
-            Ok(false) => return Ok(0),
-            Err(error) if goes_on => complain(&format!("cannot watch run {run}: {error}")),
-            // It was removed, or another process finalizes it.
-            Err(_) => return Ok(0),
-        }
         if !goes_on {
+            // It may have been removed, or another process finalizes it.
+            let _ = follower.last_look(path);
             return Ok(0);
         }
-        follower.rest(took);
+        let begun = Instant::now();
+        match follower.look(path, &mut in_progress) {
+            Ok(true) => {}
+            Ok(false) => return Ok(0),
+            Err(error) => complain(&format!("cannot watch run {run}: {error}")),
+        }
+        follower.rest(begun.elapsed());
     }
+}
+
+/// Waits for the header of the log. `None`: it does not come.
+fn header(part: &Path, whole: &Path) -> Option<RunHeader> {
+    let began = Instant::now();
+    while began.elapsed() < BEGIN {
+        let path = if part.exists() { part } else { whole };
+        let header = Log::header_of(path).ok();
+        if let Some(header) = header.filter(|header| *header != RunHeader::default()) {
+            return Some(header);
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    None
 }
 
 struct Follower<'a> {
@@ -106,12 +118,18 @@ struct Follower<'a> {
     /// The shortest delay that is reported next.
     told: Duration,
     reported: HashSet<(String, u32, Option<FoundStep>)>,
+    /// How many matches of each rule were reported.
+    counts: HashMap<String, usize>,
     /// The rules with matches that are not reported.
     limited: Vec<String>,
-    /// The log at the last look.
-    log: Option<Log>,
-    /// Its length.
+    patience: Patience,
+    /// The log, up to the records that were read.
+    tail: LogTail,
+    /// Its length at the last look, and when it had grown to that.
     length: u64,
+    grown: Instant,
+    /// The youngest records wait for older ones.
+    has_more: bool,
     /// The looks so far are paid for by pauses up to this moment.
     next: Instant,
 }
@@ -127,9 +145,8 @@ impl Follower<'_> {
         let delay = took + pause + took;
         if delay >= self.told {
             complain(&format!(
-                "matches are reported up to {:.1} s after the operation from now on, because the log has {}",
-                delay.as_secs_f32(),
-                when::size(self.length)
+                "matches are reported up to {:.1} s after the operation from now on, because the run does more than `--watch` can follow",
+                delay.as_secs_f32()
             ));
             self.told = delay * 4;
         }
@@ -139,61 +156,75 @@ impl Follower<'_> {
         }
     }
 
-    /// Waits for a moment in which the log does not grow. False if it has not grown since the last
-    /// look.
-    fn settle(&mut self, path: &Path) -> io::Result<bool> {
-        let mut length = std::fs::metadata(path)?.len();
-        let is_new = length != self.length;
-        for _ in 0..if is_new { SETTLING } else { 0 } {
-            std::thread::sleep(SETTLED);
-            let later = std::fs::metadata(path)?.len();
-            if std::mem::replace(&mut length, later) == later {
-                break;
-            }
-        }
-        self.length = length;
-        Ok(is_new)
-    }
-
     /// Reports what is new in the log. False if it is too large to be followed further.
-    fn look(
-        &mut self,
-        path: &Path,
-        run: &mut RunInProgress<'_>,
-        took: &mut Duration,
-    ) -> io::Result<bool> {
-        if !self.settle(path)? {
+    fn look(&mut self, path: &Path, run: &mut RunInProgress<'_>) -> io::Result<bool> {
+        let length = std::fs::metadata(path)?.len();
+        if self.is_too_large(length) {
+            return Ok(false);
+        }
+        let before = self.grown.elapsed();
+        if length != self.length {
+            self.tail.grow(path).map_err(io::Error::other)?;
+            (self.length, self.grown) = (length, Instant::now());
+        } else if !self.has_more && before < self.patience.lasting {
             return Ok(true);
         }
-        if self.length > LARGEST {
+        let quiet = self.grown.elapsed();
+        if quiet >= self.patience.lasting {
+            // Calls that last are looked at once.
+            self.grown = Instant::now();
+        }
+        self.has_more = self.tail.read(quiet, |event| run.add(event));
+        run.look(|graph, rule, findings| {
+            let describe = |found: &Found| RuleMatch::within(graph, found, DESCRIBED);
+            self.report_matches(graph, rule, findings, describe);
+        });
+        Ok(true)
+    }
+
+    /// Looks at the whole log, and reports what was not reported before.
+    fn last_look(&mut self, path: &Path) -> io::Result<()> {
+        let length = std::fs::metadata(path)?.len();
+        if self.is_too_large(length) {
+            return Ok(());
+        }
+        let log = Log::open(path).map_err(io::Error::other)?;
+        let mut graph = RunGraph::default();
+        let Ok(()) = backstory_graph::fold(log.header(), log.end(), log.events(), &(), &mut graph);
+        graph.complete();
+        for rule in self.rules {
+            let findings = hunt::find(&graph, rule, limits(LONGEST));
+            let describe = |found: &Found| RuleMatch::of(&graph, found);
+            self.report_matches(&graph, rule, findings, describe);
+        }
+        Ok(())
+    }
+
+    /// Says that a log is too large, if it is.
+    fn is_too_large(&self, length: u64) -> bool {
+        let is_too_large = length > LARGEST;
+        if is_too_large {
             complain(&format!(
                 "run {} is watched no further: its log has more than 256 MB; `backstory hunt {0}` looks at all of it after its end",
                 self.run
             ));
-            return Ok(false);
         }
-        let begun = Instant::now();
-        let log = match self.log.take() {
-            Some(former) => former.later(path),
-            None => Log::growing(path),
-        };
-        let log = log.map_err(io::Error::other)?;
-        run.look(&log, |graph| self.report_matches(graph));
-        self.log = Some(log);
-        *took = begun.elapsed();
-        Ok(true)
+        is_too_large
     }
 
     /// Reports the matches that were not reported before.
-    fn report_matches(&mut self, graph: &RunGraph) {
-        for rule in self.rules {
-            let findings = hunt::find(graph, rule, limits(LONGEST));
-            self.tell_limit(rule, &findings);
-            for found in findings.found {
-                // The description of a match takes as long as a look at the whole run.
-                if self.is_new(rule, graph, &found) {
-                    self.report(rule, &RuleMatch::of(graph, &found));
-                }
+    fn report_matches(
+        &mut self,
+        graph: &RunGraph,
+        rule: &Rule,
+        findings: RuleFindings,
+        describe: impl Fn(&Found) -> RuleMatch,
+    ) {
+        self.tell_limit(rule, &findings);
+        for found in findings.found {
+            // A description costs more than a look.
+            if self.is_new(rule, graph, &found) {
+                self.report(rule, &describe(&found));
             }
         }
     }
@@ -202,10 +233,8 @@ impl Follower<'_> {
     fn tell_limit(&mut self, rule: &Rule, findings: &RuleFindings) {
         let cause = match findings {
             RuleFindings { is_cut: true, .. } => format!("takes more than {LONGEST} s"),
-            RuleFindings {
-                more: 1.., found, ..
-            } => {
-                format!("has more than {} matches", found.len())
+            RuleFindings { more: 1.., .. } => {
+                format!("has more than {} matches", limits(LONGEST).findings)
             }
             _ => return,
         };
@@ -224,19 +253,23 @@ impl Follower<'_> {
             return false;
         };
         // A later look can know more about the same operation.
-        let first = FoundStep {
+        let mut first = FoundStep {
             time: 0,
             source: None,
             is_possible: false,
             ..hunt::step(graph, first)
         };
+        first.program.argv.clear();
         // The last step of many may be another one after each look.
         let pid = match found.count > found.facts.len() {
             true => 0,
             false => hunt::step(graph, last).program.pid,
         };
-        let key = (rule.id.clone(), pid, Some(first));
-        self.reported.len() < MOST && self.reported.insert(key)
+        let of_rule = self.counts.entry(rule.id.clone()).or_default();
+        let has_room = self.reported.len() < MOST && *of_rule < limits(LONGEST).findings;
+        let is_new = has_room && (self.reported).insert((rule.id.clone(), pid, Some(first)));
+        *of_rule += usize::from(is_new);
+        is_new
     }
 
     fn report(&mut self, rule: &Rule, finding: &RuleMatch) {

@@ -183,6 +183,15 @@ pub fn finding_object(rule: &Rule, run: &FoundRun, finding: &RuleMatch) -> Value
     });
     let files = |files: &BTreeSet<Bytes>| Value::array(files.iter().map(|file| &**file));
     let extent = &finding.extent;
+    let mut acts = vec![
+        ("processes", extent.processes.into()),
+        ("changed", files(&extent.changed)),
+        ("removed", files(&extent.removed)),
+        ("sent_to", files(&extent.sent_to)),
+    ];
+    if extent.is_cut {
+        acts.push(("cut", true.into()));
+    }
     let id = &run.id;
     let place = run.lake.as_ref().map(|(_, place)| place);
     let mut object = vec![
@@ -205,15 +214,7 @@ pub fn finding_object(rule: &Rule, run: &FoundRun, finding: &RuleMatch) -> Value
         ("cause", program(&finding.cause)),
         ("cause_file", bytes(&finding.cause_file)),
         ("cause_origin", bytes(&finding.cause_origin)),
-        (
-            "extent",
-            Value::Object(vec![
-                ("processes", extent.processes.into()),
-                ("changed", files(&extent.changed)),
-                ("removed", files(&extent.removed)),
-                ("sent_to", files(&extent.sent_to)),
-            ]),
-        ),
+        ("extent", Value::Object(acts)),
         ("next", next(run, finding).as_str().into()),
     ]);
     if place.is_none() {
