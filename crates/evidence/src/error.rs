@@ -37,9 +37,9 @@ pub enum Error {
         /// The mistake.
         what: String,
     },
-    /// The time-stamping authority gave no time stamp.
+    /// A program that signs, verifies or gets time stamps failed.
     #[error("{0}")]
-    TimeStamp(String),
+    Tool(String),
 }
 
 impl Error {

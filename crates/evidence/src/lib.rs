@@ -11,7 +11,8 @@
 //! ```
 //!
 //! - [`statement`] is the text of a seal, [`canonical`] the form of the rows behind it.
-//! - [`proof`] takes seals along in an exported document, and verifies them there.
+//! - [`proof`] takes seals along in an exported document, and verifies them there. [`bundle`] signs
+//!   such a document.
 //! - `docs/formats/seal.md` describes the files.
 //!
 //! Invariants:
@@ -25,6 +26,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod bundle;
 pub mod canonical;
 pub mod chain;
 mod error;
@@ -36,6 +38,7 @@ pub mod proof;
 mod sealing;
 pub mod statement;
 pub mod time_stamp;
+mod tools;
 
 pub use chain::{Chain, Head};
 pub use error::{Error, Result};

@@ -194,7 +194,7 @@ fn wrong(seal: &ProvenRun, statement: &Statement, trust: &Trust) -> Result<Optio
     let stamp = stamp.map(|stamp| data_encoding::BASE64.decode(stamp));
     match (&statement.tsa, stamp) {
         (Some(_), Some(Ok(stamp))) => {
-            let why = time_stamp::verify(&seal.statement, &stamp, trusted)?;
+            let why = time_stamp::verify(seal.statement.as_bytes(), &stamp, trusted)?;
             Ok(why.map(|why| format!("its time stamp is not valid: {why}")))
         }
         _ => Ok(Some("its time stamp is missing or damaged".to_owned())),

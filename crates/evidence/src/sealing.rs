@@ -108,7 +108,9 @@ fn add(
     let key = signing.key.as_deref();
     let signature = key.map(|key| signature::sign(key, &text)).transpose()?;
     let tsa = signing.tsa.as_deref();
-    let stamp = tsa.map(|tsa| time_stamp::request(tsa, &text)).transpose()?;
+    let stamp = tsa
+        .map(|tsa| time_stamp::request(tsa, text.as_bytes()))
+        .transpose()?;
     let seal = Seal {
         path: PathBuf::new(),
         statement,

@@ -1,17 +1,17 @@
 //! Time stamps of RFC 3161. `openssl ts` makes requests and verifies replies, `curl` sends them.
 //!
-//! In: a statement, and the address of an authority. Out: its reply, which proves that the
-//! statement existed at that time. Nothing but the statement's SHA-256 digest leaves the machine.
+//! In: a statement or a signature, and the address of an authority. Out: its reply, which proves
+//! that these bytes existed at that time. Nothing but their SHA-256 digest leaves the machine.
 
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use crate::{Error, Result};
+use crate::Result;
+use crate::tools::{failed, output, temporary};
 
-/// Requests a time stamp for a text.
-pub fn request(address: &str, text: &str) -> Result<Vec<u8>> {
-    let file = temporary(text.as_bytes())?;
+/// Requests a time stamp for some bytes.
+pub fn request(address: &str, bytes: &[u8]) -> Result<Vec<u8>> {
+    let file = temporary(bytes)?;
     let mut query = Command::new("openssl");
     query.args(["ts", "-query", "-sha256", "-cert", "-data"]);
     let query = output(query.arg(file.path()), &[])?;
@@ -49,8 +49,8 @@ pub fn request(address: &str, text: &str) -> Result<Vec<u8>> {
 
 /// Verifies a time stamp with the certificates that are trusted. Returns why it is wrong, or
 /// nothing.
-pub fn verify(text: &str, stamp: &[u8], trusted: &Path) -> Result<Option<String>> {
-    let (data, reply) = (temporary(text.as_bytes())?, temporary(stamp)?);
+pub fn verify(bytes: &[u8], stamp: &[u8], trusted: &Path) -> Result<Option<String>> {
+    let (data, reply) = (temporary(bytes)?, temporary(stamp)?);
     let mut command = Command::new("openssl");
     command.args(["ts", "-verify", "-data"]).arg(data.path());
     command.arg("-in").arg(reply.path());
@@ -58,47 +58,4 @@ pub fn verify(text: &str, stamp: &[u8], trusted: &Path) -> Result<Option<String>
     // The reply has the certificate of the signer, and these also serve as its issuers.
     command.arg("-untrusted").arg(trusted);
     Ok(output(&mut command, &[])?.err())
-}
-
-fn temporary(bytes: &[u8]) -> Result<tempfile::NamedTempFile> {
-    tempfile::NamedTempFile::new()
-        .and_then(|mut file| file.write_all(bytes).map(|()| file))
-        .map_err(Error::io("create a file in", &std::env::temp_dir()))
-}
-
-fn failed(what: &str, why: &str) -> Error {
-    Error::TimeStamp(format!("{what}: {why}"))
-}
-
-/// Runs a program with an input. Returns its output, or the last line that it complained.
-fn output(command: &mut Command, input: &[u8]) -> Result<std::result::Result<Vec<u8>, String>> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let fail = |error: std::io::Error| {
-        failed(
-            &format!("cannot run {program}, which time stamps need"),
-            &error.to_string(),
-        )
-    };
-    let child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn();
-    let mut child = child.map_err(fail)?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // A program that does not read its input reports why by its status.
-        let _ = stdin.write_all(input);
-    }
-    let output = child.wait_with_output().map_err(fail)?;
-    match output.status.success() {
-        true => Ok(Ok(output.stdout)),
-        false => {
-            let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            Ok(Err(complaint
-                .lines()
-                .last()
-                .unwrap_or("it failed")
-                .to_owned()))
-        }
-    }
 }

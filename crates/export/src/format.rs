@@ -55,6 +55,10 @@ pub trait Format: Sync {
     fn carries_evidence(&self) -> bool {
         false
     }
+    /// True for an in-toto statement, which a signature can cover.
+    fn is_attestation(&self) -> bool {
+        false
+    }
     /// True if it has a place for the marks of bytes on links.
     fn marks_bytes(&self) -> bool {
         matches!(self.family(), Family::Data | Family::Picture)

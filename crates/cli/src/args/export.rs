@@ -61,6 +61,15 @@ pub struct ExportArgs {
     #[arg(long)]
     pub calls: bool,
 
+    /// In `in-toto`: sign the attestation with this private key (PEM, ECDSA or RSA). The result is
+    /// a Sigstore bundle, which is verified offline with the public key
+    #[arg(long, value_name = "KEY", value_hint = clap::ValueHint::FilePath)]
+    pub sigstore_key: Option<PathBuf>,
+
+    /// With `--sigstore-key`: get a time stamp of the signature from this authority (RFC 3161)
+    #[arg(long, value_name = "URL", requires = "sigstore_key", value_hint = clap::ValueHint::Url)]
+    pub tsa: Option<String>,
+
     /// Write one rule for each step of a workflow, even if several steps differ in a name only
     #[arg(long)]
     pub no_patterns: bool,

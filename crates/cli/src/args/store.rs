@@ -129,6 +129,10 @@ pub struct StoreVerifyArgs {
     #[arg(long, value_name = "FILE", requires = "evidence", alias = "allowed-signers", value_hint = clap::ValueHint::FilePath)]
     pub signers: Option<PathBuf>,
 
+    /// FILE is a Sigstore bundle of `export --sigstore-key`, and this its public key (PEM)
+    #[arg(long, value_name = "KEY", requires = "evidence", value_hint = clap::ValueHint::FilePath)]
+    pub sigstore_key: Option<PathBuf>,
+
     /// Verify time stamps with these certificates (PEM)
     #[arg(long, value_name = "FILE", requires = "evidence", value_hint = clap::ValueHint::FilePath)]
     pub tsa_certificates: Option<PathBuf>,

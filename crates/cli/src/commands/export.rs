@@ -17,6 +17,9 @@ use crate::current_store::CurrentStore;
 use crate::ending::{self, Workers};
 use crate::error::{Failure, chain, complain};
 use crate::text::progress::{Progress, Unit};
+use signed_statement::SignedStatement;
+
+mod signed_statement;
 
 /// Writes the export.
 pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
@@ -33,6 +36,16 @@ pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
             "{name} has no calls of functions: use --calls with opm"
         )));
     }
+    if args.sigstore_key.is_some() && !format.is_attestation() {
+        return Err(Failure::misuse(format!(
+            "{name} is no attestation: use --sigstore-key with in-toto"
+        )));
+    }
+    let signed = args.sigstore_key.as_deref().map(|key| SignedStatement {
+        format,
+        key,
+        tsa: args.tsa.as_deref(),
+    });
     ending::watch(Workers::Killed);
     let mut current = CurrentStore::open(store)?;
     if format.family().holds_contents() {
@@ -79,10 +92,14 @@ pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
     let what = format!("writing {}", format.name());
     let writing = || Progress::metered(&what, &view.contents.meter, Unit::Bytes);
     let progress = (!to_stdout).then(writing);
+    let written: &dyn Format = match &signed {
+        Some(signed) => signed,
+        None => format,
+    };
     if to_stdout {
-        export::export_to(&view, format, &mut std::io::stdout().lock())?;
+        export::export_to(&view, written, &mut std::io::stdout().lock())?;
     } else {
-        export::export(&view, format, &args.output)?;
+        export::export(&view, written, &args.output)?;
     }
     drop(progress);
     let warnings = view.warnings_for(format.family());

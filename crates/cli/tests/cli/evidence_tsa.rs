@@ -108,6 +108,96 @@ fn body(connection: &mut TcpStream) -> Vec<u8> {
     body
 }
 
+/// A pair of keys below the directory of work: the paths of the private and the public one.
+fn pair(place: &Place, name: &str) -> [String; 2] {
+    let keys = tempfile::tempdir().unwrap();
+    let openssl = |arguments: &str| {
+        let mut command = Command::new("openssl");
+        let done = command.args(arguments.split(' ')).current_dir(&keys);
+        let done = done.output().unwrap();
+        assert!(done.status.success(), "{arguments}: {done:?}");
+    };
+    openssl("genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out key.pem");
+    openssl("pkey -in key.pem -pubout -out pub.pem");
+    ["key.pem", "pub.pem"].map(|file| {
+        let text = fs::read_to_string(keys.path().join(file)).unwrap();
+        let copy = format!("{name}-{file}");
+        place.write(&copy, &text);
+        copy
+    })
+}
+
+#[test]
+fn a_bundle_of_sigstore_is_verified_with_its_key_and_time_stamp() {
+    if !needs("bundles", &["openssl", "curl"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_aged("in", "text\n");
+    place.keep("cat in > one", &["--contents=lazy"]);
+    let [key, public] = pair(&place, "own");
+    let [_, other] = pair(&place, "other");
+    let keys = tempfile::tempdir().unwrap();
+    let authority = Authority::new(&keys.path().join("tsa"));
+    let certificates = fs::read_to_string(authority.directory.join("ca.pem")).unwrap();
+    place.write("ca.pem", &certificates);
+    let address = authority.serve();
+    let export = |format: &str, more: &[&str]| {
+        let export = [
+            "export",
+            format,
+            "one",
+            "--sigstore-key",
+            &key,
+            "-o",
+            "b.json",
+        ];
+        place.run(&[&export, more].concat())
+    };
+    export("prov-json", &[]).is_error(2, &["prov-json is no attestation", "in-toto"]);
+    let verify = |key: &str, more: &[&str]| {
+        let verify = [
+            "store",
+            "verify",
+            "--evidence",
+            "b.json",
+            "--sigstore-key",
+            key,
+        ];
+        place.run(&[&verify, more].concat())
+    };
+    let trusted = ["--tsa-certificates", "ca.pem"];
+    assert_eq!(export("in-toto", &[]).status, 0);
+    let good = verify(&public, &[]);
+    assert_eq!((good.status, good.err.as_str()), (0, ""), "{good:?}");
+    assert!(good.out.contains("none of its runs is sealed"), "{good:?}");
+    verify(&other, &[]).is_error(1, &["its signature is not one of the key"]);
+    verify(&public, &trusted).is_error(1, &["its time stamp is missing"]);
+    let unnamed = place.run(&["store", "verify", "--evidence", "b.json"]);
+    unnamed.is_error(2, &["--sigstore-key"]);
+    assert_eq!(place.run(&["store", "seal", "--all"]).status, 0);
+    assert_eq!(export("in-toto", &["--tsa", &address]).status, 0);
+    let sealed = verify(&public, &[]);
+    assert!(
+        sealed.out.contains("valid seals of 1 run cover"),
+        "{sealed:?}"
+    );
+    // The seal has no time stamp, and the bundle has one.
+    let stamped = verify(&public, &trusted);
+    assert!(
+        stamped.out.contains("its time stamp is missing"),
+        "{stamped:?}"
+    );
+    let bundle = fs::read_to_string(place.path("b.json")).unwrap();
+    for member in ["payload\":\"", "sig\":\"", "signedTimestamp\":\""] {
+        let at = bundle.find(member).unwrap() + member.len() + 200.min(bundle.len() / 8) / 4;
+        let letter = if &bundle[at..=at] == "A" { "B" } else { "A" };
+        let changed = format!("{}{letter}{}", &bundle[..at], &bundle[at + 1..]);
+        place.write("b.json", &changed);
+        verify(&public, &trusted).is_error(1, &["b.json: its "]);
+    }
+}
+
 #[test]
 fn a_time_stamp_is_of_the_statement_and_of_a_trusted_authority() {
     if !needs("time stamps", &["openssl", "curl"]) {

@@ -133,7 +133,7 @@ fn stamp(seal: &Seal, trust: &Trust, found: &mut Findings) -> Result<()> {
     let Some(trusted) = &trust.authorities else {
         return Ok(());
     };
-    if let Some(why) = time_stamp::verify(&seal.statement.text(), stamp, trusted)? {
+    if let Some(why) = time_stamp::verify(seal.statement.text().as_bytes(), stamp, trusted)? {
         found.fault(seal, "time stamp", format!("is not valid: {why}"));
     }
     Ok(())

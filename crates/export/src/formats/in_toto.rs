@@ -28,6 +28,9 @@ impl Format for InToto {
     fn carries_evidence(&self) -> bool {
         true
     }
+    fn is_attestation(&self) -> bool {
+        true
+    }
     fn judges_hermeticity(&self) -> bool {
         true
     }

@@ -1,0 +1,51 @@
+//! The programs that sign, verify and get time stamps: `openssl` and `curl`.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use crate::{Error, Result};
+
+/// A temporary file with these bytes.
+pub fn temporary(bytes: &[u8]) -> Result<tempfile::NamedTempFile> {
+    tempfile::NamedTempFile::new()
+        .and_then(|mut file| file.write_all(bytes).map(|()| file))
+        .map_err(Error::io("create a file in", &std::env::temp_dir()))
+}
+
+/// The failure of a program.
+pub fn failed(what: &str, why: &str) -> Error {
+    Error::Tool(format!("{what}: {why}"))
+}
+
+/// Runs a program with an input. Returns its output, or the last line that it complained.
+pub fn output(command: &mut Command, input: &[u8]) -> Result<std::result::Result<Vec<u8>, String>> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let fail = |error: std::io::Error| {
+        failed(
+            &format!("cannot run {program}, which signs, verifies or gets time stamps"),
+            &error.to_string(),
+        )
+    };
+    let child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut child = child.map_err(fail)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A program that does not read its input reports why by its status.
+        let _ = stdin.write_all(input);
+    }
+    let output = child.wait_with_output().map_err(fail)?;
+    match output.status.success() {
+        true => Ok(Ok(output.stdout)),
+        false => {
+            let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            Ok(Err(complaint
+                .lines()
+                .last()
+                .unwrap_or("it failed")
+                .to_owned()))
+        }
+    }
+}
