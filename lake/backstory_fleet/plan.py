@@ -84,8 +84,20 @@ class Plan:
 
 The ancestry has {ROUNDS} rounds and {number(LINKS)} links. The model divides the work by all cores,
 and knows no network and no delay of a round. So these are lower bounds: with even work, on cores
-like those that were measured.
+like those that were measured.{self._constant()}
 {table(head, rows)}"""
+
+    def _constant(self) -> str:
+        """A remark if the size of the lake has no part in the time of an ancestry."""
+        model = self._models.get("Spark: lineage")
+        if model is None or any(
+            value > 0 for term, value in model.factors.items() if "edge" in term
+        ):
+            return ""
+        return (
+            "\nIn the measured lakes, the core seconds of an ancestry grew with its links, and not "
+            "with the lake. Whether this holds for larger lakes is not known."
+        )
 
     def _one_machine(self) -> str:
         from .page import number, table
