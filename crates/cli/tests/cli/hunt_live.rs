@@ -69,6 +69,56 @@ fn a_match_is_reported_while_the_command_runs_and_agrees_with_the_stored_run() {
 }
 
 #[test]
+fn a_match_with_more_operations_after_its_report_is_not_reported_again() {
+    let place = Place::new();
+    place.write(
+        "rules.yml",
+        "title: One\nid: one\ndetection: {a: {Operation: write, TargetFilename|endswith: /one}, condition: a}\n\
+         ---\ntitle: Many\nid: many\ndetection: {a: {Operation: write, TargetFilename|contains: /many-}}\n\
+         correlation: {type: event_count, rules: a, group-by: process, timespan: 1m, condition: {gte: 2}}\n",
+    );
+    // After the read, the next write makes another version.
+    place.write(
+        "inner.sh",
+        "echo a >> one; cat one; echo > many-1; echo > many-2\n\
+         i=0; until [ $(cat m.jsonl 2> /dev/null | wc -l) -ge 2 ]; do i=$((i+1)); [ $i -lt 12000 ] || exit 9; sleep 0.01; done\n\
+         echo b >> one; echo > many-3\n",
+    );
+    let answer = place.run(&[
+        "record",
+        "--watch",
+        "rules.yml",
+        "--watch-to",
+        "m.jsonl",
+        "--",
+        "sh",
+        "inner.sh",
+    ]);
+    assert_eq!(answer.status, 0, "{answer:?}");
+    let live = matches(&place, "m.jsonl");
+    let mut rules: Vec<&str> = live
+        .iter()
+        .map(|one| one["rule"].as_str().unwrap())
+        .collect();
+    rules.sort_unstable();
+    assert_eq!(rules, ["many", "one"], "{live:?}");
+    let run = place.runs()[0].clone();
+    let stored = place.json(&["hunt", &run, "--rules", "rules.yml", "--json"]);
+    let counts = stored.as_array().unwrap().iter();
+    let mut counts: Vec<(&str, u64)> = counts
+        .map(|one| {
+            (
+                one["rule"].as_str().unwrap(),
+                one["count"].as_u64().unwrap(),
+            )
+        })
+        .collect();
+    counts.sort_unstable();
+    // Both matches have got another operation since their reports.
+    assert_eq!(counts, [("many", 3), ("one", 2)], "{stored}");
+}
+
+#[test]
 fn a_match_starts_a_command_and_reaches_a_webhook() {
     let place = Place::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -73,6 +73,9 @@ pub fn follow(args: &WatchLogArgs, rules: &[Rule], store: Option<&Path>) -> Outc
         next: Instant::now(),
     };
     let Some(header) = header(&part, &whole) else {
+        complain(&format!(
+            "run {run} is not watched: its log, or the header of the log, is missing; `backstory hunt {run}` looks at it after its end"
+        ));
         return Ok(1);
     };
     let mut in_progress = RunInProgress::new(&header, rules, limits(LONGEST));
@@ -81,8 +84,17 @@ pub fn follow(args: &WatchLogArgs, rules: &[Rule], store: Option<&Path>) -> Outc
         let goes_on = session::is_recording(&part);
         let path = if part.exists() { &part } else { &whole };
         if !goes_on {
-            // It may have been removed, or another process finalizes it.
-            let _ = follower.last_look(path);
+            let looked = follower.last_look(path);
+            // Another process may have given it its final name just now.
+            let looked = looked.or_else(|_| follower.last_look(&whole));
+            let is_removed = || !part.exists() && !whole.exists();
+            if let Err(error) = looked
+                && !is_removed()
+            {
+                complain(&format!(
+                    "run {run} was not looked at after its end: {error}; `backstory hunt {run}` looks at it"
+                ));
+            }
             return Ok(0);
         }
         let begun = Instant::now();
@@ -261,7 +273,7 @@ impl Follower<'_> {
         };
         first.program.argv.clear();
         // The last step of many may be another one after each look.
-        let pid = match found.count > found.facts.len() {
+        let pid = match rule.counts() {
             true => 0,
             false => hunt::step(graph, last).program.pid,
         };
