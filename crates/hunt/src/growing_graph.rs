@@ -4,7 +4,7 @@
 //! links that are new or have changed. Each change costs as much as the facts that it concerns.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::convert::Infallible;
 
 use backstory_eventlog::event::{Bytes, Time};
@@ -43,7 +43,7 @@ pub(crate) struct GrowingGraph {
     /// A rule asks for exit statuses.
     asks_exit: bool,
     /// The entities at each path, if a rule asks for successors.
-    at_path: Option<HashMap<Bytes, Vec<EntityId>>>,
+    at_path: Option<HashMap<Bytes, BTreeSet<EntityId>>>,
 }
 
 impl GrowingGraph {
@@ -70,8 +70,9 @@ impl GrowingGraph {
     }
 
     /// The run has made a version at a path. It may be the successor of a file whose name begins
-    /// its own. An earlier version at the same path has no successor any more.
-    fn made(&mut self, path: &Bytes) {
+    /// its own. The version before it at the same path has no successor any more. Those before that
+    /// one had none already: a file may have very many versions.
+    fn made(&mut self, id: EntityId, path: &Bytes) {
         let Some(at_path) = &self.at_path else {
             return;
         };
@@ -79,8 +80,14 @@ impl GrowingGraph {
             .iter()
             .rposition(|byte| *byte == b'/')
             .map_or(0, |at| at + 1);
-        let beginnings = (name + 1..=path.len()).filter_map(|end| at_path.get(&path[..end]));
-        let files: Vec<EntityId> = beginnings.flatten().copied().collect();
+        let mut files: Vec<EntityId> = Vec::new();
+        for end in name + 1..=path.len() {
+            if let Some((beginning, versions)) = at_path.get_key_value(&path[..end]) {
+                let newest = self.graph.newest_made(beginning, id);
+                let newest = newest.unwrap_or(EntityId(0));
+                files.extend(versions.range(newest..));
+            }
+        }
         for file in files {
             self.changed(file);
         }
@@ -139,11 +146,11 @@ impl Sink for GrowingGraph {
         self.graph.learn_entity(at);
         if let Some(at_path) = &mut self.at_path {
             let same = at_path.entry(entity.path.clone()).or_default();
-            same.push(entity.id);
+            same.insert(entity.id);
         }
         self.changed(entity.id);
         if entity.kind == EntityKind::File && entity.version > 0 {
-            self.made(&entity.path);
+            self.made(entity.id, &entity.path);
         }
         Ok(())
     }
@@ -212,5 +219,49 @@ impl Sink for GrowingGraph {
 
     fn unknown(&mut self, _: &str) -> Result<(), Infallible> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use backstory_eventlog::event::Via;
+    use backstory_graph::model::{Certainty, Interval};
+
+    use super::*;
+    use crate::run_graph::tests::version;
+    use crate::yaml;
+
+    fn write(entity: u32) -> Edge {
+        Edge {
+            activity: ActivityId(0),
+            entity: EntityId(entity),
+            relation: Relation::Write,
+            interval: Interval { start: 0, end: 0 },
+            certainty: Certainty::Seen,
+            via: Via::Library,
+        }
+    }
+
+    #[test]
+    fn a_new_version_of_a_file_concerns_only_the_one_before_it() {
+        const LAST: u32 = 100;
+        let text =
+            "title: t\nid: t\ndetection: {a: {SuccessorFilename|exists: true}, condition: a}\n";
+        let rule = Rule::parse(&yaml::documents(text).unwrap()[0], "t.yml").unwrap();
+        let mut growing = GrowingGraph::new(&[rule]);
+        for number in 0..=LAST {
+            let Ok(()) = growing.entity(&version(number, "/f", number));
+            let Ok(()) = growing.edge(&write(number));
+            let places: Vec<FactPlace> = growing.take_news().facts.into_keys().collect();
+            let before = number.checked_sub(1).map(FactPlace::Use);
+            let expected: Vec<FactPlace> =
+                before.into_iter().chain([FactPlace::Use(number)]).collect();
+            assert_eq!(places, expected);
+        }
+        let mut locked = version(LAST + 1, "/f.locked", 1);
+        locked.previous = None;
+        let Ok(()) = growing.entity(&locked);
+        let facts = growing.take_news().facts;
+        assert_eq!(facts, BTreeMap::from([(FactPlace::Use(LAST), true)]));
     }
 }

@@ -213,6 +213,14 @@ impl RunGraph {
         longer.find(is_addition).filter(|made| *made != path)
     }
 
+    /// The newest version that the run made at a path, apart from one. Those before it have no
+    /// successor.
+    pub(crate) fn newest_made(&self, path: &Bytes, other: EntityId) -> Option<EntityId> {
+        let ids = (path.clone(), EntityId(0))..=(path.clone(), EntityId(u32::MAX));
+        let mut newest = self.tables.made.range(ids).rev().map(|(_, id)| *id);
+        newest.find(|id| *id != other)
+    }
+
     /// Whether no recorded run explains this version. `None`: the run was not compared with others.
     pub(crate) fn is_unexplained(&self, id: EntityId) -> Option<bool> {
         (self.unexplained.as_ref()).map(|unexplained| unexplained.contains(&id))
