@@ -4,8 +4,13 @@
 //! operations that meet a part, the beginnings of chains, and the nodes that information can have
 //! reached from them are kept. So a look costs as much as what is new.
 //!
-//! The chains are those of [`crate::matching`]: few beginnings are followed one by one, and others
-//! together. Until each part is met by an operation, nothing is followed.
+//! The chains are those of [`crate::matching`], where few beginnings are followed one by one, and
+//! many together. Until each part is met by an operation, nothing is followed. Two chains differ:
+//!
+//! - The first beginnings are followed one by one, even if there are many later, and only the
+//!   others together. So there can be more chains.
+//! - With a `timespan`, a chain is not looked at again when its first operation ends later than it
+//!   did. So chains can be missing.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 

@@ -17,8 +17,9 @@
 //!
 //! Invariant: a rule finds the same in a stored run, by [`find`], and in a run that goes on, by
 //! [`RunInProgress`]. Both look at a [`RunGraph`]. The exceptions are fields that compare a run with
-//! others of its store, or ask inspectors. Absent on purpose: the form of the answer, which belongs
-//! to `cli`.
+//! others of its store, or ask inspectors, and those that `stream_matching` names.
+//!
+//! Absent on purpose: the form of the answer, which belongs to `cli`.
 
 mod bursts;
 mod chains;

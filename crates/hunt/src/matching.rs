@@ -1,7 +1,7 @@
 //! Matches rules against the graph of a run.
 //!
 //! In: a run's graph and rules. Out: what was found. It is bounded by time and by a number of
-//! findings for each rule. [`crate::stream_matching`] finds the same in a run that goes on.
+//! findings for each rule. [`crate::stream_matching`] looks for the same in a run that goes on.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -3,8 +3,10 @@
 //! In: the facts and links of its graph that are new or have changed. Out: the matches that they
 //! complete, each once. Partial matches are kept, so a look costs as much as the changes.
 //!
-//! The matches are those of [`crate::find`] at that moment. Some of them may not hold any more at
-//! the end: a file that gave way to another one may be made again.
+//! The matches are those of [`crate::find`] at that moment, with the two exceptions that
+//! [`crate::chains`] names. Some of them may not hold any more at the end: a file that gave way to
+//! another one may be made again. Operations that were many within a time may be fewer when more is
+//! known of them.
 
 use std::collections::HashSet;
 

@@ -165,7 +165,7 @@ fn of_looks(
         tail.read(quiet, |event| run.add(event));
         run.look(|graph, rule, findings| {
             for one in &findings.found {
-                // Between a fork and the start of the program, more is possible than at the end.
+                // At the end, a step that is only possible so far may not be.
                 let is_seen = |fact| !step(graph, fact).is_possible;
                 let is_certain = one.facts.iter().all(is_seen);
                 *found.entry(key(rule, graph, one)).or_default() |= is_certain;

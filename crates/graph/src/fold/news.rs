@@ -1,7 +1,10 @@
 //! The changes since the last look at a run that goes on.
 //!
 //! In: the events so far. Out: to the sink, the activities, entities and edges that have changed,
-//! as they are by now. A look costs as much as the changes.
+//! as they are by now.
+//!
+//! A look costs as much as the changes, and as the open descriptors of each process that did
+//! something. A descriptor costs as much as the versions of its file since it was opened.
 //!
 //! An edge is given again when it changes. The uses of descriptors that are still open are counted
 //! at each look after an operation of their process, as a release would count them. They are joined
