@@ -64,7 +64,7 @@ pub fn is_bundle(document: &Value) -> bool {
 ///
 /// # Errors
 ///
-/// `openssl` cannot be started.
+/// The key cannot be read, or `openssl` cannot be started.
 pub fn open(
     bundle: &Value,
     key: &Path,
@@ -79,6 +79,7 @@ pub fn open(
     if envelope["payloadType"] != STATEMENT {
         return Ok(Err("it is not about an in-toto statement".to_owned()));
     }
+    public(key)?;
     let file = temporary(&signature)?;
     let mut command = Command::new("openssl");
     command.args(["dgst", "-sha256", "-verify"]).arg(key);
@@ -98,6 +99,20 @@ pub fn open(
     }
     let statement = serde_json::from_slice(&statement);
     Ok(statement.map_err(|error| format!("its statement is no JSON document: {error}")))
+}
+
+/// Makes sure that a file has a public key.
+fn public(key: &Path) -> Result<()> {
+    std::fs::File::open(key).map_err(Error::io("read", key))?;
+    let mut command = Command::new("openssl");
+    command.args(["pkey", "-pubin", "-noout", "-in"]).arg(key);
+    let read = output(&mut command, &[])?;
+    read.map(|_| ()).map_err(|_| {
+        let key = key.display();
+        Error::Tool(format!(
+            "{key} is no public key (PEM): `openssl pkey -pubout` writes that of a private key"
+        ))
+    })
 }
 
 /// The bytes that are signed: DSSE's "pre-authentication encoding" of an in-toto statement.

@@ -171,7 +171,13 @@ fn a_bundle_of_sigstore_is_verified_with_its_key_and_time_stamp() {
     let good = verify(&public, &[]);
     assert_eq!((good.status, good.err.as_str()), (0, ""), "{good:?}");
     assert!(good.out.contains("none of its runs is sealed"), "{good:?}");
+    let head = format!("1:{}", "0".repeat(64));
+    for asked in [["--signers", "ca.pem"], ["--expect", &head]] {
+        verify(&public, &asked).is_error(1, &["b.json carries no seal"]);
+    }
     verify(&other, &[]).is_error(1, &["its signature is not one of the key"]);
+    verify(&key, &[]).is_error(1, &["own-key.pem is no public key"]);
+    verify("none.pem", &[]).is_error(1, &["none.pem", "No such file"]);
     verify(&public, &trusted).is_error(1, &["its time stamp is missing"]);
     let unnamed = place.run(&["store", "verify", "--evidence", "b.json"]);
     unnamed.is_error(2, &["--sigstore-key"]);
