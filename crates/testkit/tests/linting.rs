@@ -8,9 +8,14 @@ use std::process::{Command, Output};
 use backstory_testkit::need::needs;
 use tempfile::TempDir;
 
-/// A library with this source, compiled as cargo would do it. `None`, with a notice, if clippy is
-/// not installed.
+/// A library with this source, compiled as cargo would do it with a rustc of rustup. `None`, with a
+/// notice, if clippy is not installed.
 fn compiled(source: &str) -> Option<(Output, TempDir)> {
+    compiled_by(&Path::new(env!("CARGO")).with_file_name("rustc"), source)
+}
+
+/// The same with another name of rustc.
+fn compiled_by(name: &Path, source: &str) -> Option<(Output, TempDir)> {
     let rustc = Path::new(env!("CARGO")).with_file_name("rustc");
     let clippy = rustc.with_file_name("clippy-driver");
     if !needs("lints in the build", &[clippy.to_str().unwrap()]) {
@@ -20,14 +25,19 @@ fn compiled(source: &str) -> Option<(Output, TempDir)> {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("one.rs");
     fs::write(&file, source).unwrap();
+    let programs = rustc.parent().unwrap().to_owned();
+    let others = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::iter::once(programs).chain(std::env::split_paths(&others));
+    let path = std::env::join_paths(path).unwrap();
     let output = Command::new(crates.join("../../scripts/rustc-and-clippy"))
-        .arg(rustc)
+        .arg(name)
         .args(["--crate-name", "one", "--edition=2024", "--crate-type=lib"])
         .args(["--emit=dep-info,metadata,link", "-C", "extra-filename=-1"])
         .arg("--out-dir")
         .arg(place.path())
         .arg(file)
         .env("CARGO_MANIFEST_DIR", crates)
+        .env("PATH", path)
         .env("CARGO_BIN_EXE_one-program", "/one")
         .output()
         .unwrap();
@@ -66,4 +76,14 @@ fn a_crate_without_findings_is_compiled_and_depends_on_the_settings_of_clippy() 
     let sources = fs::read_to_string(file("one-1.d")).unwrap();
     assert!(sources.contains("one.rs"), "{sources}");
     assert!(sources.contains("clippy.toml"), "{sources}");
+}
+
+#[test]
+fn a_rustc_of_the_path_has_its_clippy_there() {
+    let source = "pub fn same(x: bool) -> bool { x == true }";
+    let Some((output, _place)) = compiled_by(Path::new("rustc"), source) else {
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("bool_comparison"), "{said}");
 }
