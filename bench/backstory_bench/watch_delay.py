@@ -25,6 +25,12 @@ import itertools, os, sys, time
 def write(name):
     with open(name, "w") as file:
         file.write("x")
+def measure():
+    for number, _ in enumerate(sys.stdin):
+        os.mkdir("home%d" % number)
+        begun = time.time_ns()
+        write("home%d/.bashrc" % number)
+        print(begun, flush=True)
 for number in range(int(sys.argv[1])):
     write("f%d" % (number % 1000))
 beside = int(sys.argv[2])
@@ -33,13 +39,11 @@ if beside and not child:
     for number in itertools.count():
         write("b%d" % (number % 1000))
         time.sleep(1 / beside)
-for number, _ in enumerate(sys.stdin):
-    os.mkdir("home%d" % number)
-    begun = time.time_ns()
-    write("home%d/.bashrc" % number)
-    print(begun, flush=True)
-if child:
-    os.kill(child, 9)
+try:
+    measure()
+finally:
+    if child:
+        os.kill(child, 9)
 """
 
 
