@@ -42,6 +42,11 @@ impl ParkedCall {
         self
     }
 
+    /// True while the caller waits: until then its ids mean it. False once it was killed.
+    pub fn still_waits(&self) -> bool {
+        sys::still_waits(self.listener.as_fd(), self.id)
+    }
+
     /// Responds with 0.
     pub fn grant(mut self) {
         self.error = 0;

@@ -109,24 +109,60 @@ impl Decoded<'_> {
     }
 }
 
-/// Decodes a function from its start. It ends before bytes that are no instruction.
-pub(crate) fn decode<'a>(object: &Object<'a>, number: usize) -> Vec<Decoded<'a>> {
-    let Some((start, bytes)) = object.function(number) else {
-        return Vec::new();
-    };
-    let mut decoder = Decoder::with_ip(64, bytes, start, DecoderOptions::NONE);
-    let mut decoded = Vec::new();
-    while decoder.can_decode() {
-        let from = decoder.position();
-        let instruction = decoder.decode();
-        if instruction.is_invalid() {
-            break;
-        }
-        decoded.push(Decoded {
-            offsets: decoder.get_constant_offsets(&instruction),
-            bytes: &bytes[from..decoder.position()],
-            instruction,
-        });
+/// The instructions of a function, from its start. They end before bytes that are no instruction.
+pub(crate) struct Function<'a> {
+    decoder: Decoder<'a>,
+    bytes: &'a [u8],
+    /// The address behind its last byte, as its description says. The instructions end earlier
+    /// where another function begins.
+    pub end: u64,
+}
+
+impl<'a> Function<'a> {
+    /// A function, by its number. `None`: it has no usual description, or is not in code.
+    pub fn of(object: &Object<'a>, number: usize) -> Option<Function<'a>> {
+        let (start, described) = object.function(number)?;
+        let next = object.functions.get(number + 1).copied();
+        // So no byte of an object is decoded for two functions.
+        let most = next.unwrap_or(u64::MAX).saturating_sub(start);
+        let mut segments = object.segments.iter();
+        let bytes = segments.find_map(|segment| {
+            let from = start.checked_sub(segment.address)?;
+            let rest = segment.bytes.get(usize::try_from(from).ok()?..)?;
+            segment.executable.then_some(rest)
+        })?;
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let bytes = &bytes[..bytes.len().min(described.len()).min(most)];
+        Some(Function {
+            decoder: Decoder::with_ip(64, bytes, start, DecoderOptions::NONE),
+            bytes,
+            end: start.saturating_add(described.len() as u64),
+        })
     }
-    decoded
+
+    /// Bytes that are decoded at most.
+    pub fn length(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+impl<'a> Iterator for Function<'a> {
+    type Item = Decoded<'a>;
+
+    fn next(&mut self) -> Option<Decoded<'a>> {
+        if !self.decoder.can_decode() {
+            return None;
+        }
+        let from = self.decoder.position();
+        let instruction = self.decoder.decode();
+        if instruction.is_invalid() {
+            return None;
+        }
+        let bytes: &'a [u8] = self.bytes;
+        Some(Decoded {
+            offsets: self.decoder.get_constant_offsets(&instruction),
+            bytes: &bytes[from..self.decoder.position()],
+            instruction,
+        })
+    }
 }

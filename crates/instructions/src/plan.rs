@@ -1,11 +1,15 @@
 //! Plans the bytes that redirect the instructions of an object.
 //!
 //! A jump takes 5 bytes, and the instruction has 2 or 3. So the instructions behind it move with
-//! it, into the unused end of the last page of the code. They move only if nothing can jump between
-//! them. No branch and no address in the object leads there. The function takes no jump from a
-//! table.
+//! it, into the unused end of the last page of the code. They move only if nothing is known to jump
+//! between them:
+//!
+//! - The function was decoded to its end, and takes no jump from a table.
+//! - No direct branch of the object, and no address relative to an instruction, leads there.
+//!
+//! Absent: addresses in data, and tables of another function that lead into this one.
 
-use crate::functions::{Decoded, decode};
+use crate::functions::{Decoded, Function};
 use crate::stubs::{self, ENTRY_ROOM};
 use backstory_plain::{Object, Segment};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -15,6 +19,10 @@ const JUMP: usize = 5;
 const PAGE: u64 = 4096;
 /// Most bytes of code of an object that is decoded.
 const MOST_CODE: usize = 256 << 20;
+/// Most bytes of a function that has sites. All of its instructions are in memory at once.
+const MOST_OF_FUNCTION: usize = 4 << 20;
+/// Most segments of an object. Usual ones have 4 or 5.
+const MOST_SEGMENTS: usize = 100;
 
 /// The bytes to write, by address as the object was linked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -53,10 +61,13 @@ struct Site<'a> {
 pub fn plan(object: &Object<'_>) -> Plan {
     let mut plan = Plan::default();
     let code = || object.segments.iter().filter(|segment| segment.executable);
-    let is_large = code().map(|segment| segment.bytes.len()).sum::<usize>() > MOST_CODE;
+    let ends = |one: &Segment<'_>| one.address.checked_add(one.bytes.len() as u64 + 2 * PAGE);
+    let is_unusual = code().map(|segment| segment.bytes.len()).sum::<usize>() > MOST_CODE
+        || object.segments.len() > MOST_SEGMENTS
+        || object.segments.iter().any(|one| ends(one).is_none());
     let mut functions: BTreeMap<usize, u64> = BTreeMap::new();
     for address in code().flat_map(occurrences) {
-        match object.function_number(address).filter(|_| !is_large) {
+        match object.function_number(address).filter(|_| !is_unusual) {
             // The last one in the function.
             Some(number) => *functions.entry(number).or_default() = address,
             None => plan.left += 1,
@@ -83,7 +94,7 @@ fn occurrences(segment: &Segment<'_>) -> impl Iterator<Item = u64> {
         let rest = bytes.get(at + 1..).unwrap_or_default();
         matches!(rest, [0x31 | 0xa2, ..] | [0x01, 0xf9, ..])
     });
-    found.map(move |at| start + at as u64)
+    found.map(move |at| start.wrapping_add(at as u64))
 }
 
 /// Finds the instructions of a function that can be replaced by a jump. `last`: where the bytes of
@@ -94,10 +105,17 @@ fn find_sites<'a>(
     sites: &mut Vec<Site<'a>>,
     left: &mut usize,
 ) {
-    let decoded = decode(object, number);
-    let has_table = decoded.iter().any(Decoded::jumps_anywhere);
+    let function = Function::of(object, number);
+    let Some(function) = function.filter(|one| one.length() <= MOST_OF_FUNCTION) else {
+        *left += 1;
+        return;
+    };
+    let end = function.end;
+    let decoded: Vec<Decoded<'_>> = function.collect();
     let decoded_to = decoded.last().map_or(0, |one| one.instruction.next_ip());
     *left += usize::from(decoded_to <= last);
+    // A branch behind bytes that are not known may lead anywhere.
+    let is_known = decoded_to == end && !decoded.iter().any(Decoded::jumps_anywhere);
     let mut rest = decoded.into_iter().peekable();
     while let Some(first) = rest.next() {
         if first.question().is_none() {
@@ -115,11 +133,11 @@ fn find_sites<'a>(
         }
         let within = |segment: &Segment<'_>| {
             let at = start.wrapping_sub(segment.address);
-            segment.executable && at < segment.bytes.len() as u64
+            takes_jumps(segment) && at < segment.bytes.len() as u64
         };
         let is_long = (end - start) as usize >= JUMP;
         match object.segments.iter().position(within) {
-            Some(segment) if is_long && !has_table => sites.push(Site {
+            Some(segment) if is_long && is_known => sites.push(Site {
                 segment,
                 start,
                 end,
@@ -128,6 +146,11 @@ fn find_sites<'a>(
             _ => *left += questions(&moved),
         }
     }
+}
+
+/// Otherwise the bytes behind those of the file are no unused ones, but variables.
+fn takes_jumps(segment: &Segment<'_>) -> bool {
+    segment.executable && !segment.writable && !segment.has_zeros
 }
 
 /// The number of instructions among these that are to be redirected.
@@ -144,7 +167,7 @@ fn entered(object: &Object<'_>, sites: &[Site<'_>]) -> BTreeSet<u64> {
         entered.extend(site.filter(|site| target < site.end).map(|site| site.start));
     };
     for number in 0..object.functions.len() {
-        for one in decode(object, number) {
+        for one in Function::of(object, number).into_iter().flatten() {
             one.names().into_iter().for_each(&mut look_at);
         }
     }
@@ -160,6 +183,12 @@ fn place(object: &Object<'_>, sites: Vec<Site<'_>>, plan: &mut Plan) {
         let segment = &object.segments[site.segment];
         let code_ends = segment.address + segment.bytes.len() as u64;
         let page_ends = code_ends.next_multiple_of(PAGE);
+        // The loader maps another segment over the rest of the page.
+        let is_shared = |other: &Segment<'_>| (code_ends..page_ends).contains(&other.address);
+        let page_ends = match object.segments.iter().any(is_shared) {
+            true => code_ends,
+            false => page_ends,
+        };
         let fresh = code_ends.next_multiple_of(16);
         let known = free.get(&site.segment).copied();
         let (entry, at) = known.unwrap_or((fresh, fresh + ENTRY_ROOM));

@@ -1,10 +1,10 @@
 //! Redirects the instructions of a process.
 
-use crate::plan::{Plan, plan};
+use crate::plan::{Jump, Plan, plan};
 use crate::stubs::Answering;
 use backstory_plain::Object;
 use backstory_sys::mappings::FileMapping;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -22,6 +22,23 @@ type Place = (u64, u64);
 /// The plan for a file. `None`: it has no such instruction.
 type FilePlan = Option<Arc<(Plan, Vec<Place>)>>;
 
+/// The files of a process, by inode and path, each with its mappings that can be executed.
+type ExecutableFiles<'m, 'a> = BTreeMap<(u64, &'a [u8]), Vec<&'m FileMapping<'a>>>;
+
+/// A process whose instructions are to be redirected.
+pub struct Redirection<'a> {
+    /// The process, which waits.
+    pub pid: u32,
+    /// The code that answers.
+    pub answers: &'a Answering,
+    /// The file that is mapped at this address stays as it is.
+    pub except: Option<u64>,
+    /// Otherwise the code stays as it is: several threads may execute it.
+    pub may_write: bool,
+    /// True while the process waits. Then its id is its own.
+    pub still_waits: &'a dyn Fn() -> bool,
+}
+
 /// Redirects the instructions of processes, and remembers what it found out about their files.
 #[derive(Debug, Default)]
 pub struct Redirector {
@@ -29,44 +46,55 @@ pub struct Redirector {
 }
 
 impl Redirector {
-    /// Redirects the instructions of all files that a process has mapped as code. The process waits
-    /// meanwhile. The file that is mapped at the address `except` is left out. Without `may_write`,
-    /// the code stays as it is: several threads may execute it. True if all instructions that were
-    /// found are redirected.
+    /// Redirects the instructions of all files that a process has mapped as code. True if all
+    /// instructions that were found are redirected.
     ///
     /// # Errors
-    /// The memory of the process cannot be used.
-    pub fn redirect(
-        &mut self,
-        pid: u32,
-        answers: &Answering,
-        except: u64,
-        may_write: bool,
-    ) -> io::Result<bool> {
+    /// The process does not wait any more, has no file at the address that is excepted, or its
+    /// memory cannot be used.
+    pub fn redirect(&mut self, request: &Redirection<'_>) -> io::Result<bool> {
+        let pid = request.pid;
+        // This memory stays that of the process, even if another one gets the id.
+        let memory = writable(pid);
+        if !(request.still_waits)() {
+            return Err(io::Error::other("the process does not wait any more"));
+        }
         let maps = fs::read(format!("/proc/{pid}/maps"))?;
         let mappings: Vec<FileMapping<'_>> = FileMapping::all(&maps).collect();
-        let excepted = mappings.iter().find(|one| one.contains(except));
-        let excepted = excepted.map(|one| (one.inode, one.path));
-        let mut memory = None;
+        let excepted = match request.except {
+            Some(address) => {
+                let found = mappings.iter().find(|one| one.contains(address));
+                let found = found.map(|one| (one.inode, one.path));
+                Some(found.ok_or_else(|| io::Error::other("no file is mapped at the address"))?)
+            }
+            None => None,
+        };
+        let mut files = ExecutableFiles::new();
         let mut all = true;
         for mapping in mappings.iter().filter(|one| one.is_executable) {
-            if excepted == Some((mapping.inode, mapping.path)) {
+            let file = (mapping.inode, mapping.path);
+            // Bytes that are written to a shared mapping would reach the file.
+            match mapping.is_private {
+                _ if excepted == Some(file) => {}
+                true => files.entry(file).or_default().push(mapping),
+                false => all = false,
+            }
+        }
+        for mappings in files.values().map(Vec::as_slice) {
+            let Some(found) = self.plan_of(pid, mappings[0])? else {
+                continue;
+            };
+            let (plan, places) = (&found.0, &found.1);
+            all &= plan.left == 0;
+            if plan.jumps.is_empty() {
                 continue;
             }
-            let Some(found) = self.plan_of(pid, mapping)? else {
-                continue;
-            };
-            all &= found.0.left == 0;
-            let place = found.1.iter().find(|(offset, _)| *offset == mapping.offset);
-            let Some((_, linked)) = place else {
-                continue;
-            };
-            let memory = match &memory {
-                Some(memory) => memory,
-                None => memory.insert(writable(pid)?),
-            };
-            let bias = mapping.start.wrapping_sub(*linked);
-            all &= write(memory, (mapping, bias), &found.0, answers, may_write)?;
+            let memory = memory.as_ref().map_err(|error| error.kind())?;
+            let (biases, is_whole) = biases(mappings, places);
+            all &= is_whole;
+            for bias in biases {
+                all &= write(memory, (mappings, bias), plan, request)?;
+            }
         }
         Ok(all)
     }
@@ -129,45 +157,67 @@ fn writable(pid: u32) -> io::Result<File> {
     options.open(format!("/proc/{pid}/mem"))
 }
 
-/// Writes the parts of a plan that lie in a mapping. `bias`: from linked addresses to those of the
-/// process. True if all jumps are there. The place of a jump may have other bytes than the file, as
-/// those of a debugger.
+/// The distances from linked addresses to those of the process, one for each time that the file was
+/// loaded. True: each mapping belongs to one of these.
+fn biases(mappings: &[&FileMapping<'_>], places: &[Place]) -> (Vec<u64>, bool) {
+    let place = |mapping: &FileMapping<'_>| places.iter().find(|at| at.0 == mapping.offset);
+    let mut biases = Vec::new();
+    for mapping in mappings {
+        biases.extend(place(mapping).map(|(_, linked)| mapping.start.wrapping_sub(*linked)));
+    }
+    biases.sort_unstable();
+    biases.dedup();
+    // A mapping that was split goes on where its first part ends.
+    let distance = |mapping: &FileMapping<'_>| mapping.start.wrapping_sub(mapping.offset);
+    let belongs = |one: &&FileMapping<'_>| {
+        let mut starts = mappings.iter().filter(|start| place(start).is_some());
+        starts.any(|start| distance(start) == distance(one))
+    };
+    let is_whole = mappings.iter().all(belongs);
+    (biases, is_whole)
+}
+
+/// Writes a plan to a file's mappings. `bias`: from linked addresses to those of the process. True
+/// if all jumps are there. If one of them has no room, nothing is written. The place of a jump may
+/// have other bytes than the file, as those of a debugger.
 fn write(
     memory: &File,
-    (mapping, bias): (&FileMapping<'_>, u64),
+    (mappings, bias): (&[&FileMapping<'_>], u64),
     plan: &Plan,
-    answers: &Answering,
-    may_write: bool,
+    request: &Redirection<'_>,
 ) -> io::Result<bool> {
     let place = |linked: u64, length: usize| {
         let at = linked.wrapping_add(bias);
-        let fits = mapping.contains(at) && mapping.contains(at + length as u64 - 1);
+        let last = at.wrapping_add(length as u64 - 1);
+        let mut mappings = mappings.iter();
+        let fits = mappings.any(|one| one.contains(at) && one.contains(last));
         fits.then_some(at)
     };
+    let entry = request.answers.code();
+    let entries = plan.entries.iter().map(|at| (*at, entry));
+    let stubs = plan.stubs.iter().map(|(at, code)| (*at, code.as_slice()));
+    let placed = |(at, code): (u64, &[u8])| Some((place(at, code.len())?, code.to_vec()));
+    let code: Option<Vec<(u64, Vec<u8>)>> = entries.chain(stubs).map(placed).collect();
+    let jumps = plan.jumps.iter();
+    let jumps = jumps.map(|jump| Some((place(jump.at, jump.code.len())?, jump)));
+    let jumps: Option<Vec<(u64, &Jump)>> = jumps.collect();
+    let (Some(code), Some(jumps)) = (code, jumps) else {
+        return Ok(false);
+    };
     let (mut all, mut missing) = (true, Vec::new());
-    for jump in &plan.jumps {
-        let Some(at) = place(jump.at, jump.code.len()) else {
-            continue;
-        };
+    for (at, jump) in jumps {
         let mut present = vec![0; jump.code.len()];
         memory.read_exact_at(&mut present, at)?;
-        match present == jump.before && may_write {
-            true => missing.push((at, &jump.code)),
+        match present == jump.before && request.may_write {
+            true => missing.push((at, jump.code.clone())),
             false => all &= present == jump.code,
         }
     }
     if missing.is_empty() {
         return Ok(all);
     }
-    let entries = plan.entries.iter().map(|at| (at, answers.code()));
-    let stubs = plan.stubs.iter().map(|(at, code)| (at, code.as_slice()));
-    for (linked, code) in entries.chain(stubs) {
-        if let Some(at) = place(*linked, code.len()) {
-            memory.write_all_at(code, at)?;
-        }
-    }
-    for (at, code) in missing {
-        memory.write_all_at(code, at)?;
+    for (at, code) in code.into_iter().chain(missing) {
+        memory.write_all_at(&code, at)?;
     }
     Ok(all)
 }

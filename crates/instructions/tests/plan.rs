@@ -7,18 +7,22 @@ use std::fs;
 use std::process::Command;
 
 /// Compiles a program.
-fn compiled(text: &str) -> Vec<u8> {
+fn compiled(text: &str, options: &[&str]) -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
     let (source, made) = (dir.path().join("asks.c"), dir.path().join("asks"));
     fs::write(&source, text).unwrap();
     let mut compiler = Command::new("cc");
-    let status = compiler.args(["-O1", "-o"]).arg(&made).arg(&source);
+    let status = compiler
+        .args(["-O1", "-o"])
+        .arg(&made)
+        .arg(&source)
+        .args(options);
     assert!(status.status().unwrap().success(), "{text}");
     fs::read(made).unwrap()
 }
 
 fn plan_of(text: &str) -> Plan {
-    let file = compiled(text);
+    let file = compiled(text, &[]);
     plan(&Object::parse(&file).unwrap())
 }
 
@@ -71,6 +75,29 @@ fn an_instruction_stays_where_something_may_jump_behind_it() {
 }
 
 #[test]
+fn a_function_that_is_not_decoded_to_its_end_stays() {
+    // 0x06 is no instruction. Behind it, a branch may lead anywhere.
+    let plan = plan_of(&executing("rdtsc; nop; nop; nop; jmp 1f; .byte 6; 1: nop"));
+    assert_eq!((plan.jumps.len(), plan.left), (0, 1));
+}
+
+#[test]
+fn code_that_can_be_written_to_stays() {
+    let text = executing("rdtsc; nop; nop; nop");
+    let alone = ["-nostdlib", "-static", "-no-pie"];
+    for (linker, jumps) in [("", 1), (",-N", 0)] {
+        let linker = format!("-Wl,-e,main,--eh-frame-hdr{linker}");
+        let file = compiled(&text, &[&alone[..], &[linker.as_str()]].concat());
+        let plan = plan(&Object::parse(&file).unwrap());
+        assert_eq!(
+            (plan.jumps.len(), plan.left),
+            (jumps, 1 - jumps),
+            "{linker}"
+        );
+    }
+}
+
+#[test]
 fn bytes_within_another_instruction_are_none() {
     let plan = plan_of(&executing("mov $0x310f, %%eax; mov $0xa20f, %%ebx"));
     assert_eq!(plan, Plan::default());
@@ -78,7 +105,7 @@ fn bytes_within_another_instruction_are_none() {
 
 #[test]
 fn a_damaged_program_has_a_plan_or_none() {
-    let file = compiled(&executing("rdtsc; nop; nop; nop"));
+    let file = compiled(&executing("rdtsc; nop; nop; nop"), &[]);
     for at in (0..file.len()).step_by(97) {
         let mut damaged = file.clone();
         damaged[at] ^= 0xff;

@@ -24,6 +24,10 @@ pub struct Segment<'a> {
     pub bytes: &'a [u8],
     /// The segment can be executed.
     pub executable: bool,
+    /// The segment can be written to.
+    pub writable: bool,
+    /// The loader appends zeros: variables of the program, or its code to be.
+    pub has_zeros: bool,
 }
 
 /// A dynamically linked program or library of x86-64.
@@ -169,6 +173,8 @@ impl<'a> Object<'a> {
                     offset,
                     bytes,
                     executable: flags & EXECUTABLE != 0,
+                    writable: flags & WRITABLE != 0,
+                    has_zeros: field(40, 8)? != length,
                 }),
                 PT_DYNAMIC => dynamic = Some(bytes),
                 PT_INTERP => object.interpreter = Some(bytes.strip_suffix(b"\0").unwrap_or(bytes)),

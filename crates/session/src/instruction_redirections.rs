@@ -6,7 +6,7 @@
 //! Invariant: a process waits as long as its files take to be read, and no receiver waits.
 
 use backstory_guard::ParkedCall;
-use backstory_instructions::{Answering, Redirector};
+use backstory_instructions::{Answering, Redirection, Redirector};
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
@@ -43,8 +43,16 @@ fn answer_all(requests: &Receiver<Request>) {
     let mut redirector = Redirector::default();
     for (pid, to, parked) in requests {
         let (to, in_use) = (to & !1, to & 1 != 0);
-        // The recorder is the file at that address. Its own instructions stay.
-        let done = redirector.redirect(pid, &Answering::by_function(to), to, !in_use);
+        let answers = Answering::by_function(to);
+        let request = Redirection {
+            pid,
+            answers: &answers,
+            // The recorder is the file at that address. Its own instructions stay.
+            except: Some(to),
+            may_write: !in_use,
+            still_waits: &|| parked.still_waits(),
+        };
+        let done = redirector.redirect(&request);
         if matches!(done, Ok(true)) {
             parked.grant();
         }

@@ -15,6 +15,8 @@ pub struct FileMapping<'a> {
     pub end: u64,
     /// Its memory can be executed.
     pub is_executable: bool,
+    /// Its memory is a copy: the file stays as it is when it is written to.
+    pub is_private: bool,
     /// The position in the file.
     pub offset: u64,
     /// The inode of the file.
@@ -36,10 +38,12 @@ impl FileMapping<'_> {
         let mut words = words.split_ascii_whitespace();
         let (start, end) = words.next()?.split_once('-')?;
         let hexadecimal = |text| u64::from_str_radix(text, 16).ok();
+        let access = words.next()?;
         Some(FileMapping {
             start: hexadecimal(start)?,
             end: hexadecimal(end)?,
-            is_executable: words.next()?.contains('x'),
+            is_executable: access.contains('x'),
+            is_private: access.ends_with('p'),
             offset: hexadecimal(words.next()?)?,
             inode: words.nth(1)?.parse().ok()?,
             path,
@@ -77,7 +81,7 @@ mod tests {
         let own = std::env::current_exe().unwrap_or_default();
         assert!(found.is_some_and(|one| {
             let is_own = one.path == own.as_os_str().as_bytes();
-            is_own && one.is_executable && one.open(std::process::id()).is_some()
+            is_own && one.is_executable && one.is_private && one.open(std::process::id()).is_some()
         }));
         assert!(!FileMapping::all(&maps).any(|one| one.contains(0)));
     }

@@ -1,7 +1,11 @@
 //! Instructions that ask the processor (`record --time exact`): each gets the recorded answer.
 //!
 //! They are no calls. So each of them becomes one when the program begins: its place gets a jump to
-//! code that makes the call [`ASKED`]. In the record, the recorder did the same at that moment.
+//! code that makes the call [`ASKED`]. In the record, the recorder did the same in its constructor.
+//!
+//! The moment is a little earlier than that. The loader protects the tables of the first library
+//! before it relocates the program, whose own resolvers (IFUNC) run then. The record lacks the
+//! answers that these got.
 
 use super::executing::is_loader;
 use super::processes::Role;
@@ -9,22 +13,30 @@ use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
 use crate::engine::filter::ASKED;
 use backstory_abi::deep;
-use backstory_instructions::Answering;
-use backstory_sys::clock;
+use backstory_instructions::{Answering, Redirection};
+use backstory_sys::{self as sys, clock};
 use libc::*;
 use std::io;
+use std::os::fd::AsFd;
 
 impl Supervisor {
     /// `mprotect`. The dynamic loader protects tables of addresses when it has mapped libraries. No
-    /// code of these has run yet.
+    /// constructor of these has run yet.
     pub(super) fn protected(&mut self, call: &NotifiedCall) -> Response {
         let executes = |tid| std::fs::read_link(format!("/proc/{tid}/exe"));
         // Valgrind answers these instructions itself.
         let is_free = || !executes(call.tid).is_ok_and(|program| is_loader(&program));
         if call.args[2] == PROT_READ as u64 && is_free() {
             let code = Answering::by_call(ASKED as u32);
+            let request = Redirection {
+                pid: call.tid,
+                answers: &code,
+                except: None,
+                may_write: true,
+                still_waits: &|| sys::still_waits(self.listener.as_fd(), call.id),
+            };
             // Otherwise the program executes the instructions themselves, and its output differs.
-            let _ = self.redirector.redirect(call.tid, &code, 0, true);
+            let _ = self.redirector.redirect(&request);
         }
         Response::Continue
     }
