@@ -372,6 +372,7 @@ s64 bs_limit(bool strict, s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e);
 /* load.c */
 void bs_log_first_libraries(void);
 void bs_log_new_libraries(void);
+u64 bs_library_loads(void); /* the loader's count of loads, of all namespaces */
 
 /* procfs.c */
 extern u64 bs_environment_end;

@@ -65,6 +65,13 @@ static int log_one(struct library *library, size_t size, void *data)
     return 0;
 }
 
+u64 bs_library_loads(void)
+{
+    struct walk walk = {0};
+    BS_NEXT(dl_iterate_phdr)(count_one, &walk);
+    return walk.adds;
+}
+
 /* New libraries stand at the list's end. */
 void bs_log_new_libraries(void)
 {
@@ -87,11 +94,8 @@ void bs_log_new_libraries(void)
 BS_INTERCEPTED void *dlopen(const char *path, int flags)
 {
     bs_is_ready(BS_OP_LOAD);
-    if (!known) {
-        struct walk walk = {0};
-        BS_NEXT(dl_iterate_phdr)(count_one, &walk);
-        known = walk.adds;
-    }
+    if (!known)
+        known = bs_library_loads();
     bs_log_new_libraries();
     return BS_NEXT(dlopen)(path, flags);
 }

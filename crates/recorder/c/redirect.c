@@ -212,7 +212,7 @@ static load_function *real_load;
 
 /*
  * The loader's calls have a `syscall` instruction of its own, so the guard must see them. A loaded
- * library may have functions whose calls are redirected.
+ * library may have functions whose calls are redirected, or instructions that ask the processor.
  */
 static void *load_for_libc(const char *name, int mode, const void *caller, s64 space, int argc,
                            char **argv, char **env)

@@ -108,6 +108,7 @@ void bs_deep_log_begin(void)
     } else {
         bs_deep_append(&begin, 0, 0);
         bs_exact_tell();
+        bs_instructions_tell();
     }
 }
 

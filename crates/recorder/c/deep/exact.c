@@ -261,11 +261,17 @@ void bs_exact_end(void)
     __atomic_store_n(&bs_exact_time, false, __ATOMIC_SEQ_CST);
 }
 
-void bs_exact_tell(void)
+void bs_exact_tell_once(u32 *generation, u32 fact)
 {
-    if (!__atomic_load_n(&ended, __ATOMIC_SEQ_CST) || !bs_deep_is_on())
+    if (!bs_deep_is_on())
         return;
     u32 here = bs_process->generation;
-    if (__atomic_exchange_n(&told, here, __ATOMIC_SEQ_CST) != here)
-        bs_deep_fact(BS_DEEP_UNTIMED, -1, 0, 0, 0);
+    if (__atomic_exchange_n(generation, here, __ATOMIC_SEQ_CST) != here)
+        bs_deep_fact(fact, -1, 0, 0, 0);
+}
+
+void bs_exact_tell(void)
+{
+    if (__atomic_load_n(&ended, __ATOMIC_SEQ_CST))
+        bs_exact_tell_once(&told, BS_DEEP_UNTIMED);
 }

@@ -7,7 +7,7 @@
  * jump leads here. The instruction is executed here, and its result recorded.
  *
  * Invariant: the program does not see a difference, but for the bytes of its code. No system call
- * is made.
+ * is made, except to take a chunk of the log.
  */
 #include "exact.h"
 
@@ -78,19 +78,26 @@ __attribute__((used)) void bs_deep_instruction(struct registers *at, u32 kind)
 /* ---- requests -------------------------------------------------------------------------------- */
 
 static bool redirects; /* a supervisor redirects the instructions of this program */
-static u32 told; /* the generation of the process in which the record says that some are not */
+static bool is_left;   /* some stay. A forked child has the same code */
+static u32 told;       /* the generation of the process in which the record says that some stay */
+
+void bs_instructions_tell(void)
+{
+    if (__atomic_load_n(&is_left, __ATOMIC_SEQ_CST))
+        bs_exact_tell_once(&told, BS_DEEP_UNCOUNTED);
+}
 
 static void tell(void)
 {
-    u32 here = bs_process->generation;
-    if (__atomic_exchange_n(&told, here, __ATOMIC_SEQ_CST) != here)
-        bs_deep_fact(BS_DEEP_UNCOUNTED, -1, 0, 0, 0);
+    __atomic_store_n(&is_left, true, __ATOMIC_SEQ_CST);
+    bs_instructions_tell();
 }
 
-/* Other threads may execute the code that would change. */
+/* Other threads, or a child on this memory, may execute the code that would change. */
 static void ask(void)
 {
-    u64 to = (u64)bs_instruction_entry | bs_threaded;
+    bool in_use = bs_threaded || bs_modes & BS_MODE_SHARED_MEMORY;
+    u64 to = (u64)bs_instruction_entry | in_use;
     if (bs_raw(__NR_getpriority, BS_MAGIC_WHICH, BS_MAGIC_INSTRUCTIONS, to) != 0)
         tell();
 }
@@ -105,19 +112,20 @@ void bs_instructions_begin(void)
     }
     ask();
     redirects = bs_redirect_load();
+    /* The libraries that the program loads later would not be seen. */
+    if (!redirects)
+        tell();
 }
 
-/* The sum of the addresses of the objects for which the supervisor was asked last. */
+/* The loader's count of loads when the supervisor was asked last. */
 static u64 known;
 
 void bs_instructions_loaded(void)
 {
     if (!redirects || bs_me.borrowed || !bs_deep_is_on())
         return;
-    u64 sum = 0;
-    for (const struct bs_link_map *l = bs_first_library; l; l = l->next)
-        sum += l->base;
-    if (__atomic_exchange_n(&known, sum, __ATOMIC_RELAXED) == sum)
+    u64 loads = bs_library_loads();
+    if (__atomic_exchange_n(&known, loads, __ATOMIC_RELAXED) == loads)
         return;
     if (bs_modes & (BS_MODE_SANDBOX | BS_MODE_CLOSED))
         tell();
