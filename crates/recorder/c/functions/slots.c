@@ -65,8 +65,28 @@ static bool is_placed(const struct bs_object *object, struct bs_range code,
 }
 
 /*
+ * True if the loader has added the base to the last slot without a symbol: it has those before all
+ * others. Some linkers put the address without the base into the file.
+ */
+static bool has_base(const struct bs_object *object)
+{
+    u64 size = object->relative_count * sizeof *object->relocations;
+    if (!object->relocations || !size || size > object->relocations_size)
+        return false;
+    const struct bs_relocation *last = &object->relocations[object->relative_count - 1];
+    u64 value = __atomic_load_n((u64 *)(object->base + last->offset), __ATOMIC_RELAXED);
+    return value && value != (u64)last->addend;
+}
+
+static bool is_filled(const struct bs_object *object, const struct bs_relocation *relocation)
+{
+    return __atomic_load_n((u64 *)(object->base + relocation->offset), __ATOMIC_RELAXED) != 0;
+}
+
+/*
  * The loader binds the slots of an object in their order, and calls the object's resolvers between
- * them or behind them. So all slots are bound once none has its content in the file.
+ * them or behind them. So all slots are bound once none has its content in the file. The slot of a
+ * missing weak symbol keeps that, so it decides nothing.
  */
 bool bs_is_relocated(u64 base, struct bs_code placed)
 {
@@ -79,15 +99,24 @@ bool bs_is_relocated(u64 base, struct bs_code placed)
     struct bs_range code = {placed.start - base, placed.start - base + placed.size};
     const struct bs_relocation *all = object.relocations;
     u64 count = all ? object.relocations_size / sizeof *all : 0;
-    for (u64 i = object.relative_count; i < count; i++)
-        if (all[i].type == R_X86_64_GLOB_DAT && !is_placed(&object, code, &all[i]))
+    bool is_decided = false;
+    for (u64 i = object.relative_count; i < count; i++) {
+        if (all[i].type != R_X86_64_GLOB_DAT)
+            continue;
+        if (!is_placed(&object, code, &all[i]))
             return false;
+        is_decided |= is_filled(&object, &all[i]);
+    }
     const struct bs_relocation *jumps = object.symbols.jumps;
     u64 jump_count = jumps ? object.symbols.jumps_size / sizeof *jumps : 0;
-    for (u64 i = 0; i < jump_count; i++)
-        if (jumps[i].type == R_X86_64_JUMP_SLOT && !is_placed(&object, code, &jumps[i]))
+    for (u64 i = 0; i < jump_count; i++) {
+        if (jumps[i].type != R_X86_64_JUMP_SLOT)
+            continue;
+        if (!is_placed(&object, code, &jumps[i]))
             return false;
-    return count || jump_count;
+        is_decided |= is_filled(&object, &jumps[i]);
+    }
+    return is_decided || has_base(&object);
 }
 
 /*
