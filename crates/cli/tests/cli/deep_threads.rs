@@ -38,15 +38,16 @@ fn threads_read_and_write_in_the_recorded_order() {
         return;
     }
     place.deep("printf abcd | RECORD ./turns | cat > out");
+    // On a busy machine the order of the record may be another one. It is the same again.
     let out = std::fs::read_to_string(place.work().join("out")).unwrap();
-    assert_eq!(out, "3 has a\n2 has b\n1 has c\n0 has d\n");
+    assert_eq!(out.lines().count(), 4, "{out}");
     if let Some(answer) = place.again(&[]) {
         assert!(answer.err.contains("equal: 1 program"), "{answer:?}");
     }
 }
 
 /// The writer whose turn it is waits for a lock that the other one has. The order of locks is not
-/// recorded, so the replay differs, but it ends.
+/// recorded, so the replay may differ, but it ends. The test fails only if it does not.
 const LOCKED: &str = r#"
 #include <pthread.h>
 #include <stdio.h>
@@ -90,6 +91,42 @@ fn a_thread_that_has_the_lock_of_another_one_goes_on() {
     }
 }
 
+/// The parent waits in `splice` for bytes that the kernel moves for its child, and for their end.
+/// The child makes no call meanwhile.
+const MOVES: &str = r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <unistd.h>
+int main(void)
+{
+    int ends[2];
+    if (pipe(ends) != 0)
+        return 1;
+    if (fork() == 0) {
+        for (volatile long n = 0; n < 100000000; n++)
+            ;
+        return splice(open("a", O_RDONLY), 0, ends[1], 0, 100, 0) != 4;
+    }
+    close(ends[1]);
+    if (splice(ends[0], 0, 1, 0, 100, 0) != 4)
+        return 2;
+    return splice(ends[0], 0, 1, 0, 100, 0) != 0;
+}
+"#;
+
+#[test]
+fn a_move_of_bytes_waits_for_a_child() {
+    let place = Place::new();
+    if !compiled(&place, "-O0", "moves", MOVES) {
+        return;
+    }
+    place.write_aged("a", "one\n");
+    place.deep("RECORD ./moves | cat > out");
+    if let Some(answer) = place.again(&[]) {
+        assert!(answer.err.contains("equal: "), "{answer:?}");
+    }
+}
+
 /// A server's loop: it learns of the end of its child only while it waits.
 const LOOP: &str = r#"
 #define _GNU_SOURCE
@@ -110,7 +147,7 @@ int main(void)
     sigprocmask(SIG_BLOCK, &child, 0);
     signal(SIGCHLD, handler);
     if (fork() == 0) {
-        usleep(100000);
+        usleep(300000);
         _exit(3);
     }
     for (;;) {
@@ -135,7 +172,8 @@ fn a_child_ends_before_the_input_that_came_later() {
     if !compiled(&place, "", "loop", LOOP) {
         return;
     }
-    place.deep("(echo early; sleep 1; echo late) | RECORD ./loop | cat > out");
+    let late = "for n in $(seq 600); do grep -qs ended out && break; sleep 0.05; done; echo late";
+    place.deep(&format!("(echo early; {late}) | RECORD ./loop | cat > out"));
     let out = std::fs::read_to_string(place.work().join("out")).unwrap();
     assert_eq!(out, "early\nthe child ended: 3\nlate\n");
     if let Some(answer) = place.again(&[]) {

@@ -10,7 +10,7 @@ use crate::resource::ResourceId;
 use crate::sighting::Direction;
 use backstory_sys as sys;
 use libc::*;
-use rustix::fs::{FileType, fstat};
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
@@ -312,29 +312,38 @@ impl Supervisor {
                     _ => Vec::new(),
                 }
             }
-            None => self.source_bytes(call, source, position, most)?,
+            None => match self.source_bytes(call, source, position, most)? {
+                Some(bytes) => bytes,
+                None => return Ok(Response::Park),
+            },
         };
         Ok(self.leave(call, index, to.write, &bytes))
     }
 
     /// Bytes of a file at the position that a call names, or at its own one, which moves on. A pipe
-    /// has none.
+    /// has none. `None`: it is empty, and the caller waits for bytes or for its end.
     fn source_bytes(
         &self,
         call: &NotifiedCall,
         fd: i32,
         named: u64,
         most: usize,
-    ) -> io::Result<Vec<u8>> {
+    ) -> io::Result<Option<Vec<u8>>> {
         let file: File = self.copy_of(call, fd)?.into();
         let mut bytes = vec![0; most];
         if FileType::from_raw_mode(fstat(&file)?.st_mode) == FileType::Fifo {
-            if sys::poll(file.as_fd(), POLLIN, 0) & POLLIN == 0 {
-                return Err(io::Error::from_raw_os_error(EAGAIN));
+            if sys::poll(file.as_fd(), POLLIN, 0) & (POLLIN | POLLHUP) == 0 {
+                let at_once = OFlags::NONBLOCK | OFlags::WRONLY;
+                let waits = !fcntl_getfl(&file)?.intersects(at_once)
+                    && (call.number != SYS_splice || call.int(5) & SPLICE_F_NONBLOCK as i32 == 0);
+                return match waits {
+                    true => Ok(None),
+                    false => Err(io::Error::from_raw_os_error(EAGAIN)),
+                };
             }
             let count = rustix::io::read(&file, &mut bytes[..])?;
             bytes.truncate(count);
-            return Ok(bytes);
+            return Ok(Some(bytes));
         }
         let position = match named {
             0 => rustix::fs::tell(&file)?,
@@ -347,7 +356,7 @@ impl Supervisor {
             0 => drop(rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(after))?),
             at => call.put(at, &after.to_le_bytes())?,
         }
-        Ok(bytes)
+        Ok(Some(bytes))
     }
 
     /// A process without a deep record must not wait for a stand-in, which no process serves.

@@ -13,6 +13,10 @@ use libc::*;
 use std::io;
 use std::time::Duration;
 
+/// A list of descriptors in a thread's memory: its address, the bytes of the thread, and those that
+/// are there while it waits.
+pub(super) type HiddenList = (u64, Vec<u8>, Vec<u8>);
+
 /// A wait for the end of a child lasts so long at most.
 const LONGEST: Duration = Duration::from_secs(2);
 
@@ -101,21 +105,23 @@ impl Supervisor {
     pub(super) fn interrupt(
         &mut self,
         call: &NotifiedCall,
-        lists: &[(u64, Vec<u8>, Vec<u8>)],
+        lists: Vec<HiddenList>,
     ) -> io::Result<Response> {
-        for (at, own, replaced) in lists {
-            call.put(*at, replaced)?;
-            let hidden = self.hidden.entry(call.tid).or_default();
-            hidden.push((*at, own.clone()));
+        for list in lists {
+            call.put(list.0, &list.2)?;
+            self.hidden.entry(call.tid).or_default().push(list);
         }
         Ok(Response::Continue)
     }
 
-    /// A new call came. The caller gets its lists back.
+    /// A new call came. The caller gets its lists back. Where the function that had a list has
+    /// returned, the memory may be gone, or have other bytes: these stay.
     pub(super) fn show_lists(&mut self, call: &NotifiedCall) {
-        for (at, own) in self.hidden.remove(&call.tid).unwrap_or_default() {
-            // The memory may be gone with the function that had the list.
-            let _ = call.put(at, &own);
+        for (at, own, replaced) in self.hidden.remove(&call.tid).unwrap_or_default() {
+            let present = call.bytes(at, replaced.len());
+            if present.is_ok_and(|present| present == replaced) {
+                let _ = call.put(at, &own);
+            }
         }
     }
 }

@@ -43,6 +43,7 @@ use crate::volatile::VolatileRules;
 use backstory_instructions::Redirector;
 use backstory_sys as sys;
 use clock::Passed;
+use interrupted::HiddenList;
 use part::Part;
 use places::Places;
 use processes::LiveProcess;
@@ -142,8 +143,8 @@ pub struct Supervisor {
     redirector: Redirector,
     /// Calls that waited for another thread's in vain, by program.
     in_vain: Vec<u32>,
-    /// Memory of threads that wait for a signal: what is there otherwise, by thread.
-    hidden: HashMap<u32, Vec<(u64, Vec<u8>)>>,
+    /// The lists of threads that wait for a signal, by thread.
+    hidden: HashMap<u32, Vec<HiddenList>>,
     result: Reconstruction,
 }
 

@@ -292,11 +292,13 @@ impl Supervisor {
             Some(Ready::TimeUp) => Vec::new(),
             Some(Ready::Some(ready)) => ready,
             Some(Ready::Interrupted) => {
-                let mut none = bytes.clone();
-                for entry in none.chunks_exact_mut(8) {
-                    entry[..4].fill(0xff);
-                }
-                return self.interrupt(call, &[(call.args[0], bytes, none)]);
+                // The kernel tells that no descriptor is ready.
+                let mut own = bytes;
+                own.chunks_exact_mut(8).for_each(|entry| entry[6..].fill(0));
+                let mut none = own.clone();
+                none.chunks_exact_mut(8)
+                    .for_each(|entry| entry[..4].fill(0xff));
+                return self.interrupt(call, vec![(call.args[0], own, none)]);
             }
         };
         let mut bytes = bytes;
@@ -340,7 +342,7 @@ impl Supervisor {
                 let sets = call.args[1..4].iter().filter(|at| **at != 0);
                 let lists = sets.map(|at| Ok((*at, call.bytes(*at, size)?, vec![0; size])));
                 let lists: Vec<_> = lists.collect::<io::Result<_>>()?;
-                return self.interrupt(call, &lists);
+                return self.interrupt(call, lists);
             }
         };
         let mut count = 0;
