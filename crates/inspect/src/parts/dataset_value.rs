@@ -5,7 +5,8 @@
 //! that hold the values, whatever the layout of the file is.
 //!
 //! Invariant: the bytes of a range are the values that the reader returns. Otherwise the answer
-//! says that it is a whole chunk.
+//! says that it is a whole chunk. It also says that some of the values were never written: these
+//! have no bytes.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -170,6 +171,7 @@ impl<'n> WantedValues<'n> {
     fn in_chunks(&self, content: &[u8], dataset: &Dataset, read: &ReadRanges) -> PartAnswer {
         let mut place = PartPlace::default();
         let (mut is_whole, mut is_padded) = (false, false);
+        let mut found = 0u64;
         let chunks = dataset.iter_chunks().map_err(unreadable)?;
         read.take();
         for chunk in chunks {
@@ -185,12 +187,14 @@ impl<'n> WantedValues<'n> {
             let [data] = &data[..] else {
                 return Err(self.nowhere());
             };
-            let ends = first
-                .iter()
-                .zip(shape)
-                .map(|(first, length)| first + length);
-            let mut below = ends.zip(&self.shape).skip(self.items.len());
-            is_padded |= below.any(|(end, most)| end > *most);
+            let extents = first.iter().zip(shape).zip(&self.shape);
+            let mut own = 1u64;
+            for ((first, length), most) in extents.skip(self.items.len()) {
+                let end = first.saturating_add(*length);
+                is_padded |= end > *most;
+                own = own.saturating_mul(end.min(*most).saturating_sub(*first));
+            }
+            found = found.saturating_add(own);
             match content[data.clone()] == *chunk.bytes() {
                 true => place
                     .ranges
@@ -211,6 +215,13 @@ impl<'n> WantedValues<'n> {
             (false, true) => Some(format!("of {chunks}, with values beyond the dataset's end")),
             (false, false) => None,
         };
+        let wanted = self.shape[self.items.len()..].iter();
+        if found < wanted.copied().fold(1, u64::saturating_mul) {
+            let written = place
+                .within
+                .unwrap_or_else(|| format!("values of {chunks}"));
+            place.within = Some(format!("{written}; the other values were never written"));
+        }
         Ok(place)
     }
 }

@@ -229,6 +229,8 @@ def datasets(directory):
         file["runs/plain"] = numbers
         file.create_dataset("chunked", data=numbers, chunks=(2, 4))
         file.create_dataset("packed", data=numbers, chunks=(3, 3), compression="gzip")
+        sparse = file.create_dataset("sparse", shape=(4, 8), dtype="f8", chunks=(2, 4))
+        sparse[2:4, 0:4] = numpy.arange(8).reshape(2, 4)
         file["one [odd] name"] = numpy.arange(4, dtype="i2")
         file["text"] = numpy.array([b"first", b"other"])
     with h5py.File(path) as file:
@@ -240,7 +242,7 @@ def datasets(directory):
         ask(path, "member", "one [odd] name[3]", [(start + 6, start + 8)])
         ask(path, "member", "text[1]", [once(path, b"other")])
         places = {}
-        for name in ["chunked", "packed"]:
+        for name in ["chunked", "packed", "sparse"]:
             dataset = file[name].id
             chunks = [dataset.get_chunk_info(number) for number in range(dataset.get_num_chunks())]
             places[name] = {one.chunk_offset: (one.byte_offset, one.byte_offset + one.size) for one in chunks}
@@ -261,6 +263,9 @@ def datasets(directory):
     ask(path, "member", "chunked[3]", merged(row), coarse=True)
     ask(path, "member", "/packed[4][4]", [packed[(3, 3)]], coarse=True)
     ask(path, "member", "packed", merged(packed.values()))
+    [(start, end)] = places["sparse"].values()
+    ask(path, "member", "sparse[3][1]", [(start + 40, start + 48)])
+    ask(path, "member", "sparse[3]", [(start + 32, end)], coarse=True)
 
 
 def databases(directory):
