@@ -29,8 +29,10 @@ impl Supervisor {
                 return None;
             }
             let time = next.time;
+            // In this order: a child that ends in between has sent its signal.
+            let waits = self.parked_for < LONGEST && self.awaits_child(call, index, time);
             let comes = self.is_interrupted(call).unwrap_or(false);
-            if !comes && self.parked_for < LONGEST && self.awaits_child(call, index, time) {
+            if waits && !comes {
                 return Some(Ready::Later);
             }
             let matcher = &mut self.matchers[index];
