@@ -1,7 +1,9 @@
 //! The programs that sign, verify and get time stamps: `openssl` and `curl`.
 
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::Command;
+
+use backstory_exchange::program_run;
 
 use crate::{Error, Result};
 
@@ -20,23 +22,12 @@ pub fn failed(what: &str, why: &str) -> Error {
 /// Runs a program with an input. Returns its output, or the last line that it complained.
 pub fn output(command: &mut Command, input: &[u8]) -> Result<std::result::Result<Vec<u8>, String>> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let fail = |error: std::io::Error| {
+    let output = program_run::with_input(command, input).map_err(|error| {
         failed(
             &format!("cannot run {program}, which signs, verifies or gets time stamps"),
             &error.to_string(),
         )
-    };
-    let child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn();
-    let mut child = child.map_err(fail)?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // A program that does not read its input reports why by its status.
-        let _ = stdin.write_all(input);
-    }
-    let output = child.wait_with_output().map_err(fail)?;
+    })?;
     match output.status.success() {
         true => Ok(Ok(output.stdout)),
         false => {

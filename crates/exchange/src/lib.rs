@@ -40,6 +40,7 @@ mod message;
 pub mod outgoing;
 mod parcel;
 mod peer;
+pub mod program_run;
 mod remote_address;
 mod run_digests;
 mod service;

@@ -16,12 +16,13 @@ use sha2::Digest as _;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use backstory_files::{Digest, regular};
 use backstory_store::Home;
 use backstory_store::facts::JournalRecord;
 
+use crate::program_run;
 use crate::temporary_file::TemporaryFile;
 use crate::{Error, Result};
 
@@ -224,24 +225,13 @@ impl AllowedSigners {
     }
 }
 
-/// Runs a program with an input. Returns whether it succeeded, and its outputs.
+/// Runs `ssh-keygen` with an input. Returns whether it succeeded, and its outputs.
 fn run(mut command: Command, input: &str) -> Result<(bool, Vec<u8>, Vec<u8>)> {
-    let fail = |error: std::io::Error| {
+    let output = program_run::with_input(&mut command, input.as_bytes()).map_err(|error| {
         Error::Signature(format!(
             "cannot run ssh-keygen, which signs and verifies runs: {error}"
         ))
-    };
-    let child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn();
-    let mut child = child.map_err(fail)?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // A program that does not read its input reports why by its status.
-        let _ = stdin.write_all(input.as_bytes());
-    }
-    let output = child.wait_with_output().map_err(fail)?;
+    })?;
     Ok((output.status.success(), output.stdout, output.stderr))
 }
 
