@@ -277,6 +277,42 @@ fn a_child_that_no_recorded_call_made_runs_again() {
     runs_equal(&place, &["clone"]);
 }
 
+/// Kills a child before its first call. A replay of the calls in between takes longer than the
+/// child counts.
+const KILLER: &str = r#"
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+    struct stat about;
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        for (volatile int n = 0; n < 50000000; n++);
+        execl("absent", "absent", (char *)0);
+        _exit(5);
+    }
+    for (int n = 0; n < 3000; n++) stat("a", &about);
+    kill(child, SIGKILL);
+    if (waitpid(child, &status, 0) != child) return 1;
+    printf("%x\n", status);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_child_that_was_killed_before_its_first_call_is_killed_again() {
+    let place = Place::new();
+    place.write_aged("a", "alpha\n");
+    if !compiled(&place, "", "killer", KILLER) {
+        return;
+    }
+    place.deep("RECORD ./killer > out");
+    runs_equal(&place, &["killer"]);
+}
+
 /// Limits its own system calls to a few, and then copies its input.
 const LIMITED: &str = r#"
 #include <linux/filter.h>

@@ -7,6 +7,7 @@
 mod descriptors;
 mod positions;
 mod same;
+mod statuses;
 mod waits;
 
 use crate::input::InputItem;
@@ -36,6 +37,9 @@ pub struct RecordedRun {
     pub units: Vec<Option<RecordedUnit>>,
     /// The time of day of its counters.
     pub clock: RecordedClock,
+    /// The forked children that a signal killed before their first recorded call: the signal, by
+    /// process id.
+    pub killed_early: HashMap<u32, i32>,
     /// The record goes on behind the part that is here.
     pub is_cut: bool,
     /// The request that the run was reduced to.
@@ -64,6 +68,9 @@ pub(crate) struct Arranging {
     vague_since: HashMap<ResourceId, usize>,
     /// Processes that have executed no program with a record, and are no recorded fork.
     unseen: HashSet<u32>,
+    /// The children that `fork` made. A child in its parent's memory (`posix_spawn`) has no record
+    /// before it executes a program.
+    forked: HashSet<u32>,
     table: Table,
     /// The files of DESCRIPTOR facts.
     numbers: HashMap<u64, ResourceId>,
@@ -116,36 +123,6 @@ impl RecordedRun {
                     .retain(|(id, _)| id.is_some_and(|id| !native[id]));
                 !had || !turn.ready.is_empty()
             });
-        }
-    }
-
-    /// The status of a program whose `main` returned, or that was killed, is in the `wait4` of its
-    /// parent.
-    fn find_statuses(&mut self) {
-        let key = ResultKey {
-            call: libc::SYS_wait4 as u16,
-            object: CallObject::Process,
-            detail: 0,
-        };
-        let waits = self.processes.iter().filter_map(|p| p.results.get(&key));
-        let mut statuses = HashMap::new();
-        for (result, _) in waits.flatten() {
-            let status = result.entered.first().and_then(|b| b.first_chunk());
-            if let Some(status) = status.map(|bytes| i32::from_le_bytes(*bytes)) {
-                statuses.insert(result.value, status);
-            }
-        }
-        for process in &mut self.processes {
-            let status = statuses.get(&i64::from(process.pid)).copied();
-            if process.has_exited {
-                let exited = status.filter(|status| libc::WIFEXITED(*status));
-                process.exit = process
-                    .exit
-                    .or(exited.map(|status| libc::WEXITSTATUS(status)));
-            } else {
-                let killed = status.filter(|status| libc::WIFSIGNALED(*status));
-                process.killed_by = killed.map(|status| libc::WTERMSIG(status));
-            }
         }
     }
 
@@ -203,7 +180,7 @@ impl Arranging {
     pub(crate) fn finish(mut self) -> RecordedRun {
         positions::share(&mut self.run);
         self.run.leave_out_native_events();
-        self.run.find_statuses();
+        self.run.find_statuses(&self.forked);
         self.run
     }
 
@@ -284,23 +261,7 @@ impl Arranging {
                 self.result(call);
             }
             libc::SYS_fork | libc::SYS_vfork | libc::SYS_clone | libc::SYS_clone3 => {
-                if let Ok(child) = u32::try_from(call.result)
-                    && child > 0
-                {
-                    self.handed.insert(child, self.table.clone());
-                    self.unseen.insert(child);
-                }
-                // The program jumped out of a call that was interrupted.
-                let is_unknown = call.result == -i64::from(libc::EINTR);
-                if call.result != 0 && !is_unknown {
-                    let child = RecordedChild {
-                        pid: call.result,
-                        is_made: true,
-                        is_aside: false,
-                        time: ended(call),
-                    };
-                    self.process.children.push_back(child);
-                }
+                self.made_child(call)
             }
             libc::SYS_exit_group => {
                 self.process.has_exited = true;
@@ -308,6 +269,30 @@ impl Arranging {
                 self.process.exit = (call.result >= 0).then_some(call.a as i32);
             }
             _ => self.result(call),
+        }
+    }
+
+    /// A call that makes a process.
+    fn made_child(&mut self, call: &Call) {
+        if let Ok(child) = u32::try_from(call.result)
+            && child > 0
+        {
+            self.handed.insert(child, self.table.clone());
+            self.unseen.insert(child);
+            if c_long::from(call.number) == libc::SYS_fork {
+                self.forked.insert(child);
+            }
+        }
+        // The program jumped out of a call that was interrupted.
+        let is_unknown = call.result == -i64::from(libc::EINTR);
+        if call.result != 0 && !is_unknown {
+            let child = RecordedChild {
+                pid: call.result,
+                is_made: true,
+                is_aside: false,
+                time: ended(call),
+            };
+            self.process.children.push_back(child);
         }
     }
 

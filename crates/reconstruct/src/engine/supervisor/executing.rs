@@ -32,7 +32,10 @@ impl Supervisor {
             return Ok(Response::Errno(-failed.value as i32));
         }
         if is_refused(call, &path) {
-            return Ok(Response::Continue);
+            return Ok(match self.is_killed_asleep(index) {
+                true => self.await_killer(call, index, libc::ENOENT),
+                false => Response::Continue,
+            });
         }
         self.matchers[index].end(&self.resources, None);
         let pid = self.matchers[index].rest.pid;
@@ -118,6 +121,7 @@ impl Supervisor {
         let role = process.map(|process| process.role);
         let executes = matches!(call.number, libc::SYS_execve | libc::SYS_execveat);
         match role {
+            Some(Role::KilledEarly(signal)) => return Ok(self.await_early_killer(call, signal)),
             Some(Role::Waiting(index)) if executes => {
                 let path = executed_path(call)?;
                 // A search through PATH tries names that do not exist.

@@ -20,7 +20,8 @@ impl Supervisor {
         self.is_killed(index) && matcher.has_no_more(id) && matcher.wrote_all(&self.resources)
     }
 
-    /// True if a process that was killed has done all that its record has, and now sleeps.
+    /// True if a process that was killed has done all that its record has, and now sleeps, or does
+    /// what its record lacks.
     pub(super) fn is_killed_asleep(&self, index: usize) -> bool {
         let matcher = &self.matchers[index];
         self.is_killed(index)
@@ -49,6 +50,17 @@ impl Supervisor {
             return Response::Park;
         }
         self.kill_as_recorded(call, index, errno)
+    }
+
+    /// A child without a record goes no further: in the record it was killed before. If no signal
+    /// comes, it is killed here.
+    pub(super) fn await_early_killer(&self, call: &NotifiedCall, signal: i32) -> Response {
+        if self.parked_for < LONGEST {
+            return Response::Park;
+        }
+        let group = self.groups.get(&call.tid).unwrap_or(&call.tid);
+        let _ = sys::kill(*group as sys::Pid, signal);
+        Response::Errno(libc::EINTR)
     }
 
     /// Ends a process where its record ends, by the signal that killed it. The call fails with

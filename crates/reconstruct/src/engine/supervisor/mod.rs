@@ -89,6 +89,8 @@ impl From<io::Error> for Response {
 pub struct Supervisor {
     listener: OwnedFd,
     resources: Vec<Resource>,
+    /// See [`RecordedRun::killed_early`].
+    killed_early: HashMap<u32, i32>,
     matchers: Vec<ProcessMatcher>,
     /// The processes that recorded processes made.
     made: HashSet<u32>,
@@ -191,6 +193,7 @@ impl Supervisor {
             has_tool: !options.tool.is_empty(),
             last_calls: HashMap::new(),
             resources: run.resources,
+            killed_early: run.killed_early,
             made: made(&run.processes),
             users: users(&run.processes),
             matchers: run.processes.into_iter().map(ProcessMatcher::new).collect(),
@@ -360,13 +363,19 @@ impl Supervisor {
             PLACE => self.place(call),
             SYS_fork | SYS_vfork | SYS_clone | SYS_clone3 => self.fork(call, index),
             SYS_execve | SYS_execveat => self.execute(call, index),
-            SYS_exit_group => {
-                self.matchers[index].end(&self.resources, Some(call.int(0)));
-                self.part_exits(index);
-                Ok(Response::Continue)
-            }
+            SYS_exit_group => Ok(self.exit(call, index)),
             _ => self.ask(call, index),
         }
+    }
+
+    /// A program ends by itself.
+    fn exit(&mut self, call: &NotifiedCall, index: usize) -> Response {
+        if self.is_killed_asleep(index) {
+            return self.await_killer(call, index, libc::EINTR);
+        }
+        self.matchers[index].end(&self.resources, Some(call.int(0)));
+        self.part_exits(index);
+        Response::Continue
     }
 
     /// The recorded program waited here, and got nothing more.

@@ -30,6 +30,8 @@ pub(super) enum Role {
     Tool,
     /// A program without a deep record.
     Shallow,
+    /// A forked child that this signal killed before its first recorded call.
+    KilledEarly(i32),
     /// A child whose program cannot be executed, as in the record. The call that makes it fails.
     Failing,
 }
@@ -160,7 +162,11 @@ impl Supervisor {
                         Role::Program(index)
                     }
                     None if fails => Role::Failing,
-                    None => Role::Shallow,
+                    None => {
+                        let whole = recorded.filter(|_| self.part.is_none());
+                        let signal = whole.and_then(|pid| self.killed_early.get(&(pid as u32)));
+                        signal.map_or(Role::Shallow, |signal| Role::KilledEarly(*signal))
+                    }
                 }
             }
             None => Role::Shallow,

@@ -1,0 +1,43 @@
+//! How recorded processes ended: their parents' `wait4` has the status.
+
+use super::RecordedRun;
+use crate::process::{CallObject, ResultKey};
+use std::collections::{HashMap, HashSet};
+
+impl RecordedRun {
+    /// The status of a program whose `main` returned, or that was killed, is in the `wait4` of its
+    /// parent. Some of the forked children have no record.
+    pub(super) fn find_statuses(&mut self, forked: &HashSet<u32>) {
+        let key = ResultKey {
+            call: libc::SYS_wait4 as u16,
+            object: CallObject::Process,
+            detail: 0,
+        };
+        let waits = self.processes.iter().filter_map(|p| p.results.get(&key));
+        let mut statuses = HashMap::new();
+        for (result, _) in waits.flatten() {
+            let status = result.entered.first().and_then(|b| b.first_chunk());
+            if let Some(status) = status.map(|bytes| i32::from_le_bytes(*bytes)) {
+                statuses.insert(result.value, status);
+            }
+        }
+        let known: HashSet<u32> = self.processes.iter().map(|one| one.pid).collect();
+        let early = forked.difference(&known).filter_map(|pid| {
+            let status = statuses.get(&i64::from(*pid))?;
+            libc::WIFSIGNALED(*status).then_some((*pid, libc::WTERMSIG(*status)))
+        });
+        self.killed_early = early.collect();
+        for process in &mut self.processes {
+            let status = statuses.get(&i64::from(process.pid)).copied();
+            if process.has_exited {
+                let exited = status.filter(|status| libc::WIFEXITED(*status));
+                process.exit = process
+                    .exit
+                    .or(exited.map(|status| libc::WEXITSTATUS(status)));
+            } else {
+                let killed = status.filter(|status| libc::WIFSIGNALED(*status));
+                process.killed_by = killed.map(|status| libc::WTERMSIG(status));
+            }
+        }
+    }
+}
