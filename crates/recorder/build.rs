@@ -58,6 +58,7 @@ const NEVER_UNWOUND: &[&str] = &[
     "confined.c",
     "daemon.c",
     "durable.c",
+    "entries.c",
     "environ.c",
     "exec.c",
     "files.c",

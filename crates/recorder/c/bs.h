@@ -378,6 +378,17 @@ u64 bs_library_loads(void); /* the loader's count of loads, of all namespaces */
 extern u64 bs_environment_end;
 void bs_opened_proc(const char *path);
 
+/* entries.c */
+enum { BS_JUMP_SIZE = 14 };
+/* A jump over the first bytes of a function of libc. Without `from` there is nothing to do. */
+struct bs_jump {
+    u8 *from;
+    void *to;
+    bool written;
+};
+/* Only while one thread exists, and with signals blocked. */
+void bs_write_jumps(struct bs_jump *jumps, u32 count);
+
 /* redirect.c */
 void bs_redirect_stdio(void);
 void bs_redirect_internal(void);

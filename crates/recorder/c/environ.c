@@ -2,7 +2,7 @@
  * The constructor: hides the recorder's variables before any other constructor runs. Nothing else
  * happens at a program's start, except in programs with a sanitizer's runtime (sanitizer.c).
  */
-#include "bs.h"
+#include "elf.h"
 
 enum { ARENA_MAX = 512, ENTRY_MAX = 1024 };
 char bs_arena_path[ARENA_MAX];
@@ -21,15 +21,8 @@ enum {
     AT_PHNUM = 5,
     AT_EUID = 12,
     AT_EXECFN = 31,
-    PT_DYNAMIC = 2,
-    PT_PHDR = 6,
     DT_NULL = 0,
     DT_DEBUG = 21
-};
-
-struct program_header {
-    u32 type, flags;
-    u64 offset, address, physical, in_file, in_memory, align;
 };
 
 struct debug {
@@ -42,11 +35,11 @@ static struct bs_link_map *find_libraries(char **env)
 {
     while (*env)
         env++;
-    const struct program_header *headers = 0;
+    const struct bs_program_header *headers = 0;
     u64 count = 0, base = 0;
     for (u64 *aux = (u64 *)(env + 1); aux[0] != AT_NULL; aux += 2) {
         if (aux[0] == AT_PHDR)
-            headers = (const struct program_header *)aux[1];
+            headers = (const struct bs_program_header *)aux[1];
         if (aux[0] == AT_PHNUM)
             count = aux[1];
         if (aux[0] == AT_EUID)

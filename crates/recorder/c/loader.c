@@ -6,23 +6,9 @@
  * Invariant: only a program that certainly uses this loader gets such an entry. The recorder in it
  * removes the variable before the program can pass it on.
  */
-#include "bs.h"
+#include "elf.h"
 
-enum { INTERPRETERS = 4, ELF_64 = 2, MACHINE_X86_64 = 62, PT_INTERP = 3 };
-
-struct elf {
-    u8 magic[4], class, rest[11];
-    uint16_t type, machine;
-    u32 version;
-    u64 entry, headers, sections;
-    u32 flags;
-    uint16_t size, header_size, header_count;
-};
-
-struct header {
-    u32 type, flags;
-    u64 offset, address, physical, in_file, in_memory, align;
-};
+enum { INTERPRETERS = 4 };
 
 s64 bs_read_beginning(int dir, const char *path, u8 *text)
 {
@@ -41,14 +27,14 @@ s64 bs_read_beginning(int dir, const char *path, u8 *text)
 static bool asks_for_wide_loader(const u8 *text, u64 size)
 {
     static const char wide[] = "/lib64/ld-linux-x86-64.so.2";
-    const struct elf *elf = (const struct elf *)text;
+    const struct bs_elf *elf = (const struct bs_elf *)text;
     if (size < sizeof *elf || elf->class != ELF_64 || elf->machine != MACHINE_X86_64 ||
-        elf->header_size != sizeof(struct header))
+        elf->header_size != sizeof(struct bs_program_header))
         return false;
     u64 at = elf->headers;
-    for (u32 i = 0; i < elf->header_count && at <= size - sizeof(struct header);
-         i++, at += sizeof(struct header)) {
-        struct header header;
+    for (u32 i = 0; i < elf->header_count && at <= size - sizeof(struct bs_program_header);
+         i++, at += sizeof(struct bs_program_header)) {
+        struct bs_program_header header;
         bs_copy(&header, text + at, sizeof header);
         if (header.type == PT_INTERP)
             return header.in_file == sizeof wide && header.offset <= size - sizeof wide &&
@@ -94,8 +80,7 @@ __attribute__((noinline)) bool bs_has_wide_loader(int dir, const char *path)
         if (size < 4)
             return false;
         if (text[0] != '#' || text[1] != '!')
-            return text[0] == 0x7f && text[1] == 'E' && text[2] == 'L' && text[3] == 'F' &&
-                   asks_for_wide_loader(text, (u64)size);
+            return bs_is_elf(text) && asks_for_wide_loader(text, (u64)size);
         path = interpreter(text, (u64)size);
         if (!path)
             return false;

@@ -20,9 +20,6 @@ static s64 (*real_read)(void *, void *, s64);
 static s64 (*real_write)(void *, const void *, s64);
 static int (*real_close)(void *);
 bool bs_closes_are_seen, bs_exec_is_redirected, bs_lists_are_seen;
-#ifdef BS_AUTO
-static bool opens_are_seen;
-#endif
 static bool internal_tried;
 
 /* ---- streams --------------------------------------------------------------------------------- */
@@ -126,7 +123,7 @@ void bs_redirect_stdio(void)
 
 /* ---- libc's own entries ---------------------------------------------------------------------- */
 
-enum { JUMP_SIZE = 14, ENDBR64 = 0xfa1e0ff3 };
+enum { ENDBR64 = 0xfa1e0ff3 };
 
 /*
  * True if the function begins with this system call. It is then libc's own and not another
@@ -151,24 +148,6 @@ static bool asks_soon(const u8 *function, u32 from, u32 nr)
         if (c[0] == 0x0f && c[1] == 0x05)
             return true;
     return false;
-}
-
-/*
- * Writes a jump over the function's first bytes. This happens only while one thread exists, and
- * with signals blocked. The pages stay executable all the time. Where new code is forbidden (MDWE,
- * a service's filter), a removed right would not come back, and libc could not run.
- */
-static bool jump_to(u8 *function, void *to)
-{
-    u64 page = (u64)function & ~(u64)(BS_PAGE - 1), size = (u64)function + JUMP_SIZE - page;
-    if (bs_raw(__NR_mprotect, page, size, PROT_READ | PROT_WRITE | PROT_EXEC) < 0)
-        return false;
-    function[0] = 0xff; /* jmp *0(%rip) */
-    function[1] = 0x25;
-    *(u32 *)(function + 2) = 0;
-    *(u64 *)(function + 6) = (u64)to;
-    bs_raw(__NR_mprotect, page, size, PROT_READ | PROT_EXEC);
-    return true;
 }
 
 static int open_for_libc(const char *path, int flags, ...)
@@ -310,55 +289,81 @@ static ssize list_for_libc(int fd, void *to, size_t n)
     return bs_ret(got);
 }
 
+/* The jumps over internal functions, which the recorder needs in each of its forms, come first. */
+enum { EXECUTE, OPEN, CLOSE, LIST, INTERNAL };
+
+static struct bs_jump jump_if(bool is_expected, u8 *from, void *to)
+{
+    return (struct bs_jump){is_expected ? from : 0, to, false};
+}
+
+static void prepare_internal(struct bs_jump jumps[INTERNAL])
+{
+    u8 *execute = bs_next_or_null("execve"), *open_file = bs_next_or_null("__open_nocancel"),
+       *list = bs_next_or_null("getdents64"), *close_file = bs_next_or_null("__close_nocancel");
+    jumps[EXECUTE] =
+        jump_if(execute && is_plain_call(execute, __NR_execve), execute, (void *)exec_for_libc);
+    jumps[OPEN] = jump_if(open_file && asks_soon(open_file, BS_JUMP_SIZE, __NR_openat), open_file,
+                          (void *)open_for_libc);
+    jumps[CLOSE] = jump_if(close_file && is_plain_call(close_file, __NR_close), close_file,
+                           (void *)close_for_libc);
+    jumps[LIST] = jump_if(list && asks_soon(list, 0, __NR_getdents64), list, (void *)list_for_libc);
+}
+
+static void write_all(struct bs_jump *jumps, u32 count)
+{
+    u64 all = ~0ull, before = 0;
+    bs_raw(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &all, &before, sizeof all);
+    bs_write_jumps(jumps, count);
+    bs_exec_is_redirected = jumps[EXECUTE].written;
+    bs_lists_are_seen = jumps[LIST].written;
+    bs_raw(__NR_rt_sigprocmask, 2, &before, 0, sizeof before);
+}
+
+static bool has_one_thread(void)
+{
+    const char *single = bs_next_or_null("__libc_single_threaded");
+    return single && *single && !bs_threaded;
+}
+
 void bs_redirect_internal(void)
 {
     if (internal_tried || bs_modes & BS_MODE_SANDBOX || !bs_is_ready(BS_OP_START))
         return;
     internal_tried = true;
-    const char *single = bs_next_or_null("__libc_single_threaded");
-    if (!single || !*single || bs_threaded)
+    struct bs_jump jumps[INTERNAL];
+    if (!has_one_thread())
         return;
-    u8 *execute = bs_next_or_null("execve"), *open_file = bs_next_or_null("__open_nocancel"),
-       *list = bs_next_or_null("getdents64"), *close_file = bs_next_or_null("__close_nocancel");
-    u64 all = ~0ull, before = 0;
-    bs_raw(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &all, &before, sizeof all);
-    if (execute && is_plain_call(execute, __NR_execve))
-        bs_exec_is_redirected = jump_to(execute, (void *)exec_for_libc);
-    if (open_file && asks_soon(open_file, JUMP_SIZE, __NR_openat)) {
-        bool seen = jump_to(open_file, (void *)open_for_libc);
-        (void)seen;
-        BS_AUTO_DO(opens_are_seen = seen);
-    }
-    if (close_file && is_plain_call(close_file, __NR_close))
-        jump_to(close_file, (void *)close_for_libc);
-    if (list && asks_soon(list, 0, __NR_getdents64))
-        bs_lists_are_seen = jump_to(list, (void *)list_for_libc);
-    bs_raw(__NR_rt_sigprocmask, 2, &before, 0, sizeof before);
+    prepare_internal(jumps);
+    write_all(jumps, INTERNAL);
 }
 
 #ifdef BS_AUTO
-/* True if libc's function of this name begins as expected, and leads to the recorder now. */
-static bool redirect(const char *name, u32 nr, void *to)
+/* The jump over libc's function of this name, if it begins as expected. */
+static struct bs_jump jump(const char *name, u32 nr, void *to)
 {
-    u8 *function = bs_next_or_null(name);
-    bool expected = function && (is_plain_call(function, nr) || asks_soon(function, 0, nr));
-    return expected && jump_to(function, to);
+    u8 *from = bs_next_or_null(name);
+    return jump_if(from && (is_plain_call(from, nr) || asks_soon(from, 0, nr)), from, to);
 }
 
 /* After this, the changed pages of libc are the process's own, as after each redirection. */
 bool bs_redirect_all(void)
 {
-    bs_redirect_internal();
-    u64 all = ~0ull, before = 0;
-    bs_raw(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &all, &before, sizeof all);
-    bool seen = bs_exec_is_redirected && bs_lists_are_seen && opens_are_seen;
-    seen = seen && redirect("open", __NR_openat, (void *)cancelled_open_for_libc);
-    seen = seen && redirect("openat", __NR_openat, (void *)openat);
-    seen = seen && redirect("connect", __NR_connect, (void *)connect);
-    seen = seen && redirect("bind", __NR_bind, (void *)bind);
-    seen = seen && bs_redirect_load();
-    bs_raw(__NR_rt_sigprocmask, 2, &before, 0, sizeof before);
-    return seen;
+    enum { MORE = 4, ALL = INTERNAL + MORE };
+    struct bs_jump jumps[ALL];
+    internal_tried = true;
+    if (!has_one_thread())
+        return false;
+    prepare_internal(jumps);
+    jumps[INTERNAL] = jump("open", __NR_openat, (void *)cancelled_open_for_libc);
+    jumps[INTERNAL + 1] = jump("openat", __NR_openat, (void *)openat);
+    jumps[INTERNAL + 2] = jump("connect", __NR_connect, (void *)connect);
+    jumps[INTERNAL + 3] = jump("bind", __NR_bind, (void *)bind);
+    write_all(jumps, ALL);
+    for (u32 i = 0; i < ALL; i++)
+        if (!jumps[i].written && i != CLOSE)
+            return false;
+    return bs_redirect_load();
 }
 
 /* True if libc makes calls that no redirection sees, or looks for the directory of a user. */
