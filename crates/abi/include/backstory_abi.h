@@ -108,8 +108,8 @@
 #define BS_ARENA_BROKER 512u  /* a broker executes set-user-id programs: use BS_MAGIC_BROKER */
 
 /*
- * --guard=auto: the first chunk is no chunk but the table of verdicts (struct bs_verdicts). The
- * socket of the supervisor has the arena's path with BS_SOCKET_SUFFIX.
+ * --guard=auto: the first chunk is no chunk but what the run knows about programs (struct
+ * bs_programs). The socket of the supervisor has the arena's path with BS_SOCKET_SUFFIX.
  */
 #define BS_ARENA_AUTO 1024u
 #define BS_SOCKET_SUFFIX ".guard"
@@ -167,6 +167,10 @@ struct bs_verdict {
 #define BS_VERDICT_PROGRAM 1ull /* about a program, with the libraries that it needs */
 #define BS_VERDICT_LIBRARY 2ull /* about a library alone */
 #define BS_VERDICT_NOT 4ull     /* not plain */
+#define BS_VERDICT_KIND 3ull    /* mask of the first two */
+/* Of a plain program: what it may do inside libc without an open before, where no wrapper is. */
+#define BS_VERDICT_CONNECTS 8ull /* `connect` and `bind` */
+#define BS_VERDICT_LOADS 16ull   /* libraries are loaded */
 
 #define BS_VERDICTS_MAGIC 0x7374636964726576ull /* "verdicts" */
 #define BS_VERDICTS 1024u
@@ -178,6 +182,44 @@ struct bs_verdicts {
     uint64_t pad;
     struct bs_verdict cache; /* the loader's cache for which the verdicts about programs hold */
     struct bs_verdict entry[BS_VERDICTS];
+};
+
+/* ---- starts ------------------------------------------------------------------------------ */
+
+/*
+ * --guard=auto: a recorder that begins in a program logs what the loader did: it read its cache,
+ * and loaded the libraries. A program whose libraries are a known set takes no chunk for this. It
+ * fills in a bs_start, from which the supervisor makes the chunk that the recorder would have made.
+ */
+#define BS_LOADER_CACHE "/etc/ld.so.cache"
+/* The descriptor of the cache in these records: one that no process has. */
+#define BS_LOADER_DESCRIPTOR 1048576
+
+/* Libraries that a recorder logged in this order. S. Once written, a set does not change. */
+#define BS_LIBRARY_SETS 16u
+#define BS_LIBRARY_NAMES 504u
+struct bs_library_set {
+    uint64_t used;                   /* bytes of `names`; written last. 0: the set is free */
+    uint8_t names[BS_LIBRARY_NAMES]; /* paths, each with its NUL */
+};
+
+/* The start of a program. R fills it in, S frees it. */
+#define BS_STARTS 240u
+struct bs_start {
+    /* 0: free. Otherwise the process id in the high half, and BS_START_* in the low half. */
+    uint64_t state;
+    uint64_t epoch, time; /* as in a chunk */
+    uint32_t ppid;
+    uint32_t set; /* index of the library set */
+};
+#define BS_START_TAKEN 1ull  /* R is filling it in */
+#define BS_START_FILLED 2ull /* R has filled it in */
+
+/* The first chunk of a run with --guard=auto. */
+struct bs_programs {
+    struct bs_verdicts verdicts;
+    struct bs_library_set sets[BS_LIBRARY_SETS];
+    struct bs_start starts[BS_STARTS];
 };
 
 /* ---- requests to the supervisor ---------------------------------------------------------- */

@@ -105,7 +105,8 @@ pub const RETURN_DISTANCE: u32 = 0x100_0000;
 
 /// `EXEC`: the recorder in the new program announces itself by a `START`.
 pub const EXEC_ANNOUNCED: u32 = 0x4000_0000;
-/// Arena flag: the first chunk is the table of verdicts, and the supervisor has a socket.
+/// Arena flag: the first chunk is what the run knows about programs, and the supervisor has a
+/// socket.
 pub const ARENA_AUTO: u32 = 1024;
 /// The path of the supervisor's socket is the arena's path with this suffix.
 pub const SOCKET_SUFFIX: &str = ".guard";
@@ -115,12 +116,32 @@ pub const VERDICT_PROGRAM: u64 = 1;
 pub const VERDICT_LIBRARY: u64 = 2;
 /// In a verdict: not plain.
 pub const VERDICT_NOT: u64 = 4;
+/// Mask of the kind of a verdict.
+pub const VERDICT_KIND: u64 = 3;
+/// In a verdict about a plain program: it may connect or bind inside libc, without an open before.
+pub const VERDICT_CONNECTS: u64 = 8;
+/// In a verdict about a plain program: libraries may be loaded inside libc, without an open before.
+pub const VERDICT_LOADS: u64 = 16;
 /// First word of the table of verdicts.
 pub const VERDICTS_MAGIC: u64 = 0x7374_6369_6472_6576;
 /// Entries of the table of verdicts.
 pub const VERDICTS: u32 = 1024;
 /// Entries at which one content can be.
 pub const VERDICT_TRIES: u32 = 8;
+/// The file in which the loader finds libraries.
+pub const LOADER_CACHE: &str = "/etc/ld.so.cache";
+/// The descriptor of that file in the records of a start.
+pub const LOADER_DESCRIPTOR: i32 = 1 << 20;
+/// Sets of libraries that a run can know.
+pub const LIBRARY_SETS: u32 = 16;
+/// Bytes for the paths of a set.
+pub const LIBRARY_NAMES: u32 = 504;
+/// Starts of programs that the supervisor has not yet seen.
+pub const STARTS: u32 = 240;
+/// State of a start: its recorder is filling it in.
+pub const START_TAKEN: u64 = 1;
+/// State of a start: it is filled in.
+pub const START_FILLED: u64 = 2;
 /// Request by the socket: is the program plain whose descriptor follows?
 pub const GUARD_PROGRAM: u32 = 1;
 /// The same for a library.

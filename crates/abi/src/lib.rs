@@ -21,5 +21,5 @@ pub use constants::*;
 pub use ops::{LIST, OPS, OpInfo, op, op_info};
 pub use structs::{
     Arena, BrokerMessage, CallerIds, Chunk, DeepRecord, DeepSection, FunctionTable, GuardRequest,
-    Place, Record, Signature, Sled, Target, Value, Verdict, Verdicts,
+    LibrarySet, Place, Programs, Record, Signature, Sled, Start, Target, Value, Verdict, Verdicts,
 };

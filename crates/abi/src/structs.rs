@@ -190,6 +190,44 @@ pub struct Verdicts {
     pub entry: [Verdict; crate::VERDICTS as usize],
 }
 
+/// Libraries that programs begin with (`bs_library_set`).
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct LibrarySet {
+    /// Bytes of `names`; 0 for a free set.
+    pub used: u64,
+    /// Paths, each with its NUL.
+    pub names: [u8; crate::LIBRARY_NAMES as usize],
+}
+
+/// The start of a program (`bs_start`).
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Start {
+    /// 0, or the process id in the high half and `START_*` in the low half.
+    pub state: u64,
+    /// The recorder's number.
+    pub epoch: u64,
+    /// Time-stamp counter.
+    pub time: u64,
+    /// The parent.
+    pub ppid: u32,
+    /// Index of the set of libraries.
+    pub set: u32,
+}
+
+/// The knowledge of a run about programs (`bs_programs`).
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Programs {
+    /// The table of verdicts.
+    pub verdicts: Verdicts,
+    /// The sets of libraries.
+    pub sets: [LibrarySet; crate::LIBRARY_SETS as usize],
+    /// The starts of programs.
+    pub starts: [Start; crate::STARTS as usize],
+}
+
 /// A message by the supervisor's socket (`bs_guard_request`).
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -88,7 +88,11 @@ static void constants(void)
         TEXT(BS_OPAQUE_UNGUARDED);
     NUMBER(BS_EXEC_ANNOUNCED), NUMBER(BS_ARENA_AUTO), NUMBER(BS_ARENA_EXACT),
         TEXT(BS_SOCKET_SUFFIX), NUMBER(BS_VERDICT_PROGRAM), NUMBER(BS_VERDICT_LIBRARY),
-        NUMBER(BS_VERDICT_NOT), NUMBER(BS_VERDICTS_MAGIC);
+        NUMBER(BS_VERDICT_NOT), NUMBER(BS_VERDICT_KIND), NUMBER(BS_VERDICT_CONNECTS),
+        NUMBER(BS_VERDICT_LOADS), NUMBER(BS_VERDICTS_MAGIC);
+    TEXT(BS_LOADER_CACHE), NUMBER(BS_LOADER_DESCRIPTOR), NUMBER(BS_LIBRARY_SETS),
+        NUMBER(BS_LIBRARY_NAMES), NUMBER(BS_STARTS), NUMBER(BS_START_TAKEN),
+        NUMBER(BS_START_FILLED);
     NUMBER(BS_VERDICTS), NUMBER(BS_VERDICT_TRIES), NUMBER(BS_MAGIC_FILTERED),
         NUMBER(BS_MAGIC_SIMULATOR), NUMBER(BS_MAGIC_INSTRUCTIONS), NUMBER(BS_RECORDS_IN_SIMULATOR),
         NUMBER(BS_READABLE_IN_SIMULATOR), NUMBER(BS_RETURNS_IN_SIMULATOR), NUMBER(BS_RETURN_STUBS),
@@ -131,6 +135,11 @@ static void structures(void)
         FIELD(bs_verdict, mtime), FIELD(bs_verdict, ctime), FIELD(bs_verdict, verdict);
     SIZE(bs_verdicts), FIELD(bs_verdicts, magic), FIELD(bs_verdicts, pad),
         FIELD(bs_verdicts, cache), FIELD(bs_verdicts, entry);
+    SIZE(bs_library_set), FIELD(bs_library_set, used), FIELD(bs_library_set, names);
+    SIZE(bs_start), FIELD(bs_start, state), FIELD(bs_start, epoch), FIELD(bs_start, time),
+        FIELD(bs_start, ppid), FIELD(bs_start, set);
+    SIZE(bs_programs), FIELD(bs_programs, verdicts), FIELD(bs_programs, sets),
+        FIELD(bs_programs, starts);
     SIZE(bs_guard_request), FIELD(bs_guard_request, kind), FIELD(bs_guard_request, result),
         FIELD(bs_guard_request, recorded), FIELD(bs_guard_request, pad);
     SIZE(bs_function_table);

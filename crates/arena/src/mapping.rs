@@ -200,6 +200,11 @@ impl ArenaMapping {
         abi::Chunk::read(&bytes).unwrap_or_default()
     }
 
+    /// Copies as many bytes from the beginning of a chunk as `into` has, which fit into a chunk.
+    pub fn beginning(&self, index: usize, into: &mut [u8]) {
+        self.copy(index, into);
+    }
+
     /// Copies the header and the records of a chunk, up to the last reservation that fits.
     pub fn contents(&self, index: usize, into: &mut Vec<u8>) {
         let next = self.chunk_header(index).next as usize;

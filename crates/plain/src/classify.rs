@@ -3,7 +3,7 @@
 use crate::cache::LibraryCache;
 use crate::elf::{Damaged, Object, is_wide};
 use crate::instructions::{Entry, find_entry};
-use crate::symbols::is_unseen;
+use crate::symbols::{InnerActs, is_unseen};
 use backstory_files::{Ident, executable, now, regular};
 use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, fgetxattr, statx};
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -21,7 +21,7 @@ const LOADER: &[u8] = b"/lib64/ld-linux-x86-64.so.2";
 /// The name by which libraries need that loader.
 const LOADER_NAME: &[u8] = b"ld-linux-x86-64.so.2";
 /// The loader's cache.
-const LOADER_CACHE: &str = "/etc/ld.so.cache";
+const LOADER_CACHE: &str = backstory_abi::LOADER_CACHE;
 const C_LIBRARY: &[u8] = b"libc.so.6";
 /// Libraries of glibc whose functions are chosen by the processor. The choice makes no call.
 const CHOOSES_BY_PROCESSOR: &[&[u8]] = &[b"libm.so.6", b"libmvec.so.1"];
@@ -91,8 +91,13 @@ pub enum NotPlain {
     UnknownLibrary(PathBuf),
 }
 
-/// The names of the libraries that a file needs.
-type Needed = Vec<Vec<u8>>;
+/// A library, or a program, that is plain by itself.
+#[derive(Debug, Clone, Default)]
+struct Part {
+    /// The names of the libraries that it needs.
+    needed: Vec<Vec<u8>>,
+    acts: InnerActs,
+}
 
 /// A program with its verdict.
 #[derive(Debug)]
@@ -103,6 +108,8 @@ pub struct Examined {
     pub program: Option<Ident>,
     /// If the program is plain, the libraries that it can load, and its loader.
     pub libraries: Vec<Ident>,
+    /// If the program is plain, what it and these libraries may do inside libc.
+    pub acts: InnerActs,
 }
 
 /// Classifies programs, and remembers what it found out about their libraries.
@@ -110,7 +117,7 @@ pub struct Examined {
 pub struct Classifier {
     cache: LibraryCache,
     cache_ident: Ident,
-    libraries: HashMap<PathBuf, (Ident, Result<Needed, NotPlain>)>,
+    libraries: HashMap<PathBuf, (Ident, Result<Part, NotPlain>)>,
 }
 
 impl Classifier {
@@ -149,7 +156,7 @@ impl Classifier {
         for _ in 0..DEEPEST_SCRIPT {
             let (_, file) = read(&path)?;
             if !file.starts_with(b"#!") {
-                return self.executable(&path, &file, &mut Vec::new());
+                return self.executable(&path, &file, &mut Vec::new()).map(drop);
             }
             let head = &file[..file.len().min(executable::HEAD)];
             let name =
@@ -165,12 +172,13 @@ impl Classifier {
     /// Classifies an open program. A script is not plain here. `path` is its name in the verdict.
     pub fn examine(&mut self, file: &mut File, path: &Path) -> Examined {
         let (mut program, mut libraries) = (None, Vec::new());
-        let verdict = read_open(file, path).and_then(|(state, bytes)| {
+        let acts = read_open(file, path).and_then(|(state, bytes)| {
             program = Some(state);
             self.executable(path, &bytes, &mut libraries)
         });
         Examined {
-            verdict,
+            acts: acts.as_ref().copied().unwrap_or_default(),
+            verdict: acts.map(drop),
             program,
             libraries,
         }
@@ -180,11 +188,17 @@ impl Classifier {
     /// state if the library is plain.
     pub fn examine_library(&mut self, file: &mut File, path: &Path) -> Option<Ident> {
         let (state, bytes) = read_open(file, path).ok()?;
-        library_needs(path, &bytes).is_ok().then_some(state)
+        library_part(path, &bytes).is_ok().then_some(state)
     }
 
-    /// Classifies a program. The states of its libraries are appended to `states`.
-    fn executable(&mut self, path: &Path, file: &[u8], states: &mut Vec<Ident>) -> Verdict {
+    /// Classifies a program, and returns what it and its libraries may do inside libc. The states
+    /// of its libraries are appended to `states`.
+    fn executable(
+        &mut self,
+        path: &Path,
+        file: &[u8],
+        states: &mut Vec<Ident>,
+    ) -> Result<InnerActs, NotPlain> {
         let object = parse(path, file)?;
         if object.interpreter != Some(LOADER) {
             return Err(NotPlain::OtherLoader(path.to_owned()));
@@ -193,7 +207,8 @@ impl Classifier {
             return Err(NotPlain::EarlyCode(path.to_owned()));
         }
         states.push(self.known(Path::new(OsStr::from_bytes(LOADER)))?.0);
-        let mut queue = VecDeque::from(needed(path, &object)?);
+        let Part { needed, mut acts } = part(path, &object)?;
+        let mut queue = VecDeque::from(needed);
         let mut met: BTreeSet<Vec<u8>> = queue.iter().cloned().collect();
         while let Some(name) = queue.pop_front() {
             if name == LOADER_NAME {
@@ -205,50 +220,51 @@ impl Classifier {
                 return Err(NotPlain::Search(name));
             }
             for path in paths {
-                let (state, needs) = self.known(Path::new(OsStr::from_bytes(&path)))?;
+                let (state, part) = self.known(Path::new(OsStr::from_bytes(&path)))?;
                 states.push(state);
-                for name in needs {
+                acts = acts.and(part.acts);
+                for name in part.needed {
                     if met.insert(name.clone()) {
                         queue.push_back(name);
                     }
                 }
             }
         }
-        Ok(())
+        Ok(acts)
     }
 
-    /// Classifies a library alone, and returns what it needs.
+    /// Classifies a library alone.
     ///
     /// # Errors
     /// The first reason why it is not plain.
-    pub fn library(&mut self, path: &Path) -> Result<Needed, NotPlain> {
-        self.known(path).map(|(_, needs)| needs)
+    pub fn library(&mut self, path: &Path) -> Verdict {
+        self.known(path).map(drop)
     }
 
     /// The same, with the state of the content.
-    fn known(&mut self, path: &Path) -> Result<(Ident, Needed), NotPlain> {
+    fn known(&mut self, path: &Path) -> Result<(Ident, Part), NotPlain> {
         let present = ident(statx(CWD, path, AtFlags::empty(), WANTED));
         if let (Ok(present), Some((state, found))) = (present, self.libraries.get(path))
             && present == *state
         {
-            return found.clone().map(|needs| (present, needs));
+            return found.clone().map(|part| (present, part));
         }
         let (state, file) = read(path)?;
-        let found = library_needs(path, &file);
+        let found = library_part(path, &file);
         if state.changed_before(now()) {
             self.libraries
                 .insert(path.to_owned(), (state, found.clone()));
         }
-        found.map(|needs| (state, needs))
+        found.map(|part| (state, part))
     }
 }
 
-/// The names that a library needs, if it is plain.
-fn library_needs(path: &Path, file: &[u8]) -> Result<Needed, NotPlain> {
+/// Checks a library, and returns what it needs and may do.
+fn library_part(path: &Path, file: &[u8]) -> Result<Part, NotPlain> {
     let object = parse(path, file)?;
     match object.soname {
-        Some(C_LIBRARY | LOADER_NAME) => known_release(path, file).map(|()| Vec::new()),
-        _ => needed(path, &object),
+        Some(C_LIBRARY | LOADER_NAME) => known_release(path, file).map(|()| Part::default()),
+        _ => part(path, &object),
     }
 }
 
@@ -301,8 +317,8 @@ fn parse<'a>(path: &Path, file: &'a [u8]) -> Result<Object<'a>, NotPlain> {
     })
 }
 
-/// Checks one file, and returns the libraries that it needs.
-fn needed(path: &Path, object: &Object<'_>) -> Result<Needed, NotPlain> {
+/// Checks one file, and returns what it needs and may do.
+fn part(path: &Path, object: &Object<'_>) -> Result<Part, NotPlain> {
     let chooses = object
         .soname
         .is_some_and(|name| CHOOSES_BY_PROCESSOR.contains(&name));
@@ -326,7 +342,10 @@ fn needed(path: &Path, object: &Object<'_>) -> Result<Needed, NotPlain> {
             path: path.to_owned(),
             entry,
         }),
-        None => Ok(object.needed.iter().map(|name| name.to_vec()).collect()),
+        None => Ok(Part {
+            needed: object.needed.iter().map(|name| name.to_vec()).collect(),
+            acts: InnerActs::of(&object.imports),
+        }),
     }
 }
 

@@ -13,9 +13,10 @@
 //! Absent on purpose: the removal of an entry. A full table takes no more, and what is not found is
 //! asked for.
 
+use crate::symbols::InnerActs;
 use backstory_abi::{
-    VERDICT_LIBRARY, VERDICT_NOT, VERDICT_PROGRAM, VERDICT_TRIES, VERDICTS, VERDICTS_MAGIC,
-    reads_hash,
+    VERDICT_CONNECTS, VERDICT_KIND, VERDICT_LIBRARY, VERDICT_LOADS, VERDICT_NOT, VERDICT_PROGRAM,
+    VERDICT_TRIES, VERDICTS, VERDICTS_MAGIC, reads_hash,
 };
 use backstory_files::Ident;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -75,12 +76,17 @@ impl<'a> VerdictTable<'a> {
         })
     }
 
-    /// Adds a verdict. False: there is no room. Of one table, only one thread may add verdicts.
-    pub fn insert(self, file: Ident, kind: VerdictKind, plain: bool) -> bool {
+    /// Adds a verdict: what a plain file may do, or `None` if it is not plain. False: there is no
+    /// room. Of one table, only one thread may add verdicts.
+    pub fn insert(self, file: Ident, kind: VerdictKind, plain: Option<InnerActs>) -> bool {
         if self.get(file, kind).is_some() {
             return true;
         }
-        let verdict = kind.bits() | if plain { 0 } else { VERDICT_NOT };
+        let bits = |acts: InnerActs| {
+            let connects = if acts.connects { VERDICT_CONNECTS } else { 0 };
+            connects | if acts.loads { VERDICT_LOADS } else { 0 }
+        };
+        let verdict = kind.bits() | plain.map_or(VERDICT_NOT, bits);
         let free = self
             .slots(file)
             .find(|slot| slot[ENTRY - 1].load(Ordering::Acquire) == 0);
@@ -95,7 +101,7 @@ impl<'a> VerdictTable<'a> {
                 return None;
             }
             let found: [u64; ENTRY - 1] = std::array::from_fn(|n| slot[n].load(Ordering::Relaxed));
-            if found == numbers(file) && verdict & !VERDICT_NOT == kind.bits() {
+            if found == numbers(file) && verdict & VERDICT_KIND == kind.bits() {
                 return Some(verdict & VERDICT_NOT == 0);
             }
         }
@@ -124,6 +130,11 @@ fn put(slot: &[AtomicU64], file: Ident, verdict: u64) {
 mod tests {
     use super::*;
 
+    const ACTS: Option<InnerActs> = Some(InnerActs {
+        connects: true,
+        loads: true,
+    });
+
     fn memory() -> Vec<AtomicU64> {
         (0..VerdictTable::WORDS)
             .map(|_| AtomicU64::new(0))
@@ -147,8 +158,8 @@ mod tests {
         assert!(VerdictTable::of(&memory).is_none());
         VerdictTable::begin(&memory, file(1, 1)).unwrap();
         let table = VerdictTable::of(&memory).unwrap();
-        assert!(table.insert(file(2, 5), VerdictKind::Program, true));
-        assert!(table.insert(file(2, 5), VerdictKind::Library, false));
+        assert!(table.insert(file(2, 5), VerdictKind::Program, ACTS));
+        assert!(table.insert(file(2, 5), VerdictKind::Library, None));
         assert_eq!(table.get(file(2, 5), VerdictKind::Program), Some(true));
         assert_eq!(table.get(file(2, 5), VerdictKind::Library), Some(false));
         assert_eq!(table.get(file(2, 6), VerdictKind::Program), None, "changed");
@@ -166,7 +177,10 @@ mod tests {
         let table = VerdictTable::begin(&memory, file(1, 1)).unwrap();
         let files = (2..20_000).map(|inode| file(inode, 1));
         let taken: Vec<Ident> = files
-            .filter(|file| table.insert(*file, VerdictKind::Program, file.ino % 2 == 0))
+            .filter(|file| {
+                let plain = ACTS.filter(|_| file.ino % 2 == 0);
+                table.insert(*file, VerdictKind::Program, plain)
+            })
             .collect();
         assert!(
             taken.len() > 900 && taken.len() <= VERDICTS as usize,

@@ -4,7 +4,7 @@
 //! calls that the guard watches.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-use backstory_plain::symbols::{AT_CALL, UNSEEN};
+use backstory_plain::symbols::{AT_CALL, CONNECTS, UNSEEN};
 use backstory_plain::{Classifier, Object};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,17 +52,23 @@ fn calls(bytes: &[u8], start: u64, end: u64) -> Calls {
     calls
 }
 
-#[test]
-fn every_function_with_an_unseen_call_inside_libc_is_listed() {
+/// The direct calls inside libc, by the address of the calling function.
+type Graph = BTreeMap<u64, Calls>;
+
+/// The machine's libc. `None`, with a line that says so, if it is not of a known release.
+fn libc_of_machine() -> Option<Vec<u8>> {
     let path = Path::new("/lib/x86_64-linux-gnu/libc.so.6");
     let known = Classifier::of_machine().map(|mut machine| machine.library(path));
-    if !matches!(known, Some(Ok(_))) {
-        return println!("SKIPPED: this machine's libc is not of a known release: {known:?}");
+    if !matches!(known, Some(Ok(()))) {
+        println!("SKIPPED: this machine's libc is not of a known release: {known:?}");
+        return None;
     }
-    let file = std::fs::read(path).unwrap();
-    let libc = Object::parse(&file).unwrap();
+    Some(std::fs::read(path).unwrap())
+}
+
+fn graph_of(libc: &Object<'_>) -> Graph {
     assert!(libc.functions.len() > 2000 && libc.exports.len() > 2000);
-    let mut graph = BTreeMap::new();
+    let mut graph = Graph::new();
     for segment in libc.segments.iter().filter(|s| s.executable) {
         let end = segment.address + segment.bytes.len() as u64;
         let mut starts: Vec<u64> = libc.functions.clone();
@@ -77,19 +83,12 @@ fn every_function_with_an_unseen_call_inside_libc_is_listed() {
             graph.insert(start, calls(bytes, start, next));
         }
     }
-    let mut reach: BTreeSet<u64> = BTreeSet::new();
-    let watched = |calls: &Calls| WATCHED.iter().any(|nr| calls.numbers.contains(nr));
-    reach.extend(
-        graph
-            .iter()
-            .filter(|(_, calls)| watched(calls))
-            .map(|(at, _)| *at),
-    );
-    assert!(
-        reach.len() > 40,
-        "only {} functions make watched calls",
-        reach.len()
-    );
+    graph
+}
+
+/// These functions, and all that reach them.
+fn callers(graph: &Graph, of: impl IntoIterator<Item = u64>) -> BTreeSet<u64> {
+    let mut reach: BTreeSet<u64> = of.into_iter().collect();
     loop {
         let more: Vec<u64> = graph
             .iter()
@@ -99,21 +98,77 @@ fn every_function_with_an_unseen_call_inside_libc_is_listed() {
             .map(|(at, _)| *at)
             .collect();
         if more.is_empty() {
-            break;
+            return reach;
         }
         reach.extend(more);
     }
+}
+
+/// The names of exported functions that are not listed.
+fn missing(
+    libc: &Object<'_>,
+    reach: &BTreeSet<u64>,
+    is_listed: impl Fn(&[u8]) -> bool,
+) -> BTreeSet<String> {
+    let exports = libc.exports.iter();
+    exports
+        .filter(|(name, address)| reach.contains(address) && !is_listed(name))
+        .map(|(name, _)| String::from_utf8_lossy(name).into_owned())
+        .collect()
+}
+
+fn is_in(lists: &[&[&str]], name: &[u8]) -> bool {
+    lists.concat().iter().any(|one| one.as_bytes() == name)
+}
+
+#[test]
+fn every_function_with_an_unseen_call_inside_libc_is_listed() {
+    let Some(file) = libc_of_machine() else {
+        return;
+    };
+    let libc = Object::parse(&file).unwrap();
+    let graph = graph_of(&libc);
+    let watched = |calls: &Calls| WATCHED.iter().any(|nr| calls.numbers.contains(nr));
+    let makers: Vec<u64> = graph
+        .iter()
+        .filter(|(_, calls)| watched(calls))
+        .map(|(at, _)| *at)
+        .collect();
+    assert!(
+        makers.len() > 40,
+        "only {} functions make watched calls",
+        makers.len()
+    );
     let recorder = Object::parse(backstory_recorder::LIBRARY).unwrap();
     let wrapped: BTreeSet<&[u8]> = recorder.exports.iter().map(|(name, _)| *name).collect();
-    let listed = |name: &[u8]| {
-        let mut all = UNSEEN.iter().chain(AT_CALL);
-        wrapped.contains(name) || all.any(|one| one.as_bytes() == name)
+    let listed = |name: &[u8]| wrapped.contains(name) || is_in(&[UNSEEN, AT_CALL], name);
+    let missing = missing(&libc, &callers(&graph, makers), listed);
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// The name service calls its parts by pointers, which may connect. So its entries count, too.
+#[test]
+fn every_function_that_connects_inside_libc_is_listed() {
+    const ENTRIES: &[&str] = &[
+        "connect",
+        "bind",
+        "__nss_lookup",
+        "__nss_lookup_function",
+        "__nss_next2",
+    ];
+    let Some(file) = libc_of_machine() else {
+        return;
     };
-    let missing: BTreeSet<String> = libc
+    let libc = Object::parse(&file).unwrap();
+    let entries: Vec<u64> = libc
         .exports
         .iter()
-        .filter(|(name, address)| reach.contains(address) && !listed(name))
-        .map(|(name, _)| String::from_utf8_lossy(name).into_owned())
+        .filter(|(name, _)| is_in(&[ENTRIES], name))
+        .map(|(_, address)| *address)
         .collect();
+    assert!(entries.len() >= ENTRIES.len());
+    let reach = callers(&graph_of(&libc), entries);
+    let own = ["connect", "bind", "__connect"];
+    let missing = missing(&libc, &reach, |name| is_in(&[UNSEEN, CONNECTS, &own], name));
     assert!(missing.is_empty(), "{missing:?}");
 }

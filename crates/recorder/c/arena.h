@@ -14,7 +14,8 @@ s64 bs_open_arena(void);
 /* Maps `size` bytes of the arena. Returns their address, or a negative error. */
 s64 bs_map_arena(s64 fd, u64 offset, u64 size);
 
-enum start { NOT_STARTED, STARTED_BY_EXEC, STARTED_BY_FORK };
+/* STARTED_BEFORE: a program has begun, and has announced itself without a chunk. */
+enum start { NOT_STARTED, STARTED_BY_EXEC, STARTED_BY_FORK, STARTED_BEFORE };
 
 /*
  * Makes the process ready, once per exec and once per fork child. `*started` is set for the one
@@ -41,6 +42,23 @@ void bs_mark_full(u8 *chunk);
 void bs_map_reserve(void);
 /* Takes one of the reserved chunks without a system call. */
 bool bs_take_confined(void);
+
+#ifdef BS_AUTO
+/* attach.c: the arena's beginning, which the constructor maps before the process is set up. */
+extern struct bs_arena *bs_first_pages;
+/* False: not possible now, or never. */
+bool bs_map_first_pages(void);
+
+/* auto/verdicts.c: null without `bs_first_pages`. */
+struct bs_programs *bs_programs(void);
+
+/* auto/starts.c: announces the program without a chunk. False: not possible. */
+bool bs_announce_start(void);
+/* How the process began. `*epoch` is set if it has announced itself with this epoch. */
+enum start bs_how_started(enum start how, u64 *epoch);
+/* True if the supervisor makes a chunk of this thread from the announcement. */
+bool bs_follows_start(void);
+#endif
 
 #pragma GCC visibility pop
 

@@ -157,22 +157,24 @@ static bool make_process(void)
     return true;
 }
 
-/* Maps the arena's first page. False: not possible now, or never (then `bs_muted`). */
-static bool attach(void)
+/*
+ * Maps the arena's header and its first chunks. Null: not possible now, or never (then `bs_muted`).
+ */
+static struct bs_arena *map_first(void)
 {
     if (!bs_arena_path[0]) {
         /* the constructor looked for the variable and did not find it */
         bs_muted = bs_first_library != 0;
-        return false;
+        return 0;
     }
     if (bs_is_muted())
-        return false;
+        return 0;
     place_gate();
     s64 fd = bs_open_arena();
     if (fd < 0) {
         bool later = fd == -BS_EMFILE || fd == -BS_ENFILE || fd == -BS_ENOMEM || fd == -BS_EINTR;
         bs_muted = !later || ++attempts > 100;
-        return false;
+        return 0;
     }
     bs_mapped = WINDOW_SIZE;
     s64 at = bs_map_arena(fd, 0, bs_mapped);
@@ -184,10 +186,37 @@ static bool attach(void)
     struct bs_arena *arena = (struct bs_arena *)at;
     if (!is_error(at)) /* a page whose first access is a write is mapped alone, which is cheaper */
         __atomic_fetch_or(&arena->wanted, 0, __ATOMIC_RELAXED);
-    if (is_error(at) || arena->magic != BS_ARENA_MAGIC || arena->version != BS_ABI_VERSION ||
-        !make_process()) {
-        if (!is_error(at))
-            bs_raw(__NR_munmap, at, bs_mapped);
+    if (!is_error(at) && arena->magic == BS_ARENA_MAGIC && arena->version == BS_ABI_VERSION)
+        return arena;
+    if (!is_error(at))
+        bs_raw(__NR_munmap, at, bs_mapped);
+    bs_muted = true;
+    return 0;
+}
+
+#ifdef BS_AUTO
+struct bs_arena *bs_first_pages;
+
+bool bs_map_first_pages(void)
+{
+    bs_first_pages = map_first();
+    return bs_first_pages;
+}
+#endif
+
+static bool attach(void)
+{
+    struct bs_arena *arena = 0;
+    BS_AUTO_DO(arena = bs_first_pages);
+    if (!arena)
+        arena = map_first();
+    if (!arena)
+        return false;
+    if (!make_process()) {
+        /* The program has announced itself, and operations were expected. */
+        BS_AUTO_DO(__atomic_add_fetch(&arena->lost, 1, __ATOMIC_RELAXED));
+        bs_raw(__NR_munmap, arena, bs_mapped);
+        BS_AUTO_DO(bs_first_pages = 0);
         bs_muted = true;
         return false;
     }
@@ -231,13 +260,17 @@ bool bs_set_up(enum start *started)
         /* Orphans go to the supervisor: this is the first process of a namespace, or its child. */
         if (bs_process->pid == 1 || bs_process->ppid <= 1)
             bs_note_pid_namespace();
+        u64 epoch = 0;
+        BS_AUTO_DO(how = bs_how_started(how, &epoch));
         /*
          * By now an orphan's parent is the supervisor. Without this line the real parent would be
          * lost if it died before it logged the fork.
          */
         if (how == STARTED_BY_FORK && bs_me.pid && bs_process->ppid)
             bs_process->ppid = bs_me.pid;
-        bs_process->epoch = __atomic_add_fetch(&bs_arena->epochs, 1, __ATOMIC_RELAXED);
+        if (!epoch)
+            epoch = __atomic_add_fetch(&bs_arena->epochs, 1, __ATOMIC_RELAXED);
+        bs_process->epoch = epoch;
         if (bs_modes & BS_MODE_SHARED_MEMORY) /* this child has memory of its own, not shared */
             __atomic_and_fetch(&bs_modes, ~BS_MODE_SHARED_MEMORY, __ATOMIC_SEQ_CST);
         u32 generation = (u32)bs_process->epoch;

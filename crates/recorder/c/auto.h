@@ -29,14 +29,17 @@ bool bs_ask_verdict(u32 request, s64 fd);
  * no filter then: the recorder in the new program announces itself at once.
  */
 bool bs_before_exec(int dir, const char *path, char *const *env, int flags);
-/* True if the program and the libraries that the loader took are plain. */
-bool bs_has_plain_files(void);
+/*
+ * True if the program and the libraries that the loader took are plain. `*verdict` then has what
+ * the program may do (BS_VERDICT_CONNECTS and its like).
+ */
+bool bs_has_plain_files(u64 *verdict);
 
 /* auto/begin.c: the program begins. */
 void bs_auto_begin(void);
 
-/* redirect.c: true if all redirections of libc that such a process needs are in place. */
-bool bs_redirect_all(void);
+/* redirect.c: true if the redirections of libc are in place that this program needs first. */
+bool bs_redirect_first(u64 verdict);
 /* loader.c: returns the interpreter that a script names; null if it names none. */
 const char *bs_script_interpreter(u8 *text, u64 size);
 

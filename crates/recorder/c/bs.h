@@ -370,6 +370,7 @@ bool bs_dispatches(void); /* the calls of a thread are or were dispatched to the
 s64 bs_limit(bool strict, s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e);
 
 /* load.c */
+bool bs_is_logged_library(const char *name); /* a library of the link map with this name */
 void bs_log_first_libraries(void);
 void bs_log_new_libraries(void);
 u64 bs_library_loads(void); /* the loader's count of loads, of all namespaces */

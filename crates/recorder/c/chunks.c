@@ -43,6 +43,7 @@ void bs_begin_chunk(struct bs_chunk *chunk, u32 index)
     chunk->taken = bs_now();
     chunk->ppid = bs_process->ppid;
     chunk->seq = me->count++;
+    BS_AUTO_DO(chunk->seq += bs_follows_start());
     chunk->next = sizeof *chunk;
     __atomic_store_n(&chunk->magic, BS_CHUNK_MAGIC, __ATOMIC_RELEASE);
 }
@@ -292,11 +293,12 @@ BS_COLD bool bs_take(u32 op)
     if (taken && (!bs_me.chunk || bs_me.generation != bs_process->generation)) {
         taken = first_chunk();
         if (taken && started) {
-            bs_note(0, BS_OP_START, (s32)bs_process->pid, (s32)bs_process->ppid,
-                    started == STARTED_BY_FORK, 0);
+            if (started != STARTED_BEFORE)
+                bs_note(0, BS_OP_START, (s32)bs_process->pid, (s32)bs_process->ppid,
+                        started == STARTED_BY_FORK, 0);
             if (started == STARTED_BY_EXEC && !bs_is_guarded())
                 bs_log_first_libraries();
-            if (started == STARTED_BY_EXEC && bs_closes_are_seen)
+            if (started != STARTED_BY_FORK && bs_closes_are_seen)
                 bs_log_streams_used();
         }
     }

@@ -19,17 +19,23 @@ typedef int library_function(struct library *, size_t size, void *data);
 int dl_iterate_phdr(library_function *function, void *data);
 void *dlopen(const char *path, int flags);
 
-static void log_library(const char *name)
+/* The program itself and the kernel's library have no path. */
+bool bs_is_logged_library(const char *name)
 {
     if (name == bs_recorder_file)
-        return;
+        return false;
     /* The loader that every plain program names is known by its exec. */
-    BS_AUTO_DO(if (bs_same(name, "/lib64/ld-linux-x86-64.so.2")) return );
+    BS_AUTO_DO(if (bs_same(name, "/lib64/ld-linux-x86-64.so.2")) return false);
     for (const char *c = name; c && *c; c++)
-        if (*c == '/') { /* the program itself and the kernel's library have no path */
-            bs_note_path(bs_now(), BS_OP_LOAD, 0, 0, 0, name, 0);
-            return;
-        }
+        if (*c == '/')
+            return true;
+    return false;
+}
+
+static void log_library(const char *name)
+{
+    if (bs_is_logged_library(name))
+        bs_note_path(bs_now(), BS_OP_LOAD, 0, 0, 0, name, 0);
 }
 
 void bs_log_first_libraries(void)

@@ -150,39 +150,6 @@ static bool asks_soon(const u8 *function, u32 from, u32 nr)
     return false;
 }
 
-static int open_for_libc(const char *path, int flags, ...)
-{
-    va_list args;
-    va_start(args, flags);
-    u32 mode = va_arg(args, u32);
-    va_end(args);
-    s64 fd = bs_me.actions ? bs_spawned_open(path, flags, mode)
-                           : bs_open_file(BS_AT_FDCWD, path, flags, mode);
-    return (int)bs_ret(fd);
-}
-
-#ifdef BS_AUTO
-int openat(int dir, const char *path, int flags, ...);
-int connect(int fd, const void *address, u32 size);
-int bind(int fd, const void *address, u32 size);
-
-/*
- * `freopen` opens inside libc, and logs the open itself when libc has moved the new descriptor.
- * This one is then gone.
- */
-static int cancelled_open_for_libc(const char *path, int flags, ...)
-{
-    va_list args;
-    va_start(args, flags);
-    u32 mode = va_arg(args, u32);
-    va_end(args);
-    int fd = (int)bs_ret(bs_open_file(BS_AT_FDCWD, path, flags, mode));
-    if (bs_me.reopens && fd >= 0)
-        bs_note(0, BS_OP_CLOSE, fd, 0, 0, 0);
-    return fd;
-}
-#endif
-
 #if defined(BS_AUTO) || defined(BS_FUNCTIONS) || defined(BS_DEEP)
 /* The loader's function behind `dlopen`, the name service and the converters of characters. */
 typedef void *load_function(const char *name, int mode, const void *caller, s64 space, int argc,
@@ -247,6 +214,61 @@ bool bs_redirect_load(void)
     __atomic_store_n(entry, load_for_libc, __ATOMIC_RELEASE);
     bs_raw(__NR_mprotect, page, BS_PAGE, PROT_READ);
     return true;
+}
+#endif
+
+#ifdef BS_AUTO
+/*
+ * libc reads a list before it loads a library of the name service or a converter of characters. So
+ * the loader's entry is replaced at the first open inside libc. Another thread, or a signal handler
+ * in between, may be here at the same time.
+ */
+static void see_loads(void)
+{
+    static u32 begun;
+    static bool seen;
+    u32 none = 0;
+    if (BS_LIKELY(seen))
+        return;
+    if (__atomic_compare_exchange_n(&begun, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        seen = bs_redirect_load();
+    if (!seen)
+        bs_need_filter();
+}
+#endif
+
+static int open_for_libc(const char *path, int flags, ...)
+{
+    va_list args;
+    va_start(args, flags);
+    u32 mode = va_arg(args, u32);
+    va_end(args);
+    BS_AUTO_DO(see_loads());
+    s64 fd = bs_me.actions ? bs_spawned_open(path, flags, mode)
+                           : bs_open_file(BS_AT_FDCWD, path, flags, mode);
+    return (int)bs_ret(fd);
+}
+
+#ifdef BS_AUTO
+int openat(int dir, const char *path, int flags, ...);
+int connect(int fd, const void *address, u32 size);
+int bind(int fd, const void *address, u32 size);
+
+/*
+ * `freopen` opens inside libc, and logs the open itself when libc has moved the new descriptor.
+ * This one is then gone.
+ */
+static int cancelled_open_for_libc(const char *path, int flags, ...)
+{
+    va_list args;
+    va_start(args, flags);
+    u32 mode = va_arg(args, u32);
+    va_end(args);
+    see_loads();
+    int fd = (int)bs_ret(bs_open_file(BS_AT_FDCWD, path, flags, mode));
+    if (bs_me.reopens && fd >= 0)
+        bs_note(0, BS_OP_CLOSE, fd, 0, 0, 0);
+    return fd;
 }
 #endif
 
@@ -315,8 +337,8 @@ static void write_all(struct bs_jump *jumps, u32 count)
     u64 all = ~0ull, before = 0;
     bs_raw(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &all, &before, sizeof all);
     bs_write_jumps(jumps, count);
-    bs_exec_is_redirected = jumps[EXECUTE].written;
-    bs_lists_are_seen = jumps[LIST].written;
+    bs_exec_is_redirected |= jumps[EXECUTE].written;
+    bs_lists_are_seen |= jumps[LIST].written;
     bs_raw(__NR_rt_sigprocmask, 2, &before, 0, sizeof before);
 }
 
@@ -332,10 +354,18 @@ void bs_redirect_internal(void)
         return;
     internal_tried = true;
     struct bs_jump jumps[INTERNAL];
-    if (!has_one_thread())
-        return;
-    prepare_internal(jumps);
-    write_all(jumps, INTERNAL);
+    if (has_one_thread()) {
+        prepare_internal(jumps);
+        write_all(jumps, INTERNAL);
+    }
+    BS_AUTO_DO(if (!bs_exec_is_redirected) bs_need_filter());
+}
+
+/* The same for a function that opens files and lists directories, but executes nothing. */
+static void redirect_files(void)
+{
+    BS_AUTO_DO(if (bs_lists_are_seen) return );
+    bs_redirect_internal();
 }
 
 #ifdef BS_AUTO
@@ -346,24 +376,33 @@ static struct bs_jump jump(const char *name, u32 nr, void *to)
     return jump_if(from && (is_plain_call(from, nr) || asks_soon(from, 0, nr)), from, to);
 }
 
-/* After this, the changed pages of libc are the process's own, as after each redirection. */
-bool bs_redirect_all(void)
+/*
+ * After this, the changed pages of libc are the process's own. Each costs a fault and a copy. So
+ * the constructor leaves out what this program does not need, or needs only after an open inside
+ * libc.
+ */
+bool bs_redirect_first(u64 verdict)
 {
     enum { MORE = 4, ALL = INTERNAL + MORE };
-    struct bs_jump jumps[ALL];
-    internal_tried = true;
+    struct bs_jump jumps[ALL] = {0};
     if (!has_one_thread())
         return false;
     prepare_internal(jumps);
+    jumps[EXECUTE].from = 0; /* for children, whose wrappers redirect it */
     jumps[INTERNAL] = jump("open", __NR_openat, (void *)cancelled_open_for_libc);
     jumps[INTERNAL + 1] = jump("openat", __NR_openat, (void *)openat);
-    jumps[INTERNAL + 2] = jump("connect", __NR_connect, (void *)connect);
-    jumps[INTERNAL + 3] = jump("bind", __NR_bind, (void *)bind);
-    write_all(jumps, ALL);
-    for (u32 i = 0; i < ALL; i++)
-        if (!jumps[i].written && i != CLOSE)
+    u32 count = INTERNAL + 2;
+    if (verdict & BS_VERDICT_CONNECTS) {
+        jumps[count++] = jump("connect", __NR_connect, (void *)connect);
+        jumps[count++] = jump("bind", __NR_bind, (void *)bind);
+    }
+    write_all(jumps, count);
+    for (u32 i = 0; i < count; i++)
+        if (!jumps[i].written && i != CLOSE && i != EXECUTE)
             return false;
-    return bs_redirect_load();
+    if (verdict & BS_VERDICT_LOADS)
+        see_loads();
+    return true;
 }
 
 /* True if libc makes calls that no redirection sees, or looks for the directory of a user. */
@@ -384,7 +423,7 @@ __attribute__((used)) void *bs_begin_walk(const char *name, u64 second)
     void *function = 0;
     (void)second;
     BS_AUTO_DO(if (walks_unseen(name, second)) bs_need_filter());
-    bs_redirect_internal();
+    redirect_files();
     return bs_find(&function, name);
 }
 
@@ -394,7 +433,7 @@ char *setlocale(int category, const char *locale);
 BS_INTERCEPTED char *setlocale(int category, const char *locale)
 {
     if (locale)
-        bs_redirect_internal();
+        redirect_files();
     return BS_NEXT(setlocale)(category, locale);
 }
 
@@ -403,7 +442,7 @@ void *newlocale(int categories, const char *locale, void *base);
 BS_API void *newlocale(int categories, const char *locale, void *base)
 {
     if (locale)
-        bs_redirect_internal();
+        redirect_files();
     return BS_NEXT(newlocale)(categories, locale, base);
 }
 BS_ALIAS(__newlocale, newlocale);

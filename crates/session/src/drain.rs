@@ -13,6 +13,7 @@ mod other_roots;
 pub(crate) mod privileges;
 mod shared_chunk;
 mod silent_programs;
+mod starts;
 pub(crate) mod undecoded;
 mod unwatched;
 
@@ -32,6 +33,7 @@ use interpreted::InterpretedFunctions;
 use logged_pieces::LoggedPieces;
 use privileges::Privileges;
 use silent_programs::SilentPrograms;
+use starts::{LibrarySets, Start};
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io;
@@ -80,6 +82,8 @@ pub(crate) struct Drainer {
     unwatched: Unwatched,
     /// Programs of which no recorder announced itself (`--guard=auto`).
     silent: SilentPrograms,
+    /// The libraries of programs, to which later programs refer (`--guard=auto`).
+    libraries: LibrarySets,
     /// The patterns that interpreted functions match (`record --functions`).
     interpreted: Option<InterpretedFunctions>,
     /// Gaps that the records themselves report.
@@ -114,6 +118,7 @@ impl Drainer {
             privileges: Privileges::default(),
             unwatched: Unwatched::new(),
             silent: SilentPrograms::default(),
+            libraries: LibrarySets::default(),
             interpreted: None,
             undecoded: Undecoded::default(),
             lines: None,
@@ -226,13 +231,20 @@ impl Drainer {
         }
         let over = self.look_at_lines();
         let stock = Arc::clone(&self.stock);
+        // A start shows that the former chunk of its process is finished. So it comes first.
+        let starts = starts::filled(&stock.arena);
         let owned = owned(&stock.arena);
         notice_namespaces(&stock.arena, &owned);
         if let Some(lines) = &mut self.lines {
             lines.meet(&owned);
         }
-        let newest = newest_epochs(&stock.arena, &owned);
-        let mut drained = 0;
+        self.libraries.look(&stock.arena, &owned);
+        let mut newest = newest_epochs(&stock.arena, &owned);
+        for start in &starts {
+            let epoch = newest.entry(start.pid()).or_default();
+            *epoch = start.epoch.max(*epoch);
+        }
+        let mut drained = self.append_starts(&starts);
         for (index, header) in &owned {
             let finished = self.is_finished(*index, header, &newest);
             if self.deep.is_some() && deep::is_deep(header) {
@@ -245,8 +257,24 @@ impl Drainer {
                 drained += 1;
             }
         }
+        if which != ChunkSelection::Finished {
+            drained += self.append_starts(&starts::filled(&stock.arena));
+        }
         self.finalize_lines(over);
         drained
+    }
+
+    /// Appends the chunks of programs that announced themselves without one. Returns their number.
+    fn append_starts(&mut self, starts: &[Start]) -> usize {
+        let stock = Arc::clone(&self.stock);
+        for start in starts {
+            match start.chunk(&stock.arena) {
+                Some(mut chunk) => self.append_whole(&mut chunk),
+                None => self.lost += 1,
+            }
+            start.free(&stock.arena);
+        }
+        starts.len()
     }
 
     /// True if no thread is left that will append to this chunk.

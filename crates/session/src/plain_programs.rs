@@ -7,6 +7,7 @@
 
 use backstory_arena::ChunkSupply;
 use backstory_files::{Ident, now};
+use backstory_plain::symbols::InnerActs;
 use backstory_plain::{Classifier, VerdictKind, VerdictTable};
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -38,9 +39,10 @@ impl PlainPrograms {
         let examined = classifier.examine(&mut file, &path);
         let plain = examined.verdict.is_ok();
         for library in examined.libraries.iter().filter(|_| plain) {
-            self.note(*library, VerdictKind::Library, true);
+            self.note(*library, VerdictKind::Library, Some(InnerActs::default()));
         }
         if let Some(program) = examined.program {
+            let plain = plain.then_some(examined.acts);
             self.note(program, VerdictKind::Program, plain);
         }
         plain.into()
@@ -52,7 +54,7 @@ impl PlainPrograms {
         let mut classifier = self.classifier();
         let plain = classifier.examine_library(&mut file, &path);
         if let Some(library) = plain {
-            self.note(library, VerdictKind::Library, true);
+            self.note(library, VerdictKind::Library, Some(InnerActs::default()));
         }
         plain.is_some().into()
     }
@@ -64,7 +66,7 @@ impl PlainPrograms {
 
     /// Adds a verdict to the table. The caller holds the lock of the classifier, so no other thread
     /// does this.
-    fn note(&self, file: Ident, kind: VerdictKind, plain: bool) {
+    fn note(&self, file: Ident, kind: VerdictKind, plain: Option<InnerActs>) {
         let table = self.stock.arena.table().and_then(VerdictTable::of);
         if let (true, Some(table)) = (file.changed_before(now()), table) {
             // A full table takes no more, and the next process asks again.

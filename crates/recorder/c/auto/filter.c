@@ -10,7 +10,7 @@
  *   descriptor has the number that it has without the recorder.
  * - A child on its parent's memory has a filter of its own. It must not note that in this memory.
  */
-#include "../bs.h"
+#include "../arena.h"
 
 enum {
     AF_UNIX = 1,
@@ -219,23 +219,28 @@ void bs_need_filter_for_exec(void)
     need_filter(false);
 }
 
-/* The loader has read its cache. The number is one that no descriptor has. */
+/* The supervisor derives the same records from a `bs_start`. */
 static void log_loader_cache(void)
 {
-    enum { LOADERS = 1 << 20 };
-    bs_note_path(bs_now(), BS_OP_OPEN, BS_AT_FDCWD, O_RDONLY | O_CLOEXEC, 0, "/etc/ld.so.cache",
-                 LOADERS);
-    bs_note(0, BS_OP_CLOSE, LOADERS, 0, 0, 0);
+    bs_note_path(bs_now(), BS_OP_OPEN, BS_AT_FDCWD, O_RDONLY | O_CLOEXEC, 0, BS_LOADER_CACHE,
+                 BS_LOADER_DESCRIPTOR);
+    bs_note(0, BS_OP_CLOSE, BS_LOADER_DESCRIPTOR, 0, 0, 0);
 }
 
 void bs_auto_begin(void)
 {
-    if (!bs_arena_path[0] || (bs_filtered = bs_has_filter()) || !bs_is_ready(BS_OP_START))
+    if (!bs_arena_path[0] || (bs_filtered = bs_has_filter()) || !bs_map_first_pages())
+        return;
+    u64 verdict = BS_VERDICT_CONNECTS | BS_VERDICT_LOADS;
+    bool plain = bs_has_plain_files(&verdict), redirected = bs_redirect_first(verdict);
+    if (redirected && plain && bs_announce_start())
+        return;
+    if (!bs_is_ready(BS_OP_START))
         return;
     log_loader_cache();
-    if (!bs_redirect_all())
+    if (!redirected)
         bs_need_filter();
-    if (bs_has_plain_files())
+    if (plain)
         return;
     /* The caller had looked at the program. A file was replaced meanwhile, and its code ran. */
     bs_end(bs_begin_path(BS_OP_OPAQUE, -1, 0, 0, BS_OPAQUE_UNGUARDED), 0);

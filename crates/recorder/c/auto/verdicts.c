@@ -8,13 +8,18 @@
 
 enum { INTERPRETERS = 4 };
 
+struct bs_programs *bs_programs(void)
+{
+    struct bs_programs *at = (struct bs_programs *)((u8 *)bs_first_pages + BS_ARENA_HEADER);
+    bool mapped = bs_first_pages && bs_first_pages->flags & BS_ARENA_AUTO &&
+                  bs_mapped >= BS_ARENA_HEADER + sizeof *at;
+    return mapped && at->verdicts.magic == BS_VERDICTS_MAGIC ? at : 0;
+}
+
 static const struct bs_verdicts *table(void)
 {
-    const struct bs_verdicts *at =
-        (const struct bs_verdicts *)((const u8 *)bs_arena + BS_ARENA_HEADER);
-    bool mapped =
-        bs_arena && bs_arena->flags & BS_ARENA_AUTO && bs_mapped >= BS_ARENA_HEADER + sizeof *at;
-    return mapped && at->magic == BS_VERDICTS_MAGIC ? at : 0;
+    const struct bs_programs *programs = bs_programs();
+    return programs ? &programs->verdicts : 0;
 }
 
 static bool is_about(const struct bs_verdict *entry, const struct bs_ident *ident)
@@ -24,7 +29,7 @@ static bool is_about(const struct bs_verdict *entry, const struct bs_ident *iden
 }
 
 /* The verdict about a content; 0 if the table has no such entry. */
-static u64 verdict(const struct bs_ident *ident, u64 kind)
+static u64 verdict_about(const struct bs_ident *ident, u64 kind)
 {
     const struct bs_verdicts *verdicts = table();
     u64 at = BS_READS_HASH(ident->dev, ident->ino) >> 40;
@@ -33,7 +38,7 @@ static u64 verdict(const struct bs_ident *ident, u64 kind)
         u64 found = __atomic_load_n(&entry->verdict, __ATOMIC_ACQUIRE);
         if (!found)
             return 0;
-        if ((found & ~BS_VERDICT_NOT) == kind && is_about(entry, ident))
+        if ((found & BS_VERDICT_KIND) == kind && is_about(entry, ident))
             return found;
     }
     return 0;
@@ -44,7 +49,7 @@ static bool is_plain(const struct bs_look *look, s64 fd, u64 kind)
     struct bs_ident ident;
     if (bs_identify(*look, &ident) != 0)
         return false;
-    u64 found = verdict(&ident, kind);
+    u64 found = verdict_about(&ident, kind);
     if (found)
         return !(found & BS_VERDICT_NOT);
     s64 opened = fd;
@@ -131,14 +136,32 @@ static bool has_directory(const char *name)
     return false;
 }
 
-bool bs_has_plain_files(void)
+/*
+ * The caller looked at the file of this path before it executed the path. If that file is there
+ * now, it is the program. The kernel's link to the program costs more: for it, the kernel makes a
+ * directory in /proc.
+ */
+static bool is_plain_program(u64 *verdict)
 {
-    struct bs_look look = {.dir = BS_AT_FDCWD, .path = "/etc/ld.so.cache", .wanted = true};
+    struct bs_look look = {.dir = BS_AT_FDCWD, .path = (const char *)bs_stack_end, .wanted = true};
+    struct bs_ident ident;
+    u64 found = bs_stack_end && bs_identify(look, &ident) == 0
+                    ? verdict_about(&ident, BS_VERDICT_PROGRAM)
+                    : 0;
+    if (!found || found & BS_VERDICT_NOT)
+        return is_plain_file("/proc/self/exe", BS_VERDICT_PROGRAM);
+    *verdict = found;
+    return true;
+}
+
+bool bs_has_plain_files(u64 *verdict)
+{
+    struct bs_look look = {.dir = BS_AT_FDCWD, .path = BS_LOADER_CACHE, .wanted = true};
     struct bs_ident cache;
     const struct bs_verdicts *verdicts = table();
     if (!verdicts || bs_identify(look, &cache) != 0 || !is_about(&verdicts->cache, &cache))
         return false;
-    if (!is_plain_file("/proc/self/exe", BS_VERDICT_PROGRAM))
+    if (!is_plain_program(verdict))
         return false;
     for (struct bs_link_map *l = bs_first_library; l; l = l == bs_last_library ? 0 : l->next)
         if (l->name != bs_recorder_file && has_directory(l->name) &&

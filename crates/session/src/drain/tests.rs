@@ -11,11 +11,11 @@ use backstory_eventlog::run::RunHeader;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU32;
 
-struct TestArena {
+pub(super) struct TestArena {
     _dir: tempfile::TempDir,
-    path: PathBuf,
-    stock: Arc<ChunkSupply>,
-    drainer: Drainer,
+    pub(super) path: PathBuf,
+    pub(super) stock: Arc<ChunkSupply>,
+    pub(super) drainer: Drainer,
 }
 
 impl Drop for TestArena {
@@ -25,6 +25,11 @@ impl Drop for TestArena {
 }
 
 fn place() -> TestArena {
+    place_with(0)
+}
+
+/// The same for an arena with these flags.
+pub(super) fn place_with(flags: u32) -> TestArena {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log");
@@ -34,7 +39,7 @@ fn place() -> TestArena {
         std::process::id(),
         COUNT.fetch_add(1, Ordering::Relaxed)
     );
-    let stock = ChunkSupply::new(Arena::create(&id, 0).unwrap());
+    let stock = ChunkSupply::new(Arena::create(&id, flags).unwrap());
     TestArena {
         _dir: dir,
         path,
@@ -51,7 +56,7 @@ fn kill_record(builder: &mut RecordBuilder, number: i32) -> &[u8] {
         .finish()
 }
 
-fn killed(place: &TestArena) -> Vec<i32> {
+pub(super) fn killed(place: &TestArena) -> Vec<i32> {
     let log = Log::open(&place.path).unwrap();
     let pid = |e: backstory_eventlog::event::Event| match e.op {
         Op::Kill { pid, .. } => Some(pid),
@@ -61,7 +66,7 @@ fn killed(place: &TestArena) -> Vec<i32> {
 }
 
 /// Takes a chunk as a recorder would, with one record in it.
-fn take(place: &TestArena, pid: u32, tid: u32, epoch: u64, number: i32) -> usize {
+pub(super) fn take(place: &TestArena, pid: u32, tid: u32, epoch: u64, number: i32) -> usize {
     let arena = &place.stock.arena;
     let index = arena.take().unwrap();
     let mut builder = RecordBuilder::new();
@@ -81,7 +86,7 @@ fn take(place: &TestArena, pid: u32, tid: u32, epoch: u64, number: i32) -> usize
     index
 }
 
-fn dead() -> u32 {
+pub(super) fn dead() -> u32 {
     let mut child = std::process::Command::new("true").spawn().unwrap();
     child.wait().unwrap();
     child.id()
