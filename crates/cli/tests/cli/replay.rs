@@ -69,6 +69,16 @@ fn a_line_that_enters_a_directory_without_files_comes_back() {
 }
 
 #[test]
+fn a_line_that_looks_for_names_that_are_too_long_comes_back() {
+    let place = Place::new();
+    place.write_aged("in", "one\n");
+    // The first name is too long for a file, and the second one for a path.
+    let long = "for n in 300 9000; do long=$(printf %0${n}d); cat < $long; cat $long/x; ls $long; \
+                mkdir $long; mv in $long; rm $long; done 2> /dev/null";
+    place.comes_back(&format!("{long}; cat in > out"));
+}
+
+#[test]
 fn a_file_made_right_before_the_recording_comes_back() {
     for turn in 0..10 {
         let place = Place::new();

@@ -109,6 +109,16 @@ pub fn is_plain(path: &[u8]) -> bool {
     path.starts_with(b"/") && !is_below_kernel(path)
 }
 
+/// Bytes of the longest name in the root of a replay. Most file systems have the same limit.
+const LONGEST_NAME: usize = 255;
+
+/// False if a name in the path is too long for a file. A call with such a path failed, and left a
+/// look at a file.
+fn can_be_named(path: &[u8]) -> bool {
+    let mut names = path.split(|&byte| byte == b'/');
+    names.all(|name| name.len() <= LONGEST_NAME)
+}
+
 /// Finds the state before a run. `entered`: the directories that its processes changed into.
 pub fn before(
     store: &dyn Store,
@@ -141,7 +151,8 @@ pub fn before(
         if entity.path.first() != Some(&b'/') || !(was_there || entity.version > 0) {
             continue;
         }
-        if entity.kind == EntityKind::Missing {
+        let is_possible = entity.version > 0 || done.is_of_file() || can_be_named(&entity.path);
+        if entity.kind == EntityKind::Missing || !is_possible {
             first.missing.insert(entity.path.clone());
             continue;
         }
@@ -294,6 +305,11 @@ struct PathOperations {
 }
 
 impl PathOperations {
+    /// True if an operation shows that there was a file.
+    fn is_of_file(&self) -> bool {
+        self.content || self.listed || self.changed || self.made || self.became
+    }
+
     fn add(&mut self, relation: Relation, certainty: Certainty) {
         self.any = true;
         match relation {
@@ -320,6 +336,12 @@ mod tests {
         let made = BTreeSet::from([Bytes::from(&b"/w/d"[..])]);
         assert!(below_any(&made, b"/w/d/x") && below_any(&made, b"/w/d"));
         assert!(!below_any(&made, b"/w/dd") && !below_any(&made, b"/w"));
+    }
+
+    #[test]
+    fn no_file_has_a_name_that_is_too_long() {
+        let path = |length| [&b"/w/"[..], &vec![b'x'; length], b"/y"].concat();
+        assert!(can_be_named(&path(LONGEST_NAME)) && !can_be_named(&path(LONGEST_NAME + 1)));
     }
 
     #[test]
