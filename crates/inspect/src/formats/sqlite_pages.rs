@@ -218,8 +218,9 @@ impl<'c> DatabasePages<'c> {
         Some(ranges)
     }
 
-    /// The pages that continue the rows of a page of a tree.
-    fn overflow(&self, page: &TreePage<'_>) -> Option<Vec<Range<usize>>> {
+    /// The pages that continue the rows of a page of a tree. None of them is among those that were
+    /// `seen`.
+    fn overflow(&self, page: &TreePage<'_>, seen: &mut HashSet<u32>) -> Option<Vec<Range<usize>>> {
         // The number of the page below stands first.
         let before = match page.kind {
             INNER_TABLE => return Some(Vec::new()),
@@ -234,9 +235,14 @@ impl<'c> DatabasePages<'c> {
                 _ => 0,
             };
             let payload = self.payload(page, at + before + first + rowid, length)?;
-            // Each one begins with the number of the next.
-            let starts = payload.iter().skip(1).map(|part| part.start - 4);
-            pages.extend(starts.map(|start| start..start + self.size));
+            for part in payload.iter().skip(1) {
+                // Each one begins with the number of the next.
+                let start = part.start - 4;
+                if !seen.insert(u32::try_from(start / self.size + 1).ok()?) {
+                    return None;
+                }
+                pages.push(start..start + self.size);
+            }
         }
         Some(pages)
     }
@@ -252,7 +258,7 @@ impl<'c> DatabasePages<'c> {
         while let Some(number) = pending.pop() {
             let page = self.tree_page(number).ok_or_else(damaged)?;
             pages.push(page.start..page.start + self.size);
-            pages.extend(self.overflow(&page).ok_or_else(damaged)?);
+            pages.extend(self.overflow(&page, &mut seen).ok_or_else(damaged)?);
             match page.kind {
                 INNER_TABLE | INNER_INDEX => {
                     let cells = page.cells.iter().map(|&at| big(page.bytes, at, 4));

@@ -204,7 +204,7 @@ mod tests {
             )
             .unwrap();
         let long = "long".repeat(LONG / 4);
-        let update = "UPDATE plants SET long = ?1 WHERE id = 3000";
+        let update = "UPDATE plants SET long = ?1 WHERE id IN (300, 3000)";
         database.execute(update, [&long]).unwrap();
         database
             .execute_batch("ALTER TABLE plants ADD COLUMN late TEXT DEFAULT 'never'")
@@ -285,6 +285,22 @@ mod tests {
         }
         let cell = place(&content, &PartName::Cell("B3".to_owned()));
         assert!(matches!(cell, Err(NoPart::OtherKind)));
+    }
+
+    /// Otherwise a small file could have rows that are read for hours.
+    #[test]
+    fn a_table_is_refused_if_two_rows_continue_on_one_page() {
+        let mut content = database();
+        let pointer = |row: &str| {
+            let found = place(&content, &PartName::Member(row.to_owned())).unwrap();
+            let end = found.ranges[0].end;
+            end..end + 4
+        };
+        let (one, other) = (pointer("plants[300]"), pointer("plants[3000]"));
+        assert!(asked(&content, "plants").is_ok());
+        content.copy_within(one, other.start);
+        assert!(asked(&content, "plants[3000]").is_ok());
+        assert!(asked(&content, "plants").is_err());
     }
 
     #[test]
