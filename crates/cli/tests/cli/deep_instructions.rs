@@ -134,6 +134,9 @@ fn an_instruction_changes_nothing_but_what_it_sets() {
     is_same(&place);
 }
 
+/// A library that asks.
+const COUNT: &str = "unsigned long long count(void) { return __builtin_ia32_rdtsc() + 1; }";
+
 /// Loads a library that asks, asks it, and does so again. The library then has the same place.
 const LOADS: &str = r#"
 #include <dlfcn.h>
@@ -158,9 +161,8 @@ int main(void)
 #[test]
 fn a_library_that_is_loaded_later_asks_again() {
     let place = Place::new();
-    let library = "unsigned long long count(void) { return __builtin_ia32_rdtsc() + 1; }";
     let is_made = compiled(&place, "", "loads", LOADS)
-        && compiled(&place, "-O1 -shared -fPIC", "libcount", library);
+        && compiled(&place, "-O1 -shared -fPIC", "libcount", COUNT);
     if !is_made {
         return;
     }
@@ -168,6 +170,50 @@ fn a_library_that_is_loaded_later_asks_again() {
     record(&place, "RECORD ./loads > out");
     assert_eq!(facts(&place, deep::COUNTER), 40);
     assert_eq!(facts(&place, deep::UNCOUNTED), 0);
+    is_same(&place);
+}
+
+/// Asks, maps the code of a library without the loader, protects memory, and says whether the code
+/// is that of the file.
+const MAPS: &str = r#"
+#include <elf.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static char head[4096], code[65536];
+int main(void)
+{
+    printf("%llu\n", __builtin_ia32_rdtsc());
+    int file = open("./libcount.so", O_RDONLY);
+    if (read(file, head, sizeof head) != sizeof head)
+        return 1;
+    Elf64_Phdr *part = (void *)(head + ((Elf64_Ehdr *)head)->e_phoff);
+    while (!(part->p_flags & PF_X))
+        part++;
+    long size = pread(file, code, part->p_filesz, part->p_offset);
+    char *mapped = mmap(0, size, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, part->p_offset);
+    char *other = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (size <= 0 || mapped == MAP_FAILED || mprotect(other, 4096, PROT_READ))
+        return 2;
+    puts(memcmp(mapped, code, size) ? "other code" : "the same code");
+    return 0;
+}
+"#;
+
+#[test]
+fn code_that_a_program_maps_by_itself_stays_as_in_the_record() {
+    let place = Place::new();
+    let is_made = compiled(&place, "", "maps", MAPS)
+        && compiled(&place, "-O1 -shared -fPIC", "libcount", COUNT);
+    if !is_made {
+        return;
+    }
+    assert_eq!(place.shell("mv libcount libcount.so").status, 0);
+    record(&place, "RECORD ./maps > out");
+    let out = std::fs::read_to_string(place.work().join("out")).unwrap();
+    assert!(out.ends_with("\nthe same code\n"), "{out}");
     is_same(&place);
 }
 

@@ -21,6 +21,8 @@ pub struct NotifiedCall {
     pub number: c_long,
     /// Its arguments.
     pub args: [u64; 6],
+    /// The address behind its instruction.
+    pub behind: u64,
 }
 
 /// A buffer in the caller's memory: address and length.
@@ -33,6 +35,7 @@ impl From<seccomp_notif> for NotifiedCall {
             tid: notification.pid,
             number: c_long::from(notification.data.nr),
             args: notification.data.args,
+            behind: notification.data.instruction_pointer,
         }
     }
 }
@@ -158,6 +161,19 @@ impl NotifiedCall {
         }
         Ok(())
     }
+}
+
+/// A value that the kernel told the program of a thread at its start (`getauxval`).
+pub fn auxiliary_value(tid: u32, kind: u64) -> Option<u64> {
+    let bytes = std::fs::read(format!("/proc/{tid}/auxv")).ok()?;
+    let (words, _) = bytes.as_chunks::<8>();
+    let mut pairs = words.chunks_exact(2).map(|pair| {
+        let word = |at: usize| u64::from_le_bytes(pair[at]);
+        (word(0), word(1))
+    });
+    pairs
+        .find(|(found, _)| *found == kind)
+        .map(|(_, value)| value)
 }
 
 /// Number of bytes that buffers hold.

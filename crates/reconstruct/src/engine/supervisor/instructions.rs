@@ -10,23 +10,25 @@
 use super::executing::is_loader;
 use super::processes::Role;
 use super::{Response, Supervisor};
-use crate::engine::caller::NotifiedCall;
+use crate::engine::caller::{NotifiedCall, auxiliary_value};
 use crate::engine::filter::ASKED;
 use backstory_abi::deep;
 use backstory_instructions::{Answering, Redirection};
+use backstory_sys::mappings::FileMapping;
 use backstory_sys::{self as sys, clock};
 use libc::*;
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsFd;
 
 impl Supervisor {
     /// `mprotect`. The dynamic loader protects tables of addresses when it has mapped libraries. No
-    /// constructor of these has run yet.
+    /// constructor of these has run yet. Other calls are the program's own, which may be many.
     pub(super) fn protected(&mut self, call: &NotifiedCall) -> Response {
         let executes = |tid| std::fs::read_link(format!("/proc/{tid}/exe"));
         // Valgrind answers these instructions itself.
         let is_free = || !executes(call.tid).is_ok_and(|program| is_loader(&program));
-        if call.args[2] == PROT_READ as u64 && is_free() {
+        if call.args[2] == PROT_READ as u64 && self.is_of_loader(call) && is_free() {
             let code = Answering::by_call(ASKED as u32);
             let request = Redirection {
                 pid: call.tid,
@@ -39,6 +41,16 @@ impl Supervisor {
             let _ = self.redirector.redirect(&request);
         }
         Response::Continue
+    }
+
+    /// True if the dynamic loader makes the call.
+    fn is_of_loader(&mut self, call: &NotifiedCall) -> bool {
+        let group = self.group_of(call);
+        let Some(process) = self.live.get_mut(&group) else {
+            return true;
+        };
+        let loader = process.loader.get_or_insert_with(|| loader_of(call.tid));
+        loader.contains(&call.behind)
     }
 
     /// A redirected instruction. A program without a record executes it, too, if it was forked from
@@ -95,4 +107,18 @@ impl Supervisor {
     fn group_of(&self, call: &NotifiedCall) -> u32 {
         self.groups.get(&call.tid).copied().unwrap_or(call.tid)
     }
+}
+
+/// The addresses of the dynamic loader of a program. All are, if it is not known.
+fn loader_of(tid: u32) -> Range<u64> {
+    let maps = std::fs::read(format!("/proc/{tid}/maps")).unwrap_or_default();
+    let base = auxiliary_value(tid, AT_BASE).unwrap_or(0);
+    let loader = FileMapping::all(&maps).find(|one| one.contains(base));
+    let Some(loader) = loader else {
+        return 0..u64::MAX;
+    };
+    let parts = FileMapping::all(&maps);
+    let parts = parts.filter(|one| (one.inode, one.path) == (loader.inode, loader.path));
+    let end = parts.map(|one| one.end).max();
+    loader.start..end.unwrap_or(loader.end)
 }

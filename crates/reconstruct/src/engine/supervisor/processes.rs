@@ -2,7 +2,7 @@
 
 use super::credentials::Credentials;
 use super::{Response, Supervisor};
-use crate::engine::caller::NotifiedCall;
+use crate::engine::caller::{NotifiedCall, auxiliary_value};
 use crate::engine::standin::Ends;
 use crate::resource::{Origin, ResourceId};
 use backstory_sys as sys;
@@ -10,12 +10,11 @@ use std::collections::{HashMap, VecDeque};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom};
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::thread;
 use std::time::{Duration, Instant};
-
-const AT_RANDOM: u64 = 25;
 
 /// The part of a live process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +59,8 @@ pub(super) struct LiveProcess {
     pub credentials: Credentials,
     /// The address at which a tool lists the program's calls.
     pub(super) calls: Option<u64>,
+    /// The addresses of its dynamic loader, once these have mattered. All are, if it is not known.
+    pub(super) loader: Option<Range<u64>>,
     /// No recorded call made it, as a process that a sanitizer adds. It has executed no program,
     /// and written nothing that the record has.
     pub(super) is_added: bool,
@@ -74,6 +75,7 @@ impl LiveProcess {
             registered: HashMap::new(),
             credentials: Credentials::default(),
             calls: None,
+            loader: None,
             is_added: false,
         }
     }
@@ -182,6 +184,7 @@ impl Supervisor {
             process.registered = parent.registered.clone();
             process.credentials = parent.credentials;
             process.calls = parent.calls;
+            process.loader = parent.loader.clone();
         }
         self.live.insert(group, process);
     }
@@ -270,7 +273,7 @@ impl Supervisor {
         let start = &self.matchers[index].rest.start;
         if start.by_exec
             && start.random.len() == 16
-            && let Some(at) = random_address(call.tid)
+            && let Some(at) = auxiliary_value(call.tid, libc::AT_RANDOM)
         {
             let _ = call.put(at, &start.random);
         }
@@ -432,17 +435,4 @@ impl Supervisor {
 fn makes_child_first(flags: u64, failed: i64) -> bool {
     let is_short = matches!(-failed as i32, libc::EAGAIN | libc::ENOMEM);
     flags & libc::CLONE_VFORK as u64 != 0 && !is_short
-}
-
-/// The address of the 16 random bytes of a new program.
-fn random_address(tid: u32) -> Option<u64> {
-    let bytes = fs::read(format!("/proc/{tid}/auxv")).ok()?;
-    let (words, _) = bytes.as_chunks::<8>();
-    let mut pairs = words.chunks_exact(2).map(|pair| {
-        let word = |at: usize| u64::from_le_bytes(pair[at]);
-        (word(0), word(1))
-    });
-    pairs
-        .find(|(kind, _)| *kind == AT_RANDOM)
-        .map(|(_, value)| value)
 }
