@@ -194,6 +194,17 @@ impl InputStream {
         self.times.front().copied().filter(|_| self.taken == 0)
     }
 
+    /// The position in the resource behind the bytes, or at the end, that the next read gets.
+    /// `None`: the program has a part of these bytes, or gets nothing. `waits`: the reader's
+    /// descriptor is blocking.
+    pub fn next_end(&self, waits: bool) -> Option<u64> {
+        let all = self.items.iter().zip(&self.starts);
+        let mut all = all.filter(|(item, _)| **item != InputItem::Absent || !waits);
+        let (item, start) = all.next().filter(|_| self.taken == 0)?;
+        let gets = matches!(item, InputItem::End) || length(item) > 0;
+        gets.then_some(start + length(item) as u64)
+    }
+
     /// The time at which the bytes came of which the program has taken none yet.
     pub fn next_unread(&self) -> Option<u64> {
         let begun = usize::from(self.taken > 0);

@@ -100,6 +100,26 @@ print(libc.pclose(stream))
 }
 
 #[test]
+fn a_reader_finds_what_the_writer_had_done_before() {
+    let script = r#"
+import subprocess, sys
+child = """
+import sys
+for line in sys.stdin:
+    with open("told", "a") as f: f.write(line)
+    print("done", flush=True)
+"""
+with subprocess.Popen([sys.executable, "-c", child], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
+    for n in range(20):
+        p.stdin.write(b"%d\n" % n)
+        p.stdin.flush()
+        answer = p.stdout.readline()
+        with open("told") as f: print(answer, f.read().split())
+"#;
+    runs_again(script, "RECORD /usr/bin/python3 script.py > out");
+}
+
+#[test]
 fn a_file_keeps_one_identity_while_it_grows() {
     let script = r#"
 import os

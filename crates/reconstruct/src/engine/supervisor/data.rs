@@ -109,6 +109,10 @@ impl Supervisor {
                 false => Response::Errno(EAGAIN),
             });
         }
+        if self.awaits_bytes(call, index, id, blocks) {
+            // A read without waiting has bytes in the record, so it waits for these, too.
+            return Ok(Response::Park);
+        }
         let next = self.matchers[index].streams(id).input.next_whole();
         if blocks && let Some(parked) = self.awaits_turn(call, index, next) {
             return Ok(parked);

@@ -18,6 +18,7 @@ mod making;
 mod native;
 mod numbers;
 mod part;
+mod pipes;
 mod places;
 mod processes;
 mod sights;
@@ -45,6 +46,7 @@ use backstory_sys as sys;
 use clock::Passed;
 use interrupted::HiddenList;
 use part::Part;
+use pipes::Pipes;
 use places::Places;
 use processes::LiveProcess;
 use std::collections::{HashMap, HashSet};
@@ -140,6 +142,7 @@ pub struct Supervisor {
     has_tool: bool,
     /// For a tool that asks for them.
     places: Places,
+    pipes: Pipes,
     /// The tool is the byte engine.
     follows_bytes: bool,
     redirector: Redirector,
@@ -169,8 +172,13 @@ impl Supervisor {
             true => LiveProcess::waiting_for(first),
             false => LiveProcess::tool(),
         };
+        let is_whole = options.process.is_none() && options.request.is_none() && !run.is_cut;
         Supervisor {
             listener,
+            pipes: match is_whole {
+                true => Pipes::of(&run.processes),
+                false => Pipes::default(),
+            },
             shows: shows.map(|(_, id, _)| *id),
             started: vec![false; run.processes.len()],
             passed: vec![Passed::default(); run.processes.len()],
@@ -209,7 +217,7 @@ impl Supervisor {
             parked: Vec::new(),
             program,
             patience: options.patience,
-            is_whole: options.process.is_none() && options.request.is_none() && !run.is_cut,
+            is_whole,
             result: Reconstruction::default(),
         }
     }
@@ -291,7 +299,14 @@ impl Supervisor {
 
     /// Responds to one call, which came at that time.
     fn handle(&mut self, call: &NotifiedCall, since: Instant) {
-        let response = self.response(call);
+        let (response, since) = match self.still_awaits_bytes(call) {
+            Some(true) => (Response::Park, since),
+            Some(false) => {
+                self.parked_for = Duration::ZERO;
+                (self.response(call), Instant::now())
+            }
+            None => (self.response(call), since),
+        };
         let (listener, id) = (self.listener.as_fd(), call.id);
         let sent = match response {
             Response::Continue => sys::answer_continue(listener, id),

@@ -334,6 +334,7 @@ impl Supervisor {
             (false, false) => return true,
         };
         self.stand_ins.rename(vague, known);
+        self.pipes.rename(vague, known);
         for matcher in &mut self.matchers {
             matcher.rest.rename(vague, known);
         }
@@ -419,15 +420,19 @@ impl Supervisor {
 
     /// Processor time of all live processes, in ticks.
     pub(super) fn processor_time(&self) -> u64 {
-        let of = |pid: &u32| {
-            let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-            let mut fields = sys::process_tree::stat_fields(&stat)?;
-            let user: u64 = fields.nth(11)?.parse().ok()?;
-            let system: u64 = fields.next()?.parse().ok()?;
-            Some(user + system)
-        };
-        self.live.keys().filter_map(of).sum()
+        let all = self.live.keys().copied();
+        all.filter_map(|pid| Some(state_and_time(pid)?.1)).sum()
     }
+}
+
+/// The letter of a process's state, and its processor time in ticks.
+pub(super) fn state_and_time(pid: u32) -> Option<(char, u64)> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = sys::process_tree::stat_fields(&stat)?;
+    let state = fields.next()?.chars().next()?;
+    let user: u64 = fields.nth(10)?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some((state, user + system))
 }
 
 /// True if a recorded call that failed had made a child before: that of `posix_spawn`. The program

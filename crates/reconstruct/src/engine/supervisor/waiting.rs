@@ -437,7 +437,7 @@ pub(super) fn has_ended(pid: &str) -> Option<bool> {
 }
 
 /// True if a thread of a process, but for this one, does not sleep.
-fn another_thread_runs(group: u32, own: u32) -> bool {
+pub(super) fn another_thread_runs(group: u32, own: u32) -> bool {
     let tasks = std::fs::read_dir(format!("/proc/{group}/task"));
     let mut others = tasks.into_iter().flatten().flatten().filter(|task| {
         let name = task.file_name();

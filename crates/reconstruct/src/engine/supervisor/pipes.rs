@@ -1,0 +1,181 @@
+//! Pipes and pairs of sockets between programs of a whole run: bytes come when they were written.
+//!
+//! Each program has streams of its own, so a reader has all its bytes from the beginning. It would
+//! go on before the writer has done what it did before, and would find a file that both use in
+//! another state. So the reader waits for the writer, as in the record.
+//!
+//! Invariant: no program waits for ever. The wait ends when no process has done anything for
+//! [`LONGEST`]. It also ends after [`LONGEST_ASLEEP`] if the writer sleeps.
+
+use super::Supervisor;
+use super::processes::{Role, state_and_time};
+use super::waiting::another_thread_runs;
+use crate::engine::caller::NotifiedCall;
+use crate::process::RecordedProcess;
+use crate::resource::ResourceId;
+use libc::SYS_socketpair;
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// How long a reader waits while no process does anything.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// How long it waits for a writer that sleeps, or has not been started, while others go on.
+const LONGEST_ASLEEP: Duration = Duration::from_secs(10);
+
+/// Waits in vain, before none waits any more.
+const MOST_IN_VAIN: u32 = 8;
+
+/// The bytes that a call waits for.
+#[derive(Debug, Clone, Copy)]
+struct AwaitedBytes {
+    reader: usize,
+    /// The end of the pipe that is written to.
+    end: ResourceId,
+    /// The position behind them in the pipe.
+    behind: u64,
+    writer: usize,
+    began: Instant,
+    /// The calls of all programs and their processor time, and when these were looked at.
+    progress: (u64, u64),
+    looked: Instant,
+}
+
+/// The pipes of a run, and the calls that wait for their bytes.
+#[derive(Debug, Default)]
+pub(super) struct Pipes {
+    /// The end that is written to, by the end that is read.
+    ends: HashMap<ResourceId, ResourceId>,
+    /// The programs that wrote to a resource.
+    writers: HashMap<ResourceId, Vec<usize>>,
+    /// By the id of the call.
+    awaited: HashMap<u64, AwaitedBytes>,
+    in_vain: u32,
+}
+
+impl Pipes {
+    /// The pipes that these programs made.
+    pub fn of(processes: &[RecordedProcess]) -> Pipes {
+        let mut pipes = Pipes::default();
+        for (index, process) in processes.iter().enumerate() {
+            for (call, made) in &process.pairs {
+                for ((one, two), _) in made {
+                    pipes.ends.insert(*one, *two);
+                    if *call == SYS_socketpair as u16 {
+                        pipes.ends.insert(*two, *one);
+                    }
+                }
+            }
+            let written = process.streams.iter();
+            let written = written.filter(|(_, streams)| streams.output.remaining() > 0);
+            for (id, _) in written {
+                pipes.writers.entry(*id).or_default().push(index);
+            }
+        }
+        pipes
+    }
+
+    /// A resource of which only the number was known is this one.
+    pub fn rename(&mut self, from: ResourceId, to: ResourceId) {
+        let writers = self.writers.remove(&from).unwrap_or_default();
+        self.writers.entry(to).or_default().extend(writers);
+    }
+}
+
+impl Supervisor {
+    /// True if a read gets bytes, or an end, that another program has to write, or write before.
+    /// `waits`: the descriptor is blocking.
+    pub(super) fn awaits_bytes(
+        &mut self,
+        call: &NotifiedCall,
+        reader: usize,
+        id: ResourceId,
+        waits: bool,
+    ) -> bool {
+        let Some(end) = self.pipes.ends.get(&id).copied() else {
+            return false;
+        };
+        let Some(behind) = self.matchers[reader].streams(id).input.next_end(waits) else {
+            return false;
+        };
+        let mut awaited = AwaitedBytes {
+            reader,
+            end,
+            behind,
+            writer: reader,
+            began: Instant::now(),
+            progress: (0, 0),
+            looked: Instant::now(),
+        };
+        let Some(writer) = self.owing(&awaited) else {
+            return false;
+        };
+        awaited.writer = writer;
+        self.pipes.awaited.insert(call.id, awaited);
+        true
+    }
+
+    /// True if a parked call still waits for bytes, and false if it has waited for them. This is
+    /// asked after each call of any program.
+    pub(super) fn still_awaits_bytes(&mut self, call: &NotifiedCall) -> Option<bool> {
+        let mut awaited = self.pipes.awaited.remove(&call.id)?;
+        if self.owing(&awaited) != Some(awaited.writer) {
+            return Some(false);
+        }
+        if awaited.looked.elapsed() > LONGEST {
+            if self.is_in_vain(&mut awaited) {
+                let streams = self.matchers[awaited.writer].streams(awaited.end);
+                streams.output.waive();
+                self.pipes.in_vain += 1;
+                if self.pipes.in_vain >= MOST_IN_VAIN {
+                    self.pipes.ends.clear();
+                }
+                return Some(false);
+            }
+            awaited.looked = Instant::now();
+        }
+        self.pipes.awaited.insert(call.id, awaited);
+        Some(true)
+    }
+
+    /// A program whose recorded bytes before these have not come.
+    fn owing(&self, awaited: &AwaitedBytes) -> Option<usize> {
+        let writers = self.pipes.writers.get(&awaited.end)?;
+        // By position: on a busy machine, a reader goes on long before the write returns.
+        let owes = |writer: usize| {
+            let streams = self.matchers[writer].rest.streams.get(&awaited.end);
+            streams.is_some_and(|streams| {
+                streams.output.owes(u64::MAX) && streams.output.next_start() < awaited.behind
+            })
+        };
+        let mut others = writers.iter().filter(|one| **one != awaited.reader);
+        others.find(|writer| owes(**writer)).copied()
+    }
+
+    /// True if the writer will not come.
+    fn is_in_vain(&self, awaited: &mut AwaitedBytes) -> bool {
+        let calls = self.matchers.iter().map(|matcher| matcher.came).sum();
+        let (runs, used) = activity();
+        let before = std::mem::replace(&mut awaited.progress, (calls, used));
+        if !runs && before == awaited.progress {
+            return true;
+        }
+        let mut all = self.live.iter();
+        let writer = all.find(|(_, process)| process.role == Role::Program(awaited.writer));
+        let is_there = |pid| state_and_time(pid).is_some_and(|(state, _)| state != 'Z');
+        let works = writer.is_some_and(|(pid, _)| is_there(*pid) && another_thread_runs(*pid, 0));
+        !works && awaited.began.elapsed() > LONGEST_ASLEEP
+    }
+}
+
+/// Whether a process of this namespace runs, but for this one, and the processor time of all. On a
+/// busy machine, one that runs may make no call for seconds.
+fn activity() -> (bool, u64) {
+    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let others = pids.filter(|pid| *pid != std::process::id());
+    let states = others.filter_map(state_and_time);
+    states.fold((false, 0), |(runs, sum), (state, used)| {
+        (runs || matches!(state, 'R' | 'D'), sum + used)
+    })
+}
