@@ -18,7 +18,7 @@ use super::client_sockets::overlap;
 use super::{Direction, Key, Neighbour, NeighbourFinder, Seen};
 use crate::answer::Flow;
 use crate::connections::MINUTE;
-use crate::peers::REPLY;
+use crate::peers::{REPLY, is_address};
 use crate::{Result, remote_runs};
 
 impl NeighbourFinder<'_> {
@@ -35,10 +35,15 @@ impl NeighbourFinder<'_> {
             return Ok(());
         }
         let mut found = match (seen.kind, self.direction) {
-            (EntityKind::Socket, _) if is_of_ssh(&self.store.entity(key)?.path) => {
-                return self.to_other_machine(key, time, steps);
-            }
             (EntityKind::Socket, _) => {
+                let name = self.store.entity(key)?.path;
+                if is_of_ssh(&name) {
+                    return self.to_other_machine(key, time, steps);
+                }
+                // A socket without an address has the number that its run gave it.
+                if !is_address(&name) {
+                    return Ok(());
+                }
                 self.to_other_ends(key, time, steps)?;
                 self.to_recorded_clients(key, time, steps)?;
                 let is_known = self.on_behalf_of_users(key, steps)?;

@@ -103,6 +103,44 @@ fn a_client_of_another_machine_meets_the_watched_server_by_its_port() {
     }
 }
 
+/// A process that reads one thing and writes another.
+fn passes_on(pid: u32, from: (EntityKind, &str), to: (EntityKind, &str)) -> Graph {
+    let mut graph = Graph::default();
+    let process = graph.activity(None, pid, "program", 0);
+    graph.activities[0].interval.end = 2 * SESSION;
+    let ends = [(from, 0, Relation::Read), (to, 1, Relation::Write)];
+    for ((kind, name), version, relation) in ends {
+        let version = if kind == EntityKind::File { version } else { 0 };
+        let thing = graph.entity(kind, name, version, None);
+        graph.edge(process, thing, relation, SESSION, SESSION + SECOND);
+    }
+    graph
+}
+
+#[test]
+fn a_socket_without_an_address_joins_no_runs() {
+    use EntityKind::{File, Socket};
+    let (script, result) = (nowhere("fill.sql"), nowhere("result"));
+    // The run gave the socket its number, and another run gave the number to another socket.
+    for (name, expected) in [("unix:/run/server", true), ("socket:3", false)] {
+        every_store(|store| {
+            let client = passes_on(7, (File, &script), (Socket, name));
+            client.append_as(store, &of_boot("client", "b2", None));
+            let server = passes_on(UNNUMBERED + 1, (Socket, name), (File, &result));
+            server.append_as(store, &of_boot("watch", "b2", Some("postgres")));
+            let scope = Scope {
+                possible: true,
+                ..Scope::default()
+            };
+            let of = ancestry(store, Path::new(&result), &scope).unwrap();
+            let uses = influence(store, Path::new(&script), &scope).unwrap();
+            let has = |names: Vec<String>, name: &str| names.iter().any(|one| one.ends_with(name));
+            assert_eq!(has(names(&of), "fill.sql"), expected, "{name}");
+            assert_eq!(has(names(&uses), "result"), expected, "{name}");
+        });
+    }
+}
+
 #[test]
 fn the_session_of_a_watched_server_has_an_end_of_the_connection() {
     every_store(|store| {
