@@ -70,8 +70,7 @@ fn moves_of(
         let directory = store.entity(EntityKey::new(key.run(), entity))?.path;
         Ok([&directory, rest].concat().into())
     };
-    let touching = store.touching(key)?.into_iter();
-    for (activity, _) in touching.filter(|(_, changed)| *changed) {
+    for activity in store.generators(key)? {
         let doer = ActivityKey::new(key.run(), activity);
         let stream = store.stream(doer)?;
         let is_it = |one: &&Derived| one.entity == key.local() || one.from == key.local();

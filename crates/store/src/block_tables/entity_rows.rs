@@ -7,7 +7,7 @@ use backstory_eventlog::event::Bytes;
 use backstory_graph::model::{Entity, EntityId, EntityKind};
 
 use super::{BlockTable, BlockTables, GraphReader, column, names, range};
-use crate::codec::members::{BLOCK, Block, Member, VersionRef};
+use crate::codec::members::{self, BLOCK, Block, Member, VersionRef};
 use crate::{EntityKey, Error, Result, RunKey};
 
 impl<T: BlockTables> GraphReader<'_, T> {
@@ -91,13 +91,7 @@ impl<T: BlockTables> GraphReader<'_, T> {
         })?;
         let mut found = Vec::new();
         if !wanted.is_empty() {
-            self.members_of(dir, |key, member| {
-                if wanted.contains(&member.version)
-                    || member.aliases.iter().any(|alias| wanted.contains(alias))
-                {
-                    found.push(key);
-                }
-            })?;
+            self.named(dir, &wanted, &mut found)?;
         }
         Ok(found)
     }
@@ -118,12 +112,7 @@ impl<T: BlockTables> GraphReader<'_, T> {
             if here.is_empty() {
                 continue;
             }
-            self.members_of(dir, |key, member| {
-                let mut names = std::iter::once(&member.version).chain(&member.aliases);
-                if names.any(|name| here.contains(name)) {
-                    found.push(key);
-                }
-            })?;
+            self.named(dir, &here, &mut found)?;
         }
         found.sort_unstable();
         found.dedup();
@@ -154,6 +143,23 @@ impl<T: BlockTables> GraphReader<'_, T> {
         // runs stay in the table.
         let end = [top.strip_suffix(b"/").unwrap_or(top), b"0"].concat();
         self.tables.touched_directories(top, &end)
+    }
+
+    /// Adds the entities with one of these versions of a directory as their path or alias, those of
+    /// the latest run first.
+    fn named(
+        &self,
+        dir: u32,
+        wanted: &HashSet<VersionRef>,
+        found: &mut Vec<EntityKey>,
+    ) -> Result<()> {
+        self.tables.members_in(dir, |first, block| {
+            members::named(
+                block,
+                |version| version.dir == dir && wanted.contains(&version),
+                |position| found.push(EntityKey(first as u64 + position as u64)),
+            )
+        })
     }
 
     /// Passes all entities of blocks that touch `dir` to `each`, those of the latest run first.

@@ -133,6 +133,33 @@ pub fn versions(block: &[u8], mut each: impl FnMut(usize, VersionRef)) -> Result
     Ok(())
 }
 
+/// Passes the position of each entity of a block to `each` whose path or alias is one of the
+/// `wanted` versions. Decodes nothing else.
+pub fn named(
+    block: &[u8],
+    wanted: impl Fn(VersionRef) -> bool,
+    mut each: impl FnMut(usize),
+) -> Result<()> {
+    let record = block::take(&mut RecordReader::new(block, WHAT))?;
+    let mut reader = RecordReader::new(&record, WHAT);
+    reader.small()?;
+    reader.small()?;
+    let mut columns = Columns::take(&mut reader)?;
+    for position in 0..columns.count as usize {
+        let flags = columns.flags.byte()?;
+        let mut is_named = wanted(columns.version()?);
+        if flags & ALIASES != 0 {
+            for _ in 0..columns.counts.size()? {
+                is_named |= wanted(columns.alias()?);
+            }
+        }
+        if is_named {
+            each(position);
+        }
+    }
+    Ok(())
+}
+
 fn put_columns(out: &mut Vec<u8>, first: u32, members: &[Member], dirs: &[u32]) {
     let position = |dir: u32| dirs.partition_point(|d| *d < dir);
     let mut last = vec![0i64; dirs.len()];
@@ -376,6 +403,14 @@ mod tests {
             let mut found = Vec::new();
             versions(&encoded, |position, version| found.push((position, version))).unwrap();
             prop_assert_eq!(found, block.members.iter().map(|m| m.version).enumerate().collect::<Vec<_>>());
+            let wanted = |version: VersionRef| version.index.is_multiple_of(2);
+            let mut found = Vec::new();
+            named(&encoded, wanted, |position| found.push(position)).unwrap();
+            let mut names = block.members.iter().map(|m| m.aliases.iter().chain([&m.version]));
+            let is_named = (0..block.members.len()).filter(|_| {
+                names.next().is_some_and(|mut all| all.any(|version| wanted(*version)))
+            });
+            prop_assert_eq!(found, is_named.collect::<Vec<_>>());
         }
     }
 }
