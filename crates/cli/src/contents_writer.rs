@@ -105,7 +105,7 @@ pub fn bring_up_to_date(home: &Home, store: &mut dyn Store, busy: Busy) -> Resul
         return Ok(());
     };
     store::catch_up(home, store)?;
-    let mut packages = Packages::new(Path::new("/"));
+    let mut packages = Packages::indexed(Path::new("/"), &home.packages_path());
     let limits = ShellPolicy::load().contents;
     // The oldest first: a later run may have changed the files of an earlier one.
     for run in waiting(home, store)? {

@@ -76,6 +76,17 @@ pub struct Packages {
 impl Packages {
     /// The records below `root` (`/`). None is read yet.
     pub fn new(root: &Path) -> Packages {
+        Packages::of(root, None)
+    }
+
+    /// The same with a file in which the lists of dpkg's packages stand together. It is made if it
+    /// is not there, or not of the present packages. Reading the list of each package takes longer
+    /// than most questions.
+    pub fn indexed(root: &Path, index: &Path) -> Packages {
+        Packages::of(root, Some(index))
+    }
+
+    fn of(root: &Path, index: Option<&Path>) -> Packages {
         Packages {
             languages: vec![
                 Box::new(pip::Pip::default()),
@@ -90,7 +101,7 @@ impl Packages {
                 Box::new(maven::Maven),
             ],
             system: vec![
-                Box::new(dpkg::Dpkg::new(root)),
+                Box::new(dpkg::Dpkg::new(root, index)),
                 Box::new(apk::Apk::new(root)),
                 Box::new(pacman::Pacman::new(root)),
                 Box::new(rpm::Rpm::new(root)),

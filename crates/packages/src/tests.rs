@@ -1,5 +1,6 @@
 //! Reads each manager's records, as the manager writes them, in a directory of the test's own.
 
+mod indexed;
 mod installed;
 mod naming;
 mod toolchains;

@@ -12,6 +12,7 @@
 //! DIR/facts.log       the journal of facts about contents
 //! DIR/contents        the contents themselves
 //! DIR/annotations.log  the journal of tags, parameters, metrics and checkouts
+//! DIR/packages.index  the index of this machine's packages
 //! DIR/keep.lock       locked (flock) by the process that adds facts or removes contents
 //! ```
 
@@ -270,6 +271,11 @@ impl Home {
     /// Locked (`flock`) by the process that adds facts about contents or removes contents.
     pub fn keep_lock_path(&self) -> PathBuf {
         self.dir.join("keep.lock")
+    }
+
+    /// The index of the packages of this machine. It can be removed.
+    pub fn packages_path(&self) -> PathBuf {
+        self.dir.join("packages.index")
     }
 
     /// The journals of shipments to lakes. The package backstory-lake writes them.

@@ -56,6 +56,16 @@ impl Ownership {
     /// `root`: the root of the file system with the packages (`/`). `projects`: absolute paths of
     /// directories in which the user works, such as the current directory of a run.
     pub fn new<'p>(root: &Path, projects: impl IntoIterator<Item = &'p [u8]>) -> Ownership {
+        Ownership::of(Packages::new(root), projects)
+    }
+
+    /// The same for the file system of this machine, with an index of its packages
+    /// ([`Packages::indexed`]).
+    pub fn indexed<'p>(index: &Path, projects: impl IntoIterator<Item = &'p [u8]>) -> Ownership {
+        Ownership::of(Packages::indexed(Path::new("/"), index), projects)
+    }
+
+    fn of<'p>(packages: Packages, projects: impl IntoIterator<Item = &'p [u8]>) -> Ownership {
         let layouts = &knowledge().packages.layouts;
         // A user's entry that is no layout must not hide the embedded ones.
         let mut known = PathLayouts::default();
@@ -68,7 +78,7 @@ impl Ownership {
             .into_iter()
             .map(|project| project.strip_suffix(b"/").unwrap_or(project));
         Ownership {
-            packages: Packages::new(root).with_layouts(known),
+            packages: packages.with_layouts(known),
             projects: trimmed
                 .filter(|project| is_project(project))
                 .map(Into::into)

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 use backstory_account::{Account, Narrowing, packages};
 use backstory_packages::PackageTally;
@@ -37,8 +36,8 @@ pub struct AskedAccount<'a> {
     pub change: Option<&'a VersionChange>,
     /// The inputs whose bytes came into the file.
     pub bytes: Option<&'a FileBytes>,
-    /// The store, if the results that got bytes of the file are of interest.
-    pub current: Option<&'a CurrentStore>,
+    /// True if the results that got bytes of the file are of interest.
+    pub tells_used_bytes: bool,
 }
 
 /// The facts of the byte engine: a line, and the same for programs.
@@ -46,7 +45,7 @@ type ByteFacts = (String, Value);
 
 /// Prints the steps of a lineage.
 pub fn print(
-    store: &dyn Store,
+    current: &CurrentStore,
     lineage: &Lineage,
     args: &LineageArgs,
     asked: AskedAccount<'_>,
@@ -57,10 +56,11 @@ pub fn print(
         all_runs,
         change,
         bytes,
-        current,
+        tells_used_bytes,
     } = asked;
     let here = here();
-    let (mut account, mut ownership) = account_of(store, lineage, direction, args.possible)?;
+    let store = &current.store;
+    let (mut account, mut ownership) = account_of(current, lineage, direction, args.possible)?;
     account.narrow(&Narrowing {
         depth: args.depth,
         only: globs(&args.only, &here)?,
@@ -86,8 +86,9 @@ pub fn print(
     }
     let bytes: Option<ByteFacts> = match bytes {
         Some(bytes) => Some((bytes.line(&account), bytes.json(&account))),
-        None => current
-            .and_then(|current| UsedBytes::of_results(current, &account))
+        None => tells_used_bytes
+            .then(|| UsedBytes::of_results(current, &account))
+            .flatten()
             .map(|bytes| (bytes.line(), bytes.json())),
     };
     let (bytes, byte_value) = bytes.unzip();
@@ -112,7 +113,7 @@ pub fn print(
 
 /// The account of a lineage, and whose its files are.
 pub fn account_of(
-    store: &dyn Store,
+    current: &CurrentStore,
     lineage: &Lineage,
     direction: Direction,
     possible: bool,
@@ -121,9 +122,11 @@ pub fn account_of(
         Direction::Of => query::Direction::Back,
         Direction::Uses => query::Direction::Forth,
     };
+    let store = &current.store;
+    let _one_state = store.reading()?;
     let directories = query::projects(store, lineage)?;
     let projects = directories.iter().map(|directory| &**directory);
-    let mut ownership = Ownership::new(Path::new("/"), projects);
+    let mut ownership = Ownership::indexed(&current.home.packages_path(), projects);
     let account = Account::new(store, lineage, toward, possible, &mut ownership)?;
     Ok((account, ownership))
 }

@@ -131,7 +131,7 @@ fn rows(current: &CurrentStore, runs: &[RunSummary]) -> Result<Vec<Row>, Failure
         if let Some(ended) = run.ended {
             set(3, "took".into(), when::duration(ended - run.started));
         }
-        let own = OwnFilter::of(&current.store, &run.id)?;
+        let own = OwnFilter::of(current, &run.id)?;
         let own = |path: &[u8]| own.is_own(path, &[Access::Write]);
         for result in query::results(&current.store, &run.id, &own)? {
             let name = shell::quote(relative(&result.path, &run.cwd));

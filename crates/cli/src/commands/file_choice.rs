@@ -8,11 +8,11 @@ use std::path::Path;
 
 use backstory_query::answer::Access;
 use backstory_query::{self as query, FileFilter, TextPattern};
-use backstory_store::Store;
 use backstory_workflow::callers_files;
 use backstory_workflow::ownership::{FileOwner, Ownership};
 
 use crate::args::search::FileChoice;
+use crate::current_store::CurrentStore;
 use crate::error::Failure;
 
 /// The files that an answer counts instead of listing them.
@@ -83,9 +83,10 @@ pub struct OwnFilter {
 
 impl OwnFilter {
     /// For the files of one run.
-    pub fn of(store: &dyn Store, run: &str) -> Result<OwnFilter, Failure> {
+    pub fn of(current: &CurrentStore, run: &str) -> Result<OwnFilter, Failure> {
+        let store = &current.store;
         let directory = query::facts(store, run)?.summary.cwd;
-        let ownership = Ownership::new(Path::new("/"), [&*directory]);
+        let ownership = Ownership::indexed(&current.home.packages_path(), [&*directory]);
         Ok(OwnFilter {
             ownership: RefCell::new(ownership),
             callers: callers_files(store, run)?,

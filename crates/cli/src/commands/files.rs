@@ -26,7 +26,7 @@ pub fn run(args: FilesArgs, store: Option<&Path>) -> Outcome {
     filter.exclude = query::Globs::new(&args.exclude)?;
     let current = CurrentStore::open(store)?;
     let run = current.run(args.run.run.as_deref())?;
-    let filter_own = OwnFilter::of(&current.store, &run)?;
+    let filter_own = OwnFilter::of(&current, &run)?;
     let level = args.level();
     let hiding = match level {
         Level::All => Hiding::Nothing,

@@ -32,7 +32,7 @@ pub fn run(args: InputsArgs, store: Option<&Path>) -> Outcome {
     let current = CurrentStore::open(store)?;
     let id = current.run(args.run.run.as_deref())?;
     let recording = Recording::without_lookups(&current.store, &id)?;
-    let mut ownership = Ownership::new(Path::new("/"), [recording.cwd()]);
+    let mut ownership = Ownership::indexed(&current.home.packages_path(), [recording.cwd()]);
     let build = BuildRun::of(&recording, &mut ownership, &PROGRAMS);
     drop(recording);
     if !args.undeclared {

@@ -105,9 +105,9 @@ pub fn run(
             all_runs: runs,
             change: change.as_ref(),
             bytes: bytes.as_ref(),
-            current: (direction == Direction::Uses && list.is_none()).then_some(&current),
+            tells_used_bytes: direction == Direction::Uses && list.is_none(),
         };
-        let done = account::print(&current.store, &lineage, &args, asked, direction);
+        let done = account::print(&current, &lineage, &args, asked, direction);
         std::mem::forget(lineage);
         current.end();
         return done;

@@ -64,7 +64,7 @@ pub fn run(args: &NetworkArgs, direction: Direction, store: Option<&Path>) -> Ou
         ..Scope::default()
     };
     let lineage = search(&current.store, &found.versions, direction, &scope)?;
-    let (account, _) = account_of(&current.store, &lineage, direction, args.possible)?;
+    let (account, _) = account_of(&current, &lineage, direction, args.possible)?;
     let ends = ends(&current.store, &account)?;
     answer(|out| match args.json {
         true => json::lines(out, ends.iter().map(|end| object(&account, end))),

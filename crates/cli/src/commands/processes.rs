@@ -44,7 +44,7 @@ pub fn run(args: ProcessesArgs, store: Option<&Path>) -> Outcome {
     let by_size = args.sort == Some(SortKey::Size);
     let mut list = Processes::all(lines);
     if conditions || by_size || hiding == Hiding::NotOwn {
-        let only_own = (hiding == Hiding::NotOwn).then(|| OwnFilter::of(&current.store, &run));
+        let only_own = (hiding == Hiding::NotOwn).then(|| OwnFilter::of(&current, &run));
         let only_own = only_own.transpose()?;
         let own = |path: &[u8], _: Option<&_>| {
             Ok(only_own.as_ref().is_none_or(|own| own.is_own(path, &[])))

@@ -54,7 +54,7 @@ pub fn run(args: ShowArgs, store: Option<&Path>) -> Outcome {
     let run = current.run(args.run.run.as_deref())?;
     let details = query::details(&current.store, &run)?;
     let contents = query::contents(&current.store, &run)?;
-    let own_filter = OwnFilter::of(&current.store, &run)?;
+    let own_filter = OwnFilter::of(&current, &run)?;
     let own = OwnFiles::of(&contents.files, &details.summary.cwd, &own_filter);
     let mut stored = match details.modes.stores_contents() {
         true => Some(stored_contents::of_contents(&current.store, contents)?),

@@ -5,9 +5,11 @@
 //! - `status`: versions and configuration files
 //! - `diversions`: files that were moved away for another package
 
+mod index;
+mod path_table;
+
 use backstory_ordering::SmallSort;
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -17,26 +19,38 @@ use backstory_files::regular;
 use crate::checksum::Checksum;
 use crate::package_id::PackageId;
 use crate::provider::{Owner, Provider};
-use crate::records::{hash, hex, text};
+use crate::records::{hex, text};
+use index::Stamp;
+use path_table::{PathTable, path_hash};
 
 /// dpkg's records, read at the first look-up.
 pub struct Dpkg {
     root: PathBuf,
+    /// The file with the index of the lists, if there may be one.
+    index: Option<PathBuf>,
     records: Option<Records>,
 }
 
-#[derive(Default)]
+/// A package with a list.
+struct ListedPackage {
+    /// As its files in `info` are named (`libc6:amd64`).
+    name: String,
+    /// `None` if dpkg's status lacks it.
+    version: Option<String>,
+}
+
+/// The lists of all packages.
+struct Lists {
+    packages: Vec<ListedPackage>,
+    /// The packages that list a path, by their places. Nearly all paths with several packages are
+    /// directories.
+    paths: PathTable,
+}
+
 struct Records {
-    /// Packages, as their files in `info` are named (`libc6:amd64`).
-    packages: Vec<String>,
-    /// The first package that lists a path, by the path's hash. Storing some hundred thousand paths
-    /// as text would take too much memory.
-    owners: HashMap<u64, u32>,
-    /// The other packages that list a path. Nearly all such paths are directories.
-    more: HashMap<u64, Vec<u32>>,
-    versions: HashMap<String, String>,
-    /// MD5 of configuration files.
-    configuration: HashMap<String, [u8; 16]>,
+    lists: Lists,
+    /// MD5 of configuration files, read at the first question for a checksum.
+    configuration: Option<HashMap<String, [u8; 16]>>,
     /// The new path of a diverted file, and the package for which it was moved away, by its
     /// original path.
     diverted: HashMap<String, String>,
@@ -46,10 +60,12 @@ struct Records {
 }
 
 impl Dpkg {
-    /// The records below `root`.
-    pub fn new(root: &Path) -> Dpkg {
+    /// The records below `root`. `index`: a file of which the lists may be read, and that is made
+    /// of them.
+    pub fn new(root: &Path, index: Option<&Path>) -> Dpkg {
         Dpkg {
             root: root.join("var/lib/dpkg"),
+            index: index.map(Path::to_owned),
             records: None,
         }
     }
@@ -76,9 +92,10 @@ impl Dpkg {
         find: impl Fn(&mut Records, &Path, &str) -> Option<T>,
     ) -> Option<T> {
         let path = path.to_str()?;
-        let root = &self.root;
-        let records = self.records.get_or_insert_with(|| Records::read(root));
-        if records.packages.is_empty() {
+        let (root, index) = (&self.root, self.index.as_deref());
+        let read = || Records::read(root, index);
+        let records = self.records.get_or_insert_with(read);
+        if records.lists.packages.is_empty() {
             return None;
         }
         let other = match path.strip_prefix("/usr") {
@@ -91,56 +108,90 @@ impl Dpkg {
     }
 }
 
-impl Records {
-    fn read(root: &Path) -> Records {
-        let mut records = Records::default();
-        let Ok(info) = fs::read_dir(root.join("info")) else {
-            return records;
-        };
-        let mut lists: Vec<PathBuf> = info.flatten().map(|entry| entry.path()).collect();
-        lists.retain(|path| path.extension().is_some_and(|e| e == "list"));
-        lists.sort_small();
-        for list in lists {
+impl Lists {
+    /// The lists below `root`, from the index if it is of their present state. Otherwise the index
+    /// is made anew.
+    fn read(root: &Path, index: Option<&Path>) -> Lists {
+        let index = index.and_then(|path| Some((path, Stamp::of(root)?)));
+        if let Some((path, stamp)) = &index
+            && let Some(lists) = index::read(path, stamp)
+        {
+            return lists;
+        }
+        let lists = Lists::read_all(root);
+        if let Some((path, stamp)) = &index {
+            // Without the index, the next question takes as long as this one.
+            let _ = index::write(path, root, stamp, &lists);
+        }
+        lists
+    }
+
+    fn read_all(root: &Path) -> Lists {
+        let info = fs::read_dir(root.join("info")).into_iter().flatten();
+        let mut files: Vec<PathBuf> = info.flatten().map(|entry| entry.path()).collect();
+        files.retain(|path| path.extension().is_some_and(|e| e == "list"));
+        files.sort_small();
+        let (mut packages, mut pairs) = (Vec::new(), Vec::new());
+        for file in files {
             let (Some(name), Ok(bytes)) = (
-                list.file_stem().and_then(|n| n.to_str()),
-                regular::read(&list),
+                file.file_stem().and_then(|n| n.to_str()),
+                regular::read(&file),
             ) else {
                 continue;
             };
-            let number = records.packages.len() as u32;
-            records.packages.push(name.to_owned());
-            for path in bytes.split(|b| *b == b'\n').filter(|path| path.len() > 2) {
-                match records.owners.entry(hash(path)) {
-                    Entry::Vacant(first) => drop(first.insert(number)),
-                    Entry::Occupied(_) => records.more.entry(hash(path)).or_default().push(number),
-                }
+            let number = packages.len() as u32;
+            packages.push(ListedPackage {
+                name: name.to_owned(),
+                version: None,
+            });
+            let paths = bytes.split(|b| *b == b'\n').filter(|path| path.len() > 2);
+            pairs.extend(paths.map(|path| (path_hash(path), number)));
+        }
+        if !packages.is_empty() {
+            let status = Status::read(root);
+            for package in &mut packages {
+                package.version = status.versions.get(&package.name).cloned();
             }
         }
-        records.read_status(&root.join("status"));
-        records.read_diversions(&root.join("diversions"));
-        records
+        Lists {
+            packages,
+            paths: PathTable::new(&pairs),
+        }
     }
+}
 
+/// The facts in the file of all packages' states.
+#[derive(Default)]
+struct Status {
+    /// By the name of a package, and by the name with the architecture.
+    versions: HashMap<String, String>,
+    /// MD5 of configuration files.
+    configuration: HashMap<String, [u8; 16]>,
+}
+
+impl Status {
     /// Reads the status of packages one after the other: the file has megabytes.
-    fn read_status(&mut self, path: &Path) {
-        let Ok(file) = regular::open(path) else {
-            return;
+    fn read(root: &Path) -> Status {
+        let mut status = Status::default();
+        let Ok(file) = regular::open(root.join("status")) else {
+            return status;
         };
         let mut paragraph = String::new();
         for line in BufReader::new(file).lines().map_while(Result::ok) {
             if line.is_empty() {
-                self.take_status(&paragraph);
+                status.take(&paragraph);
                 paragraph.clear();
             } else {
                 paragraph.push_str(&line);
                 paragraph.push('\n');
             }
         }
-        self.take_status(&paragraph);
+        status.take(&paragraph);
+        status
     }
 
     /// Notes the version and the configuration files of a package.
-    fn take_status(&mut self, paragraph: &str) {
+    fn take(&mut self, paragraph: &str) {
         let field = |name: &str| {
             let mut lines = paragraph.lines();
             lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
@@ -164,6 +215,20 @@ impl Records {
             }
         }
     }
+}
+
+impl Records {
+    fn read(root: &Path, index: Option<&Path>) -> Records {
+        let mut records = Records {
+            lists: Lists::read(root, index),
+            configuration: None,
+            diverted: HashMap::new(),
+            diverting: HashMap::new(),
+            sums: HashMap::new(),
+        };
+        records.read_diversions(&root.join("diversions"));
+        records
+    }
 
     /// Reads diversions. Each has three lines: original path, new path, package.
     fn read_diversions(&mut self, path: &Path) {
@@ -185,22 +250,19 @@ impl Records {
             .to_owned();
         let was_moved = listed != path;
         let by = self.diverting.get(&listed).cloned();
-        let hash = hash(listed.as_bytes());
-        let first = self.owners.get(&hash)?;
-        let others = self.more.get(&hash).into_iter().flatten();
-        let number = std::iter::once(first)
-            .chain(others)
-            .copied()
-            .find(|number| {
-                let name = &self.packages[*number as usize];
-                let short = name.split(':').next().unwrap_or(name);
-                // At a diverted path lies the diverting package's file. The files of other packages
-                // were moved.
-                by.as_ref().is_none_or(|by| (by == short) != was_moved)
-            })?;
-        let name = self.packages[number as usize].clone();
-        let version = self.versions.get(&name).cloned()?;
-        Some((name, version, (number, listed)))
+        let numbers = self.lists.paths.packages(path_hash(listed.as_bytes()));
+        let number = numbers.into_iter().find(|number| {
+            let Some(package) = self.lists.packages.get(*number as usize) else {
+                return false;
+            };
+            let short = package.name.split(':').next().unwrap_or(&package.name);
+            // At a diverted path lies the diverting package's file. The files of other packages
+            // were moved.
+            by.as_ref().is_none_or(|by| (by == short) != was_moved)
+        })?;
+        let package = &self.lists.packages[number as usize];
+        let version = package.version.clone()?;
+        Some((package.name.clone(), version, (number, listed)))
     }
 
     fn owner(&mut self, root: &Path, path: &str) -> Option<Owner> {
@@ -209,12 +271,17 @@ impl Records {
             .sums
             .entry(number)
             .or_insert_with(|| read_sums(&root.join("info").join(format!("{name}.md5sums"))));
-        let sum = sums
-            .get(listed.trim_start_matches('/'))
-            .or_else(|| self.configuration.get(&listed));
+        let sum = match sums.get(listed.trim_start_matches('/')) {
+            Some(sum) => Some(*sum),
+            None => {
+                let read = || Status::read(root).configuration;
+                let all = self.configuration.get_or_insert_with(read);
+                all.get(&listed).copied()
+            }
+        };
         Some(Owner {
             manager: "dpkg",
-            checksum: sum.copied().map(Checksum::Md5),
+            checksum: sum.map(Checksum::Md5),
             name,
             version,
         })

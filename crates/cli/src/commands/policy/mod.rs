@@ -242,7 +242,8 @@ fn seals(
 fn undeclared(current: &CurrentStore, view: &View) -> Result<Vec<Option<HashSet<Bytes>>>, Failure> {
     let of_run = |id: &str| {
         let recording = Recording::without_lookups(&current.store, id)?;
-        let mut ownership = Ownership::new(Path::new("/"), [recording.cwd()]);
+        let index = current.home.packages_path();
+        let mut ownership = Ownership::indexed(&index, [recording.cwd()]);
         let build = BuildRun::of(&recording, &mut ownership, &PROGRAMS);
         let (rules, declared_by) =
             declarations(&build).map_err(|error| Failure::not_found(chain(&error)))?;
