@@ -6,7 +6,7 @@
 //! that another run made before it was last modified. Contents of less than [`LEAST`] bytes join
 //! nothing: empty files, `OK` and version numbers are equal by coincidence.
 
-use backstory_files::Ident;
+use backstory_files::{Digest, Ident};
 use backstory_ordering::SmallSort;
 use backstory_store::{EntityKey, Store, same_version};
 
@@ -17,10 +17,22 @@ const LEAST: i64 = 64;
 
 /// Other versions with the content of this one.
 pub fn others(store: &dyn Store, ident: &Ident) -> Result<Vec<Ident>> {
-    if ident.size < LEAST {
-        return Ok(Vec::new());
-    }
-    let Some(digest) = store.fact(ident)?.and_then(|fact| fact.digest) else {
+    let digest = store.fact(ident)?.and_then(|fact| fact.digest);
+    with_content(store, ident, digest)
+}
+
+/// True if a content is large enough to join versions.
+pub fn tells(ident: &Ident) -> bool {
+    ident.size >= LEAST
+}
+
+/// The same if the digest of the version was looked up before.
+pub fn with_content(
+    store: &dyn Store,
+    ident: &Ident,
+    digest: Option<Digest>,
+) -> Result<Vec<Ident>> {
+    let Some(digest) = digest.filter(|_| tells(ident)) else {
         return Ok(Vec::new());
     };
     let mut found = store.with_content(&digest)?;
@@ -28,18 +40,18 @@ pub fn others(store: &dyn Store, ident: &Ident) -> Result<Vec<Ident>> {
     Ok(found)
 }
 
-/// The origin of the content of a version without a known maker. `made` finds the places where a
-/// version was made.
+/// The origin of the content of a version without a known maker. `others` are the other versions
+/// with its content. `made` finds the places where a version was made.
 pub fn origin(
-    store: &dyn Store,
+    others: &[Ident],
     ident: &Ident,
     made: impl Fn(&Ident) -> Result<Vec<EntityKey>>,
 ) -> Result<Option<EntityKey>> {
-    let mut earlier = others(store, ident)?;
-    earlier.retain(|other| other.mtime <= ident.mtime);
+    let is_earlier = |other: &&Ident| other.mtime <= ident.mtime;
+    let mut earlier: Vec<&Ident> = others.iter().filter(is_earlier).collect();
     earlier.sort_small_by_key(|other| std::cmp::Reverse((other.mtime, other.ino)));
     for other in earlier {
-        let latest = made(&other)?.into_iter().max();
+        let latest = made(other)?.into_iter().max();
         if latest.is_some() {
             return Ok(latest);
         }

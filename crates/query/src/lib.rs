@@ -51,6 +51,7 @@ mod table_history;
 mod text_pattern;
 mod touches;
 mod undone;
+mod version_facts;
 mod watched_ends;
 mod why_unknown;
 

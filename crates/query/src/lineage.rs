@@ -130,6 +130,8 @@ struct Search<'s> {
     depth: Option<usize>,
     most: Option<usize>,
     exclude: Globs,
+    /// True if every node will be expanded.
+    reads_ahead: bool,
     answer: Lineage,
     /// The index of a node in the answer. `None` if it is left out.
     index: FxHashMap<Key, Option<usize>>,
@@ -154,6 +156,7 @@ impl<'s> Search<'s> {
             depth: scope.depth,
             most: scope.most,
             exclude,
+            reads_ahead: false,
             answer: Lineage::default(),
             index: FxHashMap::default(),
             labels: Vec::new(),
@@ -165,14 +168,17 @@ impl<'s> Search<'s> {
 
     /// Adds a subject.
     fn start(&mut self, key: Key, time: Time) -> Result<()> {
+        let first_new = self.answer.nodes.len();
         if let Some(node) = self.node(key, true)? {
             self.visit(node, key, time, 0);
         }
+        self.complete(first_new)?;
         self.answer.roots = self.answer.nodes.len();
         Ok(())
     }
 
     fn run(&mut self) -> Result<()> {
+        self.reads_ahead = self.depth.is_none() && self.most.is_none();
         while self.step()? {}
         Ok(())
     }
@@ -198,6 +204,7 @@ impl<'s> Search<'s> {
             }),
             Node::Activity { .. } => None,
         };
+        let first_new = self.answer.nodes.len();
         for neighbour in self.neighbours.around(key, seen, time)? {
             let other = neighbour
                 .from
@@ -205,7 +212,43 @@ impl<'s> Search<'s> {
             let from = other.flatten().unwrap_or(node);
             self.take(from, label.depth.0, neighbour)?;
         }
+        self.complete(first_new)?;
         Ok(true)
+    }
+
+    /// Adds what is known of their contents to the nodes from `first` on. A process has used
+    /// hundreds of files, and one question for all of them takes less time.
+    fn complete(&mut self, first: usize) -> Result<()> {
+        let (mut idents, mut former) = (Vec::new(), Vec::new());
+        for node in &self.answer.nodes[first..] {
+            if let Node::Entity {
+                ident: Some(ident),
+                version,
+                ..
+            } = node
+            {
+                idents.push(*ident);
+                former.extend((*version == 0).then_some(*ident));
+            }
+        }
+        let facts = self.neighbours.facts();
+        facts.read(&idents)?;
+        for node in &mut self.answer.nodes[first..] {
+            if let Node::Entity {
+                ident: Some(ident),
+                digest,
+                kept,
+                ..
+            } = node
+            {
+                let content = facts.content(ident)?;
+                (*digest, *kept) = (content.digest, content.kept);
+            }
+        }
+        match self.reads_ahead {
+            true => self.neighbours.read_ahead(&former),
+            false => Ok(()),
+        }
     }
 
     /// The answer, with the time that matters at each node.
@@ -304,7 +347,6 @@ impl<'s> Search<'s> {
                     self.index.insert(key, None);
                     return Ok(None);
                 }
-                let known = crate::known(self.store, entity.ident.as_ref())?;
                 Node::Entity {
                     id: entity_key.0,
                     run: self.run_id(entity_key.run())?,
@@ -312,8 +354,9 @@ impl<'s> Search<'s> {
                     path: entity.path,
                     version: entity.version,
                     ident: entity.ident,
-                    digest: known.as_ref().and_then(|(digest, _)| *digest),
-                    kept: known.is_some_and(|(_, held)| held.is_stored()),
+                    // See `complete`.
+                    digest: None,
+                    kept: false,
                 }
             }
             Key::Activity(activity_key) => {

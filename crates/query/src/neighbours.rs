@@ -35,6 +35,7 @@ use crate::Result;
 use crate::answer::{Flow, Scope};
 use crate::connections::CommonConnections;
 use crate::session_clients::SessionClients;
+use crate::version_facts::VersionFacts;
 use client_sockets::{ClientSocket, UsersByConnection};
 
 /// The direction of a search.
@@ -128,6 +129,10 @@ pub struct NeighbourFinder<'s> {
     /// The headers of runs, the ends of their connections, and the recorded clients of servers.
     session_clients: SessionClients<'s>,
     common_connections: RefCell<ConnectionsOfRuns>,
+    /// The runs that made a version. All runs that read it need the same answer.
+    made: RefCell<FxHashMap<Ident, Rc<[EntityKey]>>>,
+    /// The facts about the contents of versions.
+    facts: VersionFacts<'s>,
     /// Whether the outputs of a run were put back.
     undone: RefCell<FxHashMap<RunKey, bool>>,
     /// The activities around which steps were looked for, and the time that mattered there.
@@ -157,6 +162,8 @@ impl<'s> NeighbourFinder<'s> {
             indexes: RefCell::default(),
             indexed: Cell::default(),
             made_there: RefCell::default(),
+            made: RefCell::default(),
+            facts: VersionFacts::new(store),
             session_clients: SessionClients::new(store),
             common_connections: RefCell::default(),
             undone: RefCell::default(),
@@ -174,6 +181,11 @@ impl<'s> NeighbourFinder<'s> {
             (Key::Activity(key), _) => self.around_activity(key, time),
             (Key::Entity(key), None) => self.around_entity(key, self.seen(key)?, time),
         }
+    }
+
+    /// The facts about the contents of versions.
+    pub(crate) fn facts(&self) -> &VersionFacts<'s> {
+        &self.facts
     }
 
     /// The known facts of an entity.

@@ -68,15 +68,18 @@ passed_on! { GraphStore:
     fn made_in(&self, directory: &[u8]) -> Result<Vec<(Bytes, EntityKey)>>;
     fn directories_below(&self, top: &[u8]) -> Result<Vec<Bytes>>;
     fn same(&self, ident: &Ident, which: VersionMatch) -> Result<Vec<EntityKey>>;
+    fn made_versions(&self, idents: &[Ident]) -> Result<Vec<Vec<EntityKey>>>;
 }
 
 passed_on! { ContentFacts:
     fn learn(&mut self, records: &[JournalRecord], read: JournalPosition, anew: bool) -> Result<()>;
     fn learned(&self) -> Result<JournalPosition>;
     fn fact(&self, ident: &Ident) -> Result<Option<Fact>>;
+    fn facts_of(&self, idents: &[Ident]) -> Result<Vec<Option<Fact>>>;
     fn facts(&self) -> Result<Vec<Fact>>;
     fn directory_snapshot(&self, run: &str) -> Result<Option<DirectorySnapshot>>;
     fn with_content(&self, digest: &Digest) -> Result<Vec<Ident>>;
+    fn with_contents(&self, digests: &[Digest]) -> Result<Vec<Vec<Ident>>>;
     fn digests_beginning(&self, digits: &str) -> Result<Vec<Digest>>;
     fn runs_without_contents(&self) -> Result<Vec<RunRecord>>;
 }

@@ -21,6 +21,11 @@ pub trait ContentFacts: GraphStore {
     /// The fact about a version's content.
     fn fact(&self, ident: &Ident) -> Result<Option<Fact>>;
 
+    /// The facts about the contents of versions. A search asks for hundreds at a time.
+    fn facts_of(&self, idents: &[Ident]) -> Result<Vec<Option<Fact>>> {
+        idents.iter().map(|ident| self.fact(ident)).collect()
+    }
+
     /// All facts.
     fn facts(&self) -> Result<Vec<Fact>>;
 
@@ -32,6 +37,12 @@ pub trait ContentFacts: GraphStore {
         let facts = self.facts()?.into_iter();
         let alike = facts.filter(|fact| fact.digest == Some(*digest));
         Ok(alike.map(|fact| fact.ident).collect())
+    }
+
+    /// The same for each of these digests.
+    fn with_contents(&self, digests: &[Digest]) -> Result<Vec<Vec<Ident>>> {
+        let all = digests.iter();
+        all.map(|digest| self.with_content(digest)).collect()
     }
 
     /// The digests that begin with these hexadecimal digits (lower case), each once, in order.

@@ -264,6 +264,14 @@ pub trait GraphStore {
         }
         Ok(found)
     }
+
+    /// For each identity the entities that [`same`](GraphStore::same) finds of those that runs
+    /// made. A search asks for hundreds at a time.
+    fn made_versions(&self, idents: &[Ident]) -> Result<Vec<Vec<EntityKey>>> {
+        let all = idents.iter();
+        all.map(|ident| self.same(ident, VersionMatch::Made))
+            .collect()
+    }
 }
 
 /// The records of all runs, the newest first. Each is read only when it is wanted.

@@ -10,6 +10,7 @@ use backstory_store::{EntityKey, RunKey, VersionMatch};
 
 use super::{Direction, Key, Neighbour, NeighbourFinder, Seen};
 use crate::answer::Flow;
+use crate::version_facts::MANY;
 use crate::{Result, alike, undone};
 
 impl NeighbourFinder<'_> {
@@ -79,6 +80,10 @@ impl NeighbourFinder<'_> {
 
     /// True if the outputs of a run were put back.
     fn is_undone(&self, run: RunKey) -> Result<bool> {
+        // Nearly no run repeats another one, and the header is known anyway.
+        if self.header(run)?.repeats.is_none() {
+            return Ok(false);
+        }
         if let Some(undone) = self.undone.borrow().get(&run) {
             return Ok(*undone);
         }
@@ -94,14 +99,14 @@ impl NeighbourFinder<'_> {
     /// from this one.
     fn copies(&self, key: EntityKey, ident: &Ident) -> Result<Vec<EntityKey>> {
         let mut found = Vec::new();
-        for other in alike::others(self.store, ident)? {
-            for copy in self.store.same(&other, VersionMatch::Any)? {
+        for other in &*self.facts.others(ident)? {
+            for copy in self.store.same(other, VersionMatch::Any)? {
                 if !self.is_in_scope(copy) {
                     continue;
                 }
                 let joined = copy.run() == key.run() || self.is_made_there(copy)?;
-                let by_identity = || Result::Ok(!self.made_elsewhere(copy, &other)?.is_empty());
-                if !joined && !by_identity()? && self.origin(copy, &other)? == Some(key) {
+                let by_identity = || Result::Ok(!self.made_elsewhere(copy, other)?.is_empty());
+                if !joined && !by_identity()? && self.origin(copy, other)? == Some(key) {
                     found.push(copy);
                 }
             }
@@ -111,19 +116,53 @@ impl NeighbourFinder<'_> {
 
     /// The origin of a content without a known maker.
     fn origin(&self, key: EntityKey, ident: &Ident) -> Result<Option<EntityKey>> {
-        alike::origin(self.store, ident, |other| self.made_elsewhere(key, other))
+        let others = self.facts.others(ident)?;
+        alike::origin(&others, ident, |other| self.made_elsewhere(key, other))
     }
 
-    /// The same version in the runs that made it.
+    /// The same version in the other runs that made it.
     fn made_elsewhere(&self, key: EntityKey, ident: &Ident) -> Result<Vec<EntityKey>> {
-        let mut found = Vec::new();
-        for other in self.store.same(ident, VersionMatch::Made)? {
-            let elsewhere = other.run() != key.run() && self.is_made_there(other)?;
-            if elsewhere && !self.is_undone(other.run())? {
-                found.push(other);
+        let made = self.made(ident)?;
+        let elsewhere = made.iter().filter(|other| other.run() != key.run());
+        Ok(elsewhere.copied().collect())
+    }
+
+    /// The version in all runs that made it, and whose outputs were not put back. Many runs read
+    /// one header, and each of them asks for it.
+    fn made(&self, ident: &Ident) -> Result<Rc<[EntityKey]>> {
+        if let Some(made) = self.made.borrow().get(ident) {
+            return Ok(made.clone());
+        }
+        self.keep_made(*ident, self.store.same(ident, VersionMatch::Made)?)
+    }
+
+    fn keep_made(&self, ident: Ident, places: Vec<EntityKey>) -> Result<Rc<[EntityKey]>> {
+        let mut made = Vec::new();
+        for place in places {
+            if self.is_made_there(place)? && !self.is_undone(place.run())? {
+                made.push(place);
             }
         }
-        Ok(found)
+        let made: Rc<[EntityKey]> = made.into();
+        self.made.borrow_mut().insert(ident, made.clone());
+        Ok(made)
+    }
+
+    /// Reads at once what the steps around these versions will ask for. They are from before their
+    /// runs, so that most have no maker there.
+    pub(crate) fn read_ahead(&self, idents: &[Ident]) -> Result<()> {
+        if self.run.is_some() || self.direction == Direction::Forth {
+            return Ok(());
+        }
+        let is_new = |ident: &&Ident| !self.made.borrow().contains_key(*ident);
+        let new: Vec<Ident> = idents.iter().filter(is_new).copied().collect();
+        if new.len() < MANY {
+            return Ok(());
+        }
+        for (ident, places) in new.iter().zip(self.store.made_versions(&new)?) {
+            self.keep_made(*ident, places)?;
+        }
+        self.facts.read_others(&new)
     }
 
     fn is_made_there(&self, key: EntityKey) -> Result<bool> {

@@ -9,13 +9,13 @@ use std::rc::Rc;
 use backstory_eventlog::event::{Bytes, Time};
 use rustc_hash::{FxHashMap as HashMap, FxHashSet};
 
-use crate::EntityKey;
 use crate::codec::activities::ActivityBlock;
 use crate::codec::edge_lists::EdgeLists;
 use crate::codec::members::Block;
 use crate::codec::reverse::{Mention, Mentioned};
 use crate::codec::texts::TextBlock;
 use crate::codec::versions::Version;
+use crate::{EntityKey, RunRecord};
 
 /// Blocks (or directory entries) kept at most before all are dropped.
 const MOST: usize = 4096;
@@ -23,6 +23,8 @@ const MOST_INDEXED: usize = 2_000_000;
 const MOST_MENTIONS: usize = 1_000_000;
 /// A row of lists of edges with more bytes has one long list, which is not kept.
 const LONG: usize = 16 << 10;
+/// Records of runs kept at most. A record has some KB, most of them for the environment.
+const MOST_RECORDS: usize = 256;
 /// Bytes of texts, processes and lists of edges kept at most.
 const MOST_BYTES: usize = 8 << 20;
 
@@ -79,6 +81,8 @@ pub struct Cache {
     pub names: HashMap<i64, Bytes>,
     pub dirs: HashMap<u32, Bytes>,
     pub starts: HashMap<u32, Time>,
+    /// Records of runs by their numbers.
+    records: HashMap<u32, RunRecord>,
     pub inodes: HashMap<u32, Rc<Inodes>>,
     pub of_versions: HashMap<u32, Rc<Members>>,
     /// Whether there are any facts, once that was read. Without facts, a question need not look for
@@ -172,6 +176,24 @@ impl Cache {
             self.bytes = 0;
         }
         self.bytes += bytes;
+    }
+
+    /// The record of a run.
+    pub fn record(&self, number: u32) -> Option<RunRecord> {
+        self.records.get(&number).cloned()
+    }
+
+    /// Keeps the record of a run.
+    pub fn keep_record(&mut self, record: &RunRecord) {
+        if self.records.len() >= MOST_RECORDS {
+            self.records.clear();
+        }
+        self.records.insert(record.key.0, record.clone());
+    }
+
+    /// Forgets the records of runs: one of them gets another label.
+    pub fn forget_records(&mut self) {
+        self.records.clear();
     }
 
     /// Keeps the versions of a directory.

@@ -95,6 +95,10 @@ macro_rules! graph_methods {
         fn same(&self, ident: &Ident, which: VersionMatch) -> Result<Vec<EntityKey>> {
             self.graph().same(ident, which)
         }
+
+        fn made_versions(&self, idents: &[Ident]) -> Result<Vec<Vec<EntityKey>>> {
+            self.graph().made_versions(idents)
+        }
     };
 }
 
@@ -173,6 +177,16 @@ pub trait BlockTables {
 
     /// The second numbers of the pairs that begin with `first`, ascending.
     fn partners(&self, table: PairTable, first: i64) -> Result<Vec<i64>>;
+
+    /// The pairs that begin with one of these numbers, ascending. The numbers are ascending, too.
+    fn partners_of(&self, table: PairTable, firsts: &[i64]) -> Result<Vec<(i64, i64)>> {
+        let mut pairs = Vec::new();
+        for first in firsts {
+            let partners = self.partners(table, *first)?.into_iter();
+            pairs.extend(partners.map(|partner| (*first, partner)));
+        }
+        Ok(pairs)
+    }
 
     /// Adds pairs, which come in ascending order.
     fn add_pairs(&self, table: PairTable, pairs: &[(i64, i64)]) -> Result<()>;

@@ -21,8 +21,29 @@ impl<T: BlockTables> GraphReader<'_, T> {
 
     fn made_as(&self, ident: &Ident) -> Result<Vec<EntityKey>> {
         let keys = self.tables.partners(PairTable::Made, version_key(ident))?;
+        self.these_made(ident, keys.into_iter())
+    }
+
+    /// See [`crate::GraphStore::made_versions`].
+    pub fn made_versions(&self, idents: &[Ident]) -> Result<Vec<Vec<EntityKey>>> {
+        let mut keys: Vec<i64> = idents.iter().map(version_key).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let pairs = self.tables.partners_of(PairTable::Made, &keys)?;
+        let all = idents.iter().map(|ident| {
+            let key = version_key(ident);
+            let from = pairs.partition_point(|(other, _)| *other < key);
+            let rest = pairs[from..].iter();
+            let here = rest.take_while(|(other, _)| *other == key);
+            self.these_made(ident, here.map(|(_, entity)| *entity))
+        });
+        all.collect()
+    }
+
+    /// Those of these entities that are this version.
+    fn these_made(&self, ident: &Ident, keys: impl Iterator<Item = i64>) -> Result<Vec<EntityKey>> {
         let mut found = Vec::new();
-        for key in keys.into_iter().map(|key| EntityKey(key as u64)) {
+        for key in keys.map(|key| EntityKey(key as u64)) {
             let block = self.block(key)?;
             if self.is_version(member_of(&block, key)?.version, ident)? {
                 found.push(key);

@@ -59,28 +59,33 @@ fn of_blocks(table: BlockTable) -> &'static BlockStatements {
     }
 }
 
-/// The statements of a table of pairs: select, insert, delete.
-fn of_pairs(table: PairTable) -> [&'static str; 3] {
+/// The statements of a table of pairs: select, insert, delete, and the beginning of one that
+/// selects the pairs of many numbers.
+fn of_pairs(table: PairTable) -> [&'static str; 4] {
     match table {
         PairTable::Inodes => [
             "SELECT dir FROM inodes WHERE bucket = ?1 ORDER BY dir",
             "INSERT OR IGNORE INTO inodes (bucket, dir) VALUES (?, ?)",
             "DELETE FROM inodes WHERE bucket = ?1 AND dir = ?2",
+            "SELECT bucket, dir FROM inodes WHERE bucket",
         ],
         PairTable::Touched => [
             "SELECT members FROM touched WHERE dir = ?1 ORDER BY members",
             "INSERT INTO touched (dir, members) VALUES (?, ?)",
             "DELETE FROM touched WHERE dir = ?1 AND members = ?2",
+            "SELECT dir, members FROM touched WHERE dir",
         ],
         PairTable::Made => [
             "SELECT entity FROM made WHERE version = ?1 ORDER BY entity",
             "INSERT INTO made (version, entity) VALUES (?, ?)",
             "DELETE FROM made WHERE version = ?1 AND entity = ?2",
+            "SELECT version, entity FROM made WHERE version",
         ],
         PairTable::TextKeys => [
             "SELECT text FROM text_keys WHERE key = ?1 ORDER BY text",
             "INSERT INTO text_keys (key, text) VALUES (?, ?)",
             "DELETE FROM text_keys WHERE key = ?1 AND text = ?2",
+            "SELECT key, text FROM text_keys WHERE key",
         ],
     }
 }
@@ -172,9 +177,17 @@ impl BlockTables for SqliteStore {
         self.all(select, [first], |row| row.get(0))
     }
 
+    fn partners_of(&self, table: PairTable, firsts: &[i64]) -> Result<Vec<(i64, i64)>> {
+        let [.., select] = of_pairs(table);
+        let pairs = self.of_keys(select, firsts, |row| Ok((row.get(0)?, row.get(1)?)));
+        let mut pairs: Vec<(i64, i64)> = pairs?;
+        pairs.sort_unstable();
+        Ok(pairs)
+    }
+
     fn add_pairs(&self, table: PairTable, pairs: &[(i64, i64)]) -> Result<()> {
         let fail = |e| self.failed("index entities", e);
-        let [_, insert, _] = of_pairs(table);
+        let [_, insert, ..] = of_pairs(table);
         let mut insert = self.conn.prepare_cached(insert).map_err(fail)?;
         for pair in pairs {
             insert.execute(*pair).map_err(fail)?;
@@ -183,7 +196,7 @@ impl BlockTables for SqliteStore {
     }
 
     fn remove_pair(&self, table: PairTable, pair: (i64, i64)) -> Result<()> {
-        let [_, _, delete] = of_pairs(table);
+        let [_, _, delete, _] = of_pairs(table);
         self.change("remove a pair", delete, pair)
     }
 

@@ -1,7 +1,8 @@
 //! Facts about contents as rows: filled from the journal, found by inode and by digest.
 
-use backstory_files::Digest;
-use backstory_files::Ident;
+use std::collections::HashMap;
+
+use backstory_files::{Digest, Ident, VersionId};
 use rusqlite::{Connection, params};
 
 use super::SqliteStore;
@@ -71,6 +72,48 @@ impl SqliteStore {
         Ok(same(&self.conn, ident)
             .map_err(|e| self.failed("look for a fact", e))??
             .map(|(_, fact)| fact))
+    }
+
+    pub(super) fn facts_of_all(&self, idents: &[Ident]) -> Result<Vec<Option<Fact>>> {
+        if !self.any_facts()? {
+            return Ok(vec![None; idents.len()]);
+        }
+        let select = "SELECT record FROM facts WHERE inode";
+        let found = self.decoded(select, idents.iter().map(inode_key).collect())?;
+        let mut by_version: HashMap<VersionId, Vec<Fact>> = HashMap::new();
+        for fact in found {
+            let version = fact.ident.version_id();
+            by_version.entry(version).or_default().push(fact);
+        }
+        let all = idents.iter().map(|ident| {
+            let mut alike = by_version.get(&ident.version_id()).into_iter().flatten();
+            alike.find(|fact| same_version(&fact.ident, ident)).cloned()
+        });
+        Ok(all.collect())
+    }
+
+    pub(super) fn versions_with_all(&self, digests: &[Digest]) -> Result<Vec<Vec<Ident>>> {
+        let key = |digest: &Digest| digest.prefix() as i64;
+        let select = "SELECT record FROM facts WHERE content";
+        let found = self.decoded(select, digests.iter().map(key).collect())?;
+        let mut by_content: HashMap<Digest, Vec<Ident>> = HashMap::new();
+        for fact in found {
+            if let Some(digest) = fact.digest {
+                by_content.entry(digest).or_default().push(fact.ident);
+            }
+        }
+        let all = digests.iter();
+        Ok(all
+            .map(|digest| by_content.get(digest).cloned().unwrap_or_default())
+            .collect())
+    }
+
+    /// The facts with these keys, each once.
+    fn decoded(&self, select: &str, mut keys: Vec<i64>) -> Result<Vec<Fact>> {
+        keys.sort_unstable();
+        keys.dedup();
+        let facts = self.of_keys(select, &keys, |row| Ok(decode(row.get_ref(0)?.as_blob()?)))?;
+        facts.into_iter().collect()
     }
 
     fn any_facts(&self) -> Result<bool> {

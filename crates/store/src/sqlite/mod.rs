@@ -124,6 +124,7 @@ impl GraphStore for SqliteStore {
         body: &mut Body<'_>,
     ) -> Result<RunKey> {
         self.cache.get_mut().forget_directories();
+        self.cache.get_mut().forget_records();
         block_tables::append(&*self, header, end, log_bytes, body)
     }
 
@@ -137,6 +138,7 @@ impl GraphStore for SqliteStore {
             Label::Name => "UPDATE runs SET name = ?2 WHERE id = ?1",
             Label::Note => "UPDATE runs SET note = ?2 WHERE id = ?1",
         };
+        self.cache.get_mut().forget_records();
         self.update_run(id, update, text)
     }
 
@@ -169,11 +171,14 @@ impl GraphStore for SqliteStore {
     }
 
     fn run(&self, id: &str) -> Result<Option<RunRecord>> {
-        Ok(self.run_records("WHERE runs.id = ?1", [id])?.pop())
+        match self.number_of(id)? {
+            Some(number) => self.run_record(number),
+            None => Ok(None),
+        }
     }
 
     fn run_by_key(&self, key: RunKey) -> Result<Option<RunRecord>> {
-        Ok(self.run_records("WHERE number = ?1", [key.0])?.pop())
+        self.run_record(key.0)
     }
 
     fn run_id(&self, key: RunKey) -> Result<Option<String>> {
@@ -209,6 +214,10 @@ impl ContentFacts for SqliteStore {
         self.fact_of(ident)
     }
 
+    fn facts_of(&self, idents: &[Ident]) -> Result<Vec<Option<Fact>>> {
+        self.facts_of_all(idents)
+    }
+
     fn facts(&self) -> Result<Vec<Fact>> {
         self.all_facts()
     }
@@ -219,6 +228,10 @@ impl ContentFacts for SqliteStore {
 
     fn with_content(&self, digest: &Digest) -> Result<Vec<Ident>> {
         self.versions_with(digest)
+    }
+
+    fn with_contents(&self, digests: &[Digest]) -> Result<Vec<Vec<Ident>>> {
+        self.versions_with_all(digests)
     }
 
     fn digests_beginning(&self, digits: &str) -> Result<Vec<Digest>> {

@@ -58,6 +58,27 @@ impl SqliteStore {
         found.collect()
     }
 
+    /// The run with this number. An answer asks for the run of each of its parts, so that a record
+    /// that was read is kept. Between two transactions, another process may change it.
+    pub(super) fn run_record(&self, number: u32) -> Result<Option<RunRecord>> {
+        let is_one_state = !self.conn.is_autocommit();
+        let known = self.cache.borrow().record(number);
+        if let Some(record) = known.filter(|_| is_one_state) {
+            return Ok(Some(record));
+        }
+        let record = self.run_records("WHERE number = ?1", [number])?.pop();
+        if let Some(record) = record.as_ref().filter(|_| is_one_state) {
+            self.cache.borrow_mut().keep_record(record);
+        }
+        Ok(record)
+    }
+
+    /// The number of the run with this id.
+    pub(super) fn number_of(&self, id: &str) -> Result<Option<u32>> {
+        let select = "SELECT number FROM runs WHERE id = ?1";
+        self.one(select, [id], |row| row.get(0))
+    }
+
     pub(super) fn update_run(&self, id: &str, update: &str, value: Option<&str>) -> Result<()> {
         let changed = self
             .conn

@@ -174,6 +174,33 @@ fn a_stream_of_many_segments_is_read_in_the_order_it_was_written() {
 }
 
 #[test]
+fn a_kept_record_of_a_run_is_the_present_one() {
+    let tmp = tempfile::tempdir().unwrap();
+    let (mut store, mut other) = (store(&tmp), store(&tmp));
+    let run = store
+        .append(&header("r"), &RunEnd::default(), 0, &mut turns)
+        .unwrap();
+    let name = |store: &SqliteStore| {
+        let _one_state = store.reading().unwrap();
+        let found = store.run("r").unwrap().map(|record| record.name);
+        for _ in 0..2 {
+            let again = store.run_by_key(run).unwrap().map(|record| record.name);
+            assert_eq!(again, found);
+        }
+        found
+    };
+    assert_eq!(name(&store), Some(None));
+    store.set_label("r", Label::Name, Some("own")).unwrap();
+    assert_eq!(name(&store), Some(Some("own".to_owned())));
+    other.set_label("r", Label::Name, Some("theirs")).unwrap();
+    let changed = Some(Some("theirs".to_owned()));
+    assert_eq!(store.run("r").unwrap().map(|record| record.name), changed);
+    assert_eq!(name(&store), changed);
+    assert!(other.remove("r").unwrap());
+    assert_eq!(name(&store), None);
+}
+
+#[test]
 fn an_append_without_space_fails_and_changes_nothing() {
     let tmp = tempfile::tempdir().unwrap();
     let mut store = store(&tmp);

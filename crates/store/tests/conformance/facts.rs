@@ -36,6 +36,38 @@ fn learn(store: &mut dyn Store, facts: &[Fact]) {
 }
 
 #[test]
+fn facts_that_are_asked_for_at_once_are_those_that_are_asked_for_one_by_one() {
+    every_store(|store| {
+        let idents: Vec<_> = (0..100).map(|ino| ident(ino % 90, 50)).collect();
+        let digests: Vec<_> = (0..40).map(|digest| Digest([digest; 32])).collect();
+        let compare = |store: &dyn Store| {
+            let one_by_one = idents.iter().map(|ident| store.fact(ident).unwrap());
+            let one_by_one: Vec<_> = one_by_one.collect();
+            assert_eq!(store.facts_of(&idents).unwrap(), one_by_one);
+            let at_once = store.with_contents(&digests).unwrap();
+            assert_eq!(at_once.len(), digests.len());
+            for (digest, mut found) in digests.iter().zip(at_once) {
+                let mut wanted = store.with_content(digest).unwrap();
+                found.sort_unstable();
+                wanted.sort_unstable();
+                assert_eq!(found, wanted);
+            }
+        };
+        compare(&*store);
+        let facts: Vec<_> = (0..80)
+            .map(|ino| fact(ino, (ino % 37) as u8, Availability::Stored))
+            .collect();
+        learn(store, &facts);
+        compare(&*store);
+        assert_eq!(
+            store.facts_of(&idents).unwrap().iter().flatten().count(),
+            90
+        );
+        assert_eq!(store.facts_of(&[]).unwrap(), []);
+    });
+}
+
+#[test]
 fn a_fact_is_found_by_its_version_and_by_its_digest() {
     every_store(|store| {
         assert_eq!(store.fact(&ident(1, 50)).unwrap(), None);

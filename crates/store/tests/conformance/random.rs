@@ -136,6 +136,8 @@ struct Answers {
     directories: Vec<DirectoryAnswers>,
     streams: Vec<Stream>,
     of_entities: Vec<EntityAnswers>,
+    /// For each identity of the run the entities that runs made, asked for at once.
+    made: Vec<Vec<EntityKey>>,
 }
 
 /// The answers of a store about an entity, each list sorted.
@@ -159,7 +161,10 @@ fn answers(store: &dyn Store, graph: &Random, run: RunKey) -> Answers {
         let below = store.directories_below(directory).unwrap();
         (below, sorted(store.made_in(directory).unwrap()))
     };
+    let idents: Vec<Ident> = entities.iter().filter_map(|one| one.ident).collect();
+    let made = store.made_versions(&idents).unwrap().into_iter();
     Answers {
+        made: made.map(sorted).collect(),
         activities: store.activities(run).unwrap(),
         record: store.run_by_key(run).unwrap(),
         directories: directories.map(directory).into(),
