@@ -9,7 +9,7 @@ use backstory_graph::marks::StatedRecord;
 use backstory_graph::model::EntityKind;
 use backstory_query::answer::RunDetails;
 use backstory_query::is_network_peer;
-use backstory_workflow::paths::{is_cache, is_of_kernel};
+use backstory_workflow::paths::is_of_kernel;
 use backstory_workflow::steps::Line;
 
 use crate::Direction;
@@ -72,6 +72,8 @@ pub struct PathNode {
     pub by_content: bool,
     /// A run made this version, and from no other version.
     pub begun: bool,
+    /// A program can make it again, and what it has leads nowhere.
+    pub cache: bool,
 }
 
 impl PathNode {
@@ -149,11 +151,8 @@ impl Account {
         let commands = self.chain.iter().chain(&self.drivers);
         let files = commands.flat_map(|&at| &self.commands[at].reads);
         let counts = |file: &usize| {
-            let path = &self.files[*file].path;
-            self.is_source(*file)
-                && !self.files[*file].own
-                && !is_of_kernel(path)
-                && !is_cache(path)
+            let node = &self.files[*file];
+            self.is_source(*file) && !node.own && !node.cache && !is_of_kernel(&node.path)
         };
         let mut found: Vec<usize> = files.copied().filter(counts).collect();
         found.sort_small_by(|&a, &b| self.files[a].path.cmp(&self.files[b].path));

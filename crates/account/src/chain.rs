@@ -10,7 +10,7 @@ use backstory_ordering::SmallSort;
 use std::collections::{BTreeSet, HashMap};
 
 use backstory_graph::model::EntityKind;
-use backstory_workflow::paths::{is_cache, is_option_file};
+use backstory_workflow::paths::is_option_file;
 
 use crate::Direction;
 use crate::account::Account;
@@ -102,7 +102,7 @@ fn leaves_files(account: &Account, command: usize) -> bool {
     let mut files = command.reads.iter().chain(&command.writes);
     files.any(|&file| {
         let file = &account.files[file];
-        file.kind != EntityKind::Pipe && !is_cache(&file.path)
+        file.kind != EntityKind::Pipe && !file.cache
     })
 }
 
@@ -154,7 +154,7 @@ pub(crate) fn onward(account: &Account, command: usize) -> &[usize] {
 /// The commands behind a file. A cache leads nowhere.
 pub(crate) fn beyond(account: &Account, file: usize) -> Vec<usize> {
     let file = &account.files[file];
-    if is_cache(&file.path) {
+    if file.cache {
         return Vec::new();
     }
     match account.direction {

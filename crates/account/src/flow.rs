@@ -13,6 +13,7 @@ mod links;
 mod results;
 
 use backstory_ordering::SmallSort;
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use backstory_eventlog::event::Time;
@@ -56,14 +57,17 @@ impl Account {
     ) -> Result<Account> {
         let _one_state = store.reading()?;
         let parts = parts(store, lineage)?;
+        let places = parts.iter().enumerate();
         let mut builder = FlowBuilder {
             lineage,
             parts: &parts,
+            places: places.map(|(at, part)| (part.recording.key, at)).collect(),
             possible,
             doubts: HashSet::new(),
             class: classes(lineage),
             numbers: HashMap::new(),
             commands: Vec::new(),
+            records: vec![Cell::new(None); lineage.nodes.len()],
         };
         builder.read_links();
         builder.join_pipes();
@@ -146,6 +150,8 @@ struct Draft {
 struct FlowBuilder<'a> {
     lineage: &'a Lineage,
     parts: &'a [RunPart],
+    /// The index of each run's part.
+    places: HashMap<RunKey, usize>,
     possible: bool,
     /// The commands and files between which a link is only possible and does not count.
     doubts: HashSet<((usize, usize), usize)>,
@@ -153,11 +159,13 @@ struct FlowBuilder<'a> {
     /// The command of a run's program.
     numbers: HashMap<(usize, usize), usize>,
     commands: Vec<Draft>,
+    /// Whether a node is a builder's record of its own work, once that was looked at.
+    records: Vec<Cell<Option<bool>>>,
 }
 
 impl FlowBuilder<'_> {
     fn part(&self, run: RunKey) -> Option<usize> {
-        self.parts.iter().position(|part| part.recording.key == run)
+        self.places.get(&run).copied()
     }
 
     /// The run's number and the activity's index in its part.

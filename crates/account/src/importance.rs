@@ -9,6 +9,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use backstory_ordering::SmallSort;
 use backstory_workflow::steps::is_one;
 use backstory_workflow::tools::knowledge;
 
@@ -90,25 +91,65 @@ pub fn weights(account: &Account, steps: &[Siblings]) -> Vec<Weight> {
     steps.iter().enumerate().map(weigh).collect()
 }
 
+/// Some of the user's own files, one bit for each. In a long history, thousands of commands pass
+/// thousands of files on.
+#[derive(Clone, Default)]
+struct FileSet(Vec<u64>);
+
+impl FileSet {
+    fn insert(&mut self, file: usize) {
+        let word = file / 64;
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
+        }
+        self.0[word] |= 1 << (file % 64);
+    }
+
+    fn add(&mut self, other: &FileSet) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        for (own, more) in self.0.iter_mut().zip(&other.0) {
+            *own |= more;
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
+    }
+}
+
 /// The number of the user's own files whose content each step passes on.
 fn through(account: &Account, steps: &[Siblings]) -> Vec<usize> {
-    let mut passed: HashMap<usize, HashSet<usize>> = HashMap::new();
+    let mut numbers: HashMap<usize, usize> = HashMap::new();
+    let mut passed: Vec<Option<FileSet>> = vec![None; account.commands.len()];
     let mut order: Vec<usize> = account.chain.clone();
     if account.direction == Direction::Back {
         order.reverse();
     }
     for at in order {
-        let mut own: HashSet<usize> = account.sources(at).collect();
-        for &file in &account.commands[at].reads {
-            for maker in &account.files[file].makers {
-                own.extend(passed.get(maker).into_iter().flatten());
-            }
+        let mut own = FileSet::default();
+        for source in account.sources(at) {
+            let next = numbers.len();
+            own.insert(*numbers.entry(source).or_insert(next));
         }
-        passed.insert(at, own);
+        let mut makers: Vec<usize> = Vec::new();
+        for &file in &account.commands[at].reads {
+            makers.extend(&account.files[file].makers);
+        }
+        makers.sort_small();
+        makers.dedup();
+        for earlier in makers.iter().filter_map(|maker| passed[*maker].as_ref()) {
+            own.add(earlier);
+        }
+        passed[at] = Some(own);
     }
     let count = |siblings: &Siblings| {
-        let all = siblings.commands.iter().filter_map(|at| passed.get(at));
-        all.flatten().collect::<HashSet<_>>().len()
+        let mut all = FileSet::default();
+        for at in &siblings.commands {
+            passed[*at].iter().for_each(|own| all.add(own));
+        }
+        all.len()
     };
     steps.iter().map(count).collect()
 }

@@ -1,10 +1,11 @@
 //! Reads the links of a lineage: what each command read, executed and wrote.
 
-use super::{FlowBuilder, RunPart};
+use super::FlowBuilder;
 use backstory_graph::model::{Certainty, EntityId, EntityKind, Relation};
 use backstory_query::answer::{Flow, Link, Node};
 use backstory_store::EntityKey;
-use backstory_workflow::steps::{is_bookkeeping, is_plan, names_shell, program};
+use backstory_workflow::paths::is_record;
+use backstory_workflow::steps::{is_plan, is_read_by_builder, names_shell, program};
 use std::collections::{HashMap, HashSet};
 
 impl FlowBuilder<'_> {
@@ -202,7 +203,11 @@ impl FlowBuilder<'_> {
         match &self.lineage.nodes[link.from] {
             Node::Entity { path, .. } => {
                 let entity = self.excerpt_entity(link.from, run);
-                is_bookkeeping(recording, at, path)
+                let records = &self.records[link.from];
+                let is_record = records.get().unwrap_or_else(|| is_record(path));
+                records.set(Some(is_record));
+                is_record
+                    || is_read_by_builder(recording, at, path)
                     || entity.is_some_and(|id| is_plan(recording, at, id))
             }
             Node::Activity { .. } => false,
@@ -230,11 +235,15 @@ impl FlowBuilder<'_> {
     /// True for the standard output and errors of a run's command. Printed text is no result,
     /// unless the question is about that file.
     pub(super) fn is_shown(&self, node: usize) -> bool {
-        let shown = |(run, part): (usize, &RunPart)| {
-            let id = self.excerpt_entity(node, run);
-            id.is_some_and(|id| part.outside.contains(&id))
+        let Node::Entity { id, .. } = &self.lineage.nodes[node] else {
+            return false;
         };
-        node >= self.lineage.roots && self.parts.iter().enumerate().any(shown)
+        let run = self.part(EntityKey(*id).run());
+        let is_outside = |run: usize| {
+            let id = self.excerpt_entity(node, run);
+            id.is_some_and(|id| self.parts[run].outside.contains(&id))
+        };
+        node >= self.lineage.roots && run.is_some_and(is_outside)
     }
 
     /// The entity of a node in a run's part.

@@ -7,6 +7,7 @@ use backstory_graph::model::EntityKind;
 use backstory_ordering::SmallSort;
 use backstory_query::answer::{Flow, Lineage, Node};
 use backstory_workflow::ownership::{FileOwner, Ownership};
+use backstory_workflow::paths::is_cache;
 use backstory_workflow::steps::call;
 use std::collections::{HashMap, HashSet};
 
@@ -250,6 +251,7 @@ impl Files<'_> {
                 own: false,
                 by_content: false,
                 begun: *version > 0 && !self.derived.contains(&node),
+                cache: is_cache(path),
             });
         }
         number

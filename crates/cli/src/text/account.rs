@@ -275,11 +275,13 @@ impl Screen<'_> {
         if work >= WORK {
             order.retain(|&at| weights[at].subject || !weights[at].helps);
         }
-        let mut kept = BTreeSet::new();
+        // The steps, and how many lines each takes.
+        let mut kept: BTreeMap<usize, usize> = BTreeMap::new();
         for at in order {
-            kept.insert(at);
             let mut writer = StepWriter::new(self.account, self.sheet);
-            let lines = kept.iter().map(|&at| writer.step(&steps[at]).len());
+            kept.insert(at, writer.height(&steps[at]));
+            let lines = kept.iter();
+            let lines = lines.map(|(&at, height)| height + usize::from(writer.enters(&steps[at])));
             if lines.sum::<usize>() > room && kept.len() > 1 {
                 kept.remove(&at);
                 break;
@@ -287,7 +289,7 @@ impl Screen<'_> {
         }
         let (mut shown, mut hidden) = (Vec::new(), Vec::new());
         for (at, step) in steps.iter().enumerate() {
-            if kept.contains(&at) {
+            if kept.contains_key(&at) {
                 &mut shown
             } else {
                 &mut hidden

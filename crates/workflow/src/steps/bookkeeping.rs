@@ -18,7 +18,12 @@ use crate::recording::Recording;
 /// file is a builder's record of its own work, or a dependency file that a builder read. For a
 /// compiler that reads it, a dependency file is a file like others.
 pub fn is_bookkeeping(recording: &Recording, at: usize, path: &[u8]) -> bool {
-    is_record(path) || is_dependency_file(path) && is_builder(recording, at)
+    is_record(path) || is_read_by_builder(recording, at, path)
+}
+
+/// True if the file at `path` is a dependency file, and a builder read it.
+pub fn is_read_by_builder(recording: &Recording, at: usize, path: &[u8]) -> bool {
+    is_dependency_file(path) && is_builder(recording, at)
 }
 
 /// True if a builder read a temporary file only to plan its work. The run made the file in a

@@ -51,7 +51,7 @@ use std::collections::{BTreeSet, HashSet};
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_query::Globs;
 
-pub use bookkeeping::{is_bookkeeping, is_plan};
+pub use bookkeeping::{is_bookkeeping, is_plan, is_read_by_builder};
 pub use compose::call;
 pub use line::{Line, Word};
 pub use programs::{is_builder, is_one, is_shell, names_shell, program};

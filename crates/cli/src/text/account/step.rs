@@ -49,9 +49,7 @@ impl<'a> StepWriter<'a> {
     /// The lines of a step.
     pub fn step(&mut self, step: &Siblings) -> Vec<String> {
         let (style, mut lines) = (self.sheet.style, Vec::new());
-        // A transaction of a database has no directory.
-        if *step.cwd != *self.directory && !step.cwd.is_empty() {
-            self.directory = step.cwd.to_vec();
+        if self.enters(step) {
             let place = name(&self.directory, self.sheet);
             lines.push(style.paint(Role::Dim, &format!("in {place}:")));
         }
@@ -68,6 +66,21 @@ impl<'a> StepWriter<'a> {
             lines.push(format!("      {}", style.paint(Role::Dim, &facts)));
         }
         lines
+    }
+
+    /// Whether the directory of the step has to be named. The writer is in it from now on. A
+    /// transaction of a database has no directory.
+    pub fn enters(&mut self, step: &Siblings) -> bool {
+        let is_new = *step.cwd != *self.directory && !step.cwd.is_empty();
+        if is_new {
+            self.directory = step.cwd.to_vec();
+        }
+        is_new
+    }
+
+    /// The number of lines of a step without that of its directory.
+    pub fn height(&self, step: &Siblings) -> usize {
+        1 + usize::from(!self.facts(step).is_empty())
     }
 
     /// The files of a step that its command does not name, its sources, the peers of its
