@@ -99,7 +99,7 @@ fn take_in(from: &Home, engine: StoreEngine, options: &EngineOptions) {
     let Some(mut store) = made(&home, engine, options) else {
         return;
     };
-    let filled = recorded::copy(from, &mut *store);
+    let filled = recorded::copy(from, 1, &mut *store);
     println!(
         "{:<10} {:>4} {:>10} {:>9.3} {:>6.2} {:>9.0} {:>6.2}",
         engine.word(),

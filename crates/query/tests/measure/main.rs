@@ -5,8 +5,8 @@
 //! ```
 //!
 //! - `BACKSTORY_MEASURE_EDGES`: size of the synthetic store (10,000,000 edges).
-//! - `BACKSTORY_MEASURE_KEEP`: a directory in which the synthetic store stays, for `time backstory
-//!   of … --store DIR`.
+//! - `BACKSTORY_MEASURE_KEEP`: a directory in which the store stays, for `time backstory of …
+//!   --store DIR`. The store of recorded runs is not measured then.
 //! - `BACKSTORY_MEASURE_RUNS`: number of runs in a store of small runs (10,000). It is made only if
 //!   a directory is named in which it stays.
 //! - `BACKSTORY_MEASURE_SIZES`, `BACKSTORY_MEASURE_MEMORY`: numbers of edges and MB of memory, each
@@ -16,6 +16,8 @@
 //! - `BACKSTORY_MEASURE_STORE`: directory of a store whose recorded runs are measured, too. The
 //!   engines take them in with each size of memory. `backstory-bench engines --keep DIR` makes one
 //!   with the workload of the Story Book paper.
+//! - `BACKSTORY_MEASURE_TIMES`: how often each of these runs is appended (1). A repetition is
+//!   later, and has made other files.
 //! - `BACKSTORY_MEASURE_POSTGRESQL`: connection to an empty database for the engine `postgresql`.
 //!
 //! `docs/design/store.md` has the figures.
@@ -89,10 +91,12 @@ fn a_store_of_recorded_runs_is_measured() {
         return;
     };
     let from = Home::open_to_read(Path::new(&from)).unwrap();
+    let times = std::env::var("BACKSTORY_MEASURE_TIMES").map_or(1, |n| n.parse().unwrap());
     let tmp = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let home = Home::open(tmp.path()).unwrap();
+    let kept = std::env::var_os("BACKSTORY_MEASURE_KEEP").map(PathBuf::from);
+    let home = Home::open(kept.as_deref().unwrap_or(tmp.path())).unwrap();
     let mut store = SqliteStore::open(&home).unwrap();
-    let filled = recorded::copy(&from, &mut store);
+    let filled = recorded::copy(&from, times, &mut store);
     println!(
         "{} edges in {:?} of processor time: {:.2} million a second",
         filled.edges,
@@ -101,6 +105,9 @@ fn a_store_of_recorded_runs_is_measured() {
     );
     drop(store);
     report::print_room(&home);
+    if kept.is_some() {
+        return;
+    }
     let store = SqliteStore::open(&home).unwrap();
     let (made, read) = (
         recorded::paths(&store, true, 1000),

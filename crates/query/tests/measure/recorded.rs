@@ -1,8 +1,11 @@
-//! StoredRun runs, taken from another store and appended to a new one.
+//! Recorded runs, taken from another store and appended to a new one, once or several times.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use backstory_eventlog::event::{Bytes, Time};
+use backstory_files::VersionId;
 use backstory_graph::model::*;
 use backstory_store::{
     ActivityKey, Appender, Error, GraphStore, Home, RunRecord, SqliteStore, Stream,
@@ -17,6 +20,7 @@ struct StoredRun {
     activities: Vec<Activity>,
     entities: Vec<Entity>,
     streams: Vec<Stream>,
+    extended: Vec<(ActivityId, Time, Bytes, Bytes)>,
 }
 
 impl StoredRun {
@@ -30,9 +34,55 @@ impl StoredRun {
         StoredRun {
             streams: activities.iter().map(stream).collect(),
             entities: store.entities(record.key).unwrap(),
+            extended: store.extended(record.key).unwrap(),
             activities,
             record,
         }
+    }
+
+    /// Makes it the same run at a later time. The files that runs made get other inodes, so that a
+    /// repetition has a history of its own.
+    fn repeat(&mut self, round: u64, later: Time, made: &HashSet<VersionId>) {
+        if round == 0 {
+            return;
+        }
+        let later = later * round as Time;
+        let header = &mut self.record.header;
+        header.id = format!("{}-{round}", header.id);
+        header.name = None;
+        header.started += later;
+        header.since_boot += later;
+        self.record.end.ended += later;
+        let shift = |interval: &mut Interval| {
+            interval.start += later;
+            interval.end += later;
+        };
+        for activity in &mut self.activities {
+            shift(&mut activity.interval);
+        }
+        for ident in self
+            .entities
+            .iter_mut()
+            .filter_map(|one| one.ident.as_mut())
+        {
+            if made.contains(&ident.version_id()) {
+                ident.ino += round << 40;
+                ident.mtime += later;
+                ident.ctime += later;
+                ident.birth += if ident.birth == 0 { 0 } else { later };
+            }
+        }
+        for stream in &mut self.streams {
+            stream
+                .edges
+                .iter_mut()
+                .for_each(|one| shift(&mut one.interval));
+            stream.derived.iter_mut().for_each(|one| one.time += later);
+            stream.informs.iter_mut().for_each(|one| one.time += later);
+        }
+        self.extended
+            .iter_mut()
+            .for_each(|(_, time, ..)| *time += later);
     }
 
     fn emit(&self, sink: &mut Appender<'_>) -> Result<(), Error> {
@@ -48,19 +98,31 @@ impl StoredRun {
                 .try_for_each(|one| sink.derived(one))?;
             stream.informs.iter().try_for_each(|one| sink.inform(one))?;
         }
+        for (activity, time, kind, payload) in &self.extended {
+            sink.extended(*activity, *time, kind, payload)?;
+        }
         Ok(())
     }
 }
 
-/// Appends all runs of the store at `from`, oldest first; returns the edges, and the time that the
-/// new store took.
-pub fn copy(from: &Home, to: &mut dyn GraphStore) -> Filled {
+/// Appends all runs of the store at `from` so many times, oldest first; returns the edges, and the
+/// time that the new store took.
+pub fn copy(from: &Home, times: u64, to: &mut dyn GraphStore) -> Filled {
     let store = SqliteStore::open(from).unwrap();
     let mut records = store.runs().unwrap();
     records.reverse();
+    let ends = records.iter().map(|record| record.end.ended);
+    let (first, last) = (records[0].header.started, ends.max().unwrap());
+    let later = last - first + 3_600_000_000_000;
+    let made = match times {
+        1 => HashSet::new(),
+        _ => made_versions(&store, &records),
+    };
     let mut filled = Filled::default();
-    for record in records {
-        let run = StoredRun::read(&store, record);
+    let all = (0..times).flat_map(|round| records.iter().map(move |record| (round, record)));
+    for (round, record) in all {
+        let mut run = StoredRun::read(&store, record.clone());
+        run.repeat(round, later, &made);
         filled.edges += run.record.counts.edges;
         let (header, end) = (&run.record.header, &run.record.end);
         let (clock, begun) = (processor_time(), Instant::now());
@@ -72,6 +134,16 @@ pub fn copy(from: &Home, to: &mut dyn GraphStore) -> Filled {
         filled.elapsed += begun.elapsed();
     }
     filled
+}
+
+/// The versions that the runs made.
+fn made_versions(store: &SqliteStore, records: &[RunRecord]) -> HashSet<VersionId> {
+    let entities = records
+        .iter()
+        .flat_map(|one| store.entities(one.key).unwrap());
+    let made = entities.filter(|entity| entity.version > 0);
+    made.filter_map(|entity| Some(entity.ident?.version_id()))
+        .collect()
 }
 
 /// Up to `most` files that the runs wrote (`made`) or read, spread evenly over all of them.
