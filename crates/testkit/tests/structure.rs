@@ -54,9 +54,8 @@ fn directory(package: &Value) -> String {
     directory.to_str().unwrap().to_owned()
 }
 
-/// Each crate of the workspace, with the crates that its build needs. Dependencies of tests are
-/// left out.
-fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+/// The crates of the workspace, as cargo describes them.
+fn packages() -> Vec<Value> {
     let output = Command::new(env!("CARGO"))
         .args([
             "metadata",
@@ -70,7 +69,28 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
         .unwrap();
     assert!(output.status.success(), "{output:?}");
     let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let packages = metadata["packages"].as_array().unwrap();
+    metadata["packages"].as_array().unwrap().clone()
+}
+
+/// The texts of a crate's sources.
+fn sources(name: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut directories = vec![root().join("crates").join(name).join("src")];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => directories.push(path),
+                false => found.extend(std::fs::read_to_string(&path)),
+            }
+        }
+    }
+    found
+}
+
+/// Each crate of the workspace, with the crates that its build needs. Dependencies of tests are
+/// left out.
+fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     let needs = |package: &Value| -> BTreeSet<String> {
         let all = package["dependencies"].as_array().unwrap().iter();
         let built = all.filter(|one| one["kind"] != "dev" && !one["path"].is_null());
@@ -81,7 +101,7 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
             })
             .collect()
     };
-    packages
+    packages()
         .iter()
         .map(|package| (directory(package), needs(package)))
         .collect()
@@ -249,21 +269,91 @@ fn only_the_worker_reads_tables_and_archives_of_other_programs() {
         ),
     ];
     for (word, allowed) in readers {
-        let mut found = BTreeSet::new();
-        for name in ranks().into_keys() {
-            let mut directories = vec![root().join("crates").join(&name).join("src")];
-            while let Some(directory) = directories.pop() {
-                for entry in std::fs::read_dir(directory).into_iter().flatten() {
-                    let path = entry.unwrap().path();
-                    if path.is_dir() {
-                        directories.push(path);
-                    } else if std::fs::read_to_string(&path).is_ok_and(|text| text.contains(word)) {
-                        found.insert(name.clone());
-                    }
-                }
+        let uses = |name: &String| sources(name).iter().any(|text| text.contains(word));
+        let found: Vec<String> = ranks().into_keys().filter(uses).collect();
+        assert_eq!(found, allowed, "{word}");
+    }
+}
+
+fn has_unit_tests(source: &str) -> bool {
+    source.lines().any(|line| line.trim() == "#[test]")
+}
+
+/// True if a comment of documentation contains Rust code, as rustdoc looks for it: between lines
+/// of backticks, or indented by four spaces at the beginning or after an empty line.
+fn has_examples(source: &str) -> bool {
+    let rust = ["", "rust", "no_run", "should_panic", "compile_fail"];
+    let mut inside = false;
+    let mut blank = true;
+    for line in source.lines().map(str::trim_start) {
+        let comment = line.strip_prefix("///").or(line.strip_prefix("//!"));
+        let Some(comment) = comment else {
+            (inside, blank) = (false, true);
+            continue;
+        };
+        let comment = comment.strip_prefix(' ').unwrap_or(comment);
+        if let Some(language) = comment.trim_start().strip_prefix("```") {
+            if !inside && language.split(',').all(|word| rust.contains(&word)) {
+                return true;
             }
+            inside = !inside;
+        } else if !inside && blank && comment.starts_with("    ") {
+            return true;
         }
-        assert_eq!(found.iter().collect::<Vec<_>>(), allowed, "{word}");
+        blank = comment.trim().is_empty();
+    }
+    false
+}
+
+#[test]
+fn an_example_in_a_comment_is_found_between_backticks_and_by_its_indentation() {
+    let examples = [
+        "/// Text.\n///\n/// ```\n/// one();\n/// ```",
+        "//! ```no_run\n//! one();\n//! ```",
+        "/// Text.\n///\n///     one();",
+        "//!     one();\n//! Text.",
+    ];
+    for source in examples {
+        assert!(has_examples(source), "{source}");
+    }
+    let others = [
+        "/// ```text\n/// one\n/// ```",
+        "//! ```console\n//!\n//!     indented\n//! ```",
+        "/// - A list,\n///     continued.",
+        "// Text.\n//\n//     no documentation",
+    ];
+    for source in others {
+        assert!(!has_examples(source), "{source}");
+    }
+}
+
+/// Cargo would compile each crate for unit tests, and once more for examples, although it has none.
+#[test]
+fn a_manifest_turns_off_unit_tests_and_examples_exactly_where_there_are_none() {
+    for package in packages() {
+        let name = directory(&package);
+        let sources = sources(&name);
+        let targets = package["targets"].as_array().unwrap();
+        let of_kind = |kind: &'static str| {
+            let is_kind = move |target: &&Value| {
+                let kinds = target["kind"].as_array().unwrap();
+                kinds.iter().any(|one| one == kind)
+            };
+            targets.iter().filter(is_kind)
+        };
+        let tested = sources.iter().any(|text| has_unit_tests(text));
+        for library in of_kind("lib") {
+            assert_eq!(library["test"], tested, "{name}: `test` of its library");
+            let shown = sources.iter().any(|text| has_examples(text));
+            assert_eq!(library["doctest"], shown, "{name}: `doctest`");
+        }
+        // Beside a library, a program has no modules of its own.
+        let alone = of_kind("lib").next().is_none();
+        for program in of_kind("bin") {
+            let main = std::fs::read_to_string(program["src_path"].as_str().unwrap()).unwrap();
+            let tested = if alone { tested } else { has_unit_tests(&main) };
+            assert_eq!(program["test"], tested, "{name}: {}", program["name"]);
+        }
     }
 }
 
