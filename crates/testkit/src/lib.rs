@@ -9,6 +9,7 @@
 pub mod answer;
 pub mod busybox;
 pub mod byte_engine;
+pub mod database_directory;
 pub mod database_server;
 pub mod database_watcher;
 pub mod fixtures;

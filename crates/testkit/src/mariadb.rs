@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::database_directory;
 use crate::database_server::{DatabaseServer, checked};
 use crate::database_watcher::DatabaseWatcher;
 use crate::need::{find, needs, skipped};
@@ -15,6 +16,8 @@ use crate::ports::free_port;
 use crate::procs::eventually;
 use crate::stage::Stage;
 
+/// Logs of 96 MB, as the server chooses them, would be copied for each test.
+const LOG_SIZE: &str = "--innodb-log-file-size=8M";
 const SETTINGS: [&str; 14] = [
     "--bind-address=127.0.0.1",
     "--server-id=1",
@@ -25,7 +28,7 @@ const SETTINGS: [&str; 14] = [
     "--server_audit_events=CONNECT,QUERY,TABLE",
     "--server_audit_file_rotate_size=100000000",
     "--innodb-buffer-pool-size=16M",
-    "--innodb-log-file-size=8M",
+    LOG_SIZE,
     "--innodb-flush-log-at-trx-commit=0",
     "--skip-name-resolve",
     "--key-buffer-size=1M",
@@ -55,21 +58,30 @@ impl MariadbServer {
             return Ok(None);
         }
         let data = stage.path().join("database");
-        stage.directory("database")?;
-        let mut command = stage.command("mariadb-install-db");
-        command
-            .args([
-                "--no-defaults",
-                "--auth-root-authentication-method=normal",
-                "--skip-test-db",
-            ])
-            .arg(format!("--datadir={}", data.display()));
-        let output = command.output()?;
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let program = find("mariadbd").ok_or_else(|| io::Error::other("no mariadbd"))?;
+        let mut refusal = None;
+        let made = database_directory::fill(stage, &data, &program, || {
+            stage.directory("database")?;
+            let mut command = stage.command("mariadb-install-db");
+            command
+                .args([
+                    "--no-defaults",
+                    "--auth-root-authentication-method=normal",
+                    "--skip-test-db",
+                    LOG_SIZE,
+                ])
+                .arg(format!("--datadir={}", data.display()));
+            let output = command.output()?;
+            if !output.status.success() {
+                refusal = Some(String::from_utf8_lossy(&output.stdout).into_owned());
+            }
+            checked(&output)
+        });
+        if let Some(said) = refusal {
             skipped(what, &format!("mariadb-install-db fails: {said}"));
             return Ok(None);
         }
+        made?;
         let mut server = MariadbServer {
             data,
             port: free_port()?,

@@ -5,6 +5,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use crate::database_directory;
 use crate::database_server::{DatabaseServer, checked};
 use crate::database_watcher::DatabaseWatcher;
 use crate::need::{find, skipped};
@@ -45,20 +46,22 @@ impl PostgresServer {
             return Ok(None);
         };
         let data = stage.path().join("database");
-        stage.directory("database")?;
         stage.directory("sockets")?;
         let initdb = programs.join("initdb");
-        let mut command = stage.command(initdb);
-        command.args([
-            "-A",
-            "trust",
-            "-U",
-            "ann",
-            "--no-sync",
-            "--locale=C",
-            "--encoding=UTF8",
-        ]);
-        succeeds(command.arg("-D").arg(&data))?;
+        database_directory::fill(stage, &data, &initdb, || {
+            stage.directory("database")?;
+            let mut command = stage.command(&initdb);
+            command.args([
+                "-A",
+                "trust",
+                "-U",
+                "ann",
+                "--no-sync",
+                "--locale=C",
+                "--encoding=UTF8",
+            ]);
+            succeeds(command.arg("-D").arg(&data))
+        })?;
         let port = free_port()?;
         let sockets = stage.path().join("sockets");
         let file = data.join("postgresql.conf");
