@@ -3,7 +3,7 @@
 
 use super::{Answer, Place};
 use backstory_testkit::ssh_server::SshServer;
-use backstory_testkit::stage::Stage;
+use backstory_testkit::stage::{PATH, Stage};
 use backstory_testkit::user::User;
 use std::fs;
 use std::path::PathBuf;
@@ -23,10 +23,25 @@ impl TwoMachines {
         TwoMachines::with(what, "")
     }
 
+    /// With the program installed on the other machine, so that none is sent there. A program
+    /// that was not optimized has a hundred megabytes.
+    pub fn installed(what: &str) -> Option<TwoMachines> {
+        let there = TwoMachines::machine();
+        let programs = format!("PATH={}/bin:{PATH}", there.path().display());
+        TwoMachines::begin(what, there, &programs)
+    }
+
     /// With variables of the user on the other machine: `NAME=VALUE` and blanks.
     pub fn with(what: &str, settings: &str) -> Option<TwoMachines> {
+        TwoMachines::begin(what, TwoMachines::machine(), settings)
+    }
+
+    fn machine() -> Stage {
+        Stage::of(User::Myself, env!("CARGO_BIN_EXE_backstory").as_ref()).unwrap()
+    }
+
+    fn begin(what: &str, there: Stage, settings: &str) -> Option<TwoMachines> {
         let here = Place::new();
-        let there = Stage::of(User::Myself, env!("CARGO_BIN_EXE_backstory").as_ref()).unwrap();
         there.directory("work").unwrap();
         let at = there.path().display();
         // The first value of a variable counts.
@@ -139,7 +154,7 @@ fn a_step_on_another_machine_is_in_the_account_of_its_file() {
 
 #[test]
 fn data_flows_through_ssh_in_both_directions() {
-    let Some(both) = TwoMachines::new("data through ssh") else {
+    let Some(both) = TwoMachines::installed("data through ssh") else {
         return;
     };
     both.write_far("first", LONG);

@@ -37,7 +37,7 @@ const LINES: &[&str] = &[
 
 #[test]
 fn ssh_does_exactly_what_it_does_alone() {
-    let Some(both) = TwoMachines::new("the behaviour of ssh") else {
+    let Some(both) = TwoMachines::installed("the behaviour of ssh") else {
         return;
     };
     let bytes: Vec<u8> = (0..200_000_u32)

@@ -11,7 +11,7 @@ fn both_directions(what: &str, program: &str, from: &str, to: &str) {
     if !needs(what, &[program]) {
         return;
     }
-    let Some(both) = TwoMachines::new(what) else {
+    let Some(both) = TwoMachines::installed(what) else {
         return;
     };
     both.write_far("origin", TEXT);
@@ -86,7 +86,7 @@ fn a_clone_over_ssh_leads_to_the_commit_on_the_other_machine() {
     if !needs(what, &["git"]) {
         return;
     }
-    let Some(both) = TwoMachines::new(what) else {
+    let Some(both) = TwoMachines::installed(what) else {
         return;
     };
     let (ssh, repository) = (both.words("ssh"), both.far("repository"));

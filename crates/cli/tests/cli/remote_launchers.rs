@@ -55,7 +55,7 @@ fn each_job_of_parallel_on_another_machine_is_a_run_of_one_group() {
     if !needs(what, &["parallel"]) {
         return;
     }
-    let Some(both) = TwoMachines::new(what) else {
+    let Some(both) = TwoMachines::installed(what) else {
         return;
     };
     let jobs = ["a", "b"];

@@ -3,7 +3,7 @@
 use super::RecordedShell;
 use backstory_testkit::need::needs;
 use backstory_testkit::ssh_server::SshServer;
-use backstory_testkit::stage::Stage;
+use backstory_testkit::stage::{PATH, Stage};
 use backstory_testkit::user::User;
 
 #[test]
@@ -15,7 +15,7 @@ fn a_line_with_ssh_is_followed_by_the_run_on_the_other_machine() {
         let there = Stage::of(User::Myself, env!("CARGO_BIN_EXE_backstory").as_ref()).unwrap();
         let at = there.path().display().to_string();
         let variables =
-            format!("SetEnv HOME={at}/home XDG_DATA_HOME={at}/data XDG_CACHE_HOME={at}/cache");
+            format!("SetEnv HOME={at}/home XDG_DATA_HOME={at}/data PATH={at}/bin:{PATH}");
         let what = "ssh in a recorded shell";
         let recorded = RecordedShell::configured(shell, "[shell]\nremote = true\n");
         let Some(server) = SshServer::start_with(what, &recorded.stage, &variables).unwrap() else {
