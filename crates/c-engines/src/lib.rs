@@ -19,8 +19,6 @@
 //!
 //! Absent: the meaning of keys and values, and every other engine: see `backstory-store`.
 
-#![cfg_attr(test, allow(clippy::unwrap_used))]
-
 #[cfg(any(feature = "berkeleydb", feature = "rocksdb"))]
 mod changes;
 #[cfg(any(feature = "berkeleydb", feature = "rocksdb"))]
