@@ -73,14 +73,14 @@ def compare(corpus: Lake, fleet: Lake) -> list[Comparison]:
     """Compares all quantities, and how often a run reads what an earlier one made."""
     one, other = (Question(lake, Limits(0, 4000)) for lake in (corpus, fleet))
     for question in (one, other):
-        question.connection.execute(
+        question.execute(
             "CREATE TEMP TABLE known AS SELECT run FROM runs "
             "WHERE NOT starts_with(command, 'tar -xf layer-')"
         )
     # Few large runs have most processes, so a sample of n runs is worth less than n.
     sql = """SELECT sum(n) ** 2 / sum(n * n) FROM (
       SELECT count(*)::DOUBLE AS n FROM processes WHERE run IN (FROM known) GROUP BY run)"""
-    runs = other.connection.execute(sql).fetchall()[0][0]
+    runs = other.execute(sql).fetchall()[0][0]
     if not runs:
         raise LakeError(f"{fleet.name} has no runs to compare")
     bound = TOLERANCE + DEVIATION / math.sqrt(runs)
@@ -95,7 +95,7 @@ def compare(corpus: Lake, fleet: Lake) -> list[Comparison]:
 
 
 def _frequencies(question: Question, sql: str) -> dict[int, int]:
-    answer = question.connection.execute(f"SELECT value, count(*) FROM ({sql}) GROUP BY value")
+    answer = question.execute(f"SELECT value, count(*) FROM ({sql}) GROUP BY value")
     return dict(answer.fetchall())
 
 

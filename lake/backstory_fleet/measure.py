@@ -64,13 +64,13 @@ class Asked:
 def questions(question: Question) -> list[Asked]:
     """The questions about a lake. A hash chooses the files, from the last days on."""
     results = "version > 0 AND last AND kind = 'file' AND digest IS NOT NULL"
-    chosen = question.connection.execute(
+    chosen = question.execute(
         f"SELECT file FROM files WHERE {results} "
         # The last days have the longest history.
         f"ORDER BY modified_ns // 86400000000000 DESC, hash(file) LIMIT {max(FILES)}"
     ).fetchall()
     files = [row[0] for row in chosen]
-    layer, digest = question.connection.execute(
+    layer, digest = question.execute(
         "SELECT f.file, f.digest FROM files f JOIN runs r ON r.run = f.run "
         "WHERE starts_with(r.command, 'tar -xf layer-') AND f.size >= 64 "
         "ORDER BY (SELECT count(*) FROM files c WHERE c.digest = f.digest) DESC, f.file LIMIT 1"
@@ -117,7 +117,7 @@ def sizes(lake: Lake) -> list[Measurement]:
 
 def hub(question: Question, size: Measurement) -> Measurement:
     """The content with the most copies: `links` are copies, and `files` runs that made it."""
-    copies, makers = question.connection.execute(
+    copies, makers = question.execute(
         "SELECT count(*) FILTER (WHERE NOT made) AS copies, count(*) FILTER (WHERE made) "
         "FROM lake_versions WHERE digest IS NOT NULL GROUP BY digest "
         "HAVING count(*) FILTER (WHERE made) > 0 ORDER BY copies DESC LIMIT 1"

@@ -121,6 +121,7 @@ class Duck:
 
     def save(self, sql: str, directory: Path) -> None:
         directory.mkdir()
+        self.question.prepare(sql)
         reader = self.question.connection.sql(sql).to_arrow_reader()
         with pq.ParquetWriter(directory / "part-0.parquet", reader.schema) as out:
             for batch in reader:
@@ -134,4 +135,4 @@ class Duck:
         self.question.connection.unregister(f"{name}_rows")
 
     def _run(self, sql: str):  # type: ignore[no-untyped-def]
-        return self.question.connection.execute(sql)
+        return self.question.execute(sql)

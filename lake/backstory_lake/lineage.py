@@ -109,6 +109,15 @@ MEET = [
 ]
 
 
+#: How the names of all these views and macros begin, with that of `history`.
+NAMES = ("lake_", "lineage", "history")
+
+
+def is_needed(sql: str) -> bool:
+    """True for a question that may need views or macros of this module, or `history`."""
+    return any(name in sql.lower() for name in NAMES)
+
+
 def needs_jumps(sql: str) -> bool:
     """True for a question that may need the steps between runs."""
     return "lineage" in sql.lower() or MET in sql.lower()

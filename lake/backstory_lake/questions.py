@@ -52,8 +52,8 @@ class Question:
         self._limits = limits
         files = snapshot(lake, _data_files)
         self._paths = [file.path for of in files.values() for file in of]
-        #: Whether the steps between runs are known.
-        self._have_met = False
+        #: Whether the views of lineage are there, and the steps between runs are known.
+        self._have_lineage, self._have_met = False, False
         self._scratch = tempfile.TemporaryDirectory(prefix="backstory-lake-")
         self.connection = duckdb.connect(":memory:")
         stored = bucket(lake.table(RUNS))
@@ -62,7 +62,6 @@ class Question:
         names = {table: [file.path for file in of] for table, of in files.items()}
         try:
             self._run(views.statements(names))
-            self._run([*lineage.STATEMENTS, history.MACRO])
             self._confine()
         except duckdb.Error as error:
             self.close()
@@ -98,6 +97,7 @@ class Question:
         """The answer, while the context lasts."""
         statement = self._one_select(sql)
         with self.bounded():
+            self.prepare(sql)
             if lineage.needs_jumps(sql):
                 self.meet()
             yield self.connection.execute(statement)
@@ -118,9 +118,22 @@ class Question:
             if timer:
                 timer.cancel()
 
+    def execute(self, sql: str) -> duckdb.DuckDBPyConnection:
+        """Executes a statement, which may name views of lineage."""
+        self.prepare(sql)
+        return self.connection.execute(sql)
+
+    def prepare(self, sql: str) -> None:
+        """Makes the views of lineage, once a text names one. They take longer than most answers:
+        DuckDB reads the heads of the data files again for each of them."""
+        if not self._have_lineage and lineage.is_needed(sql):
+            self._run([*lineage.STATEMENTS, history.MACRO])
+            self._have_lineage = True
+
     def meet(self) -> None:
         """Finds the steps between runs, once."""
         if not self._have_met:
+            self.prepare(lineage.MET)
             self._run(lineage.MEET)
             self._have_met = True
 

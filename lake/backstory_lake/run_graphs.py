@@ -85,7 +85,7 @@ class RunGraphs:
             self._write(out)
 
     def _run(self, sql: str) -> list[tuple[Any, ...]]:
-        return self._question.connection.execute(sql).fetchall()
+        return self._question.execute(sql).fetchall()
 
     def _select(self) -> None:
         """Keeps all runs, and which of them the request names."""
@@ -200,7 +200,7 @@ class RunGraphs:
         listed = ", ".join(map(str, numbers))
         place = self._place(f"number IN ({listed})")
         for table, cells in ROWS.items():
-            found = self._question.connection.execute(
+            found = self._question.execute(
                 f"SELECT t.number, concat_ws(',', {', '.join(cells)}) FROM hunt_{table} t "
                 f"WHERE t.number IN ({listed}) AND {place}"
             )

@@ -9,7 +9,7 @@ import pytest
 from conftest import Machine, answer, command
 from pyiceberg.types import StringType
 
-from backstory_lake import upkeep, views
+from backstory_lake import history, lineage, upkeep, views
 from backstory_lake.errors import LakeError
 from backstory_lake.lake import Lake
 from backstory_lake.program import Program
@@ -54,6 +54,14 @@ def test_the_views_have_the_columns_of_the_program_in_its_order() -> None:
         # Only the lake's own columns are not the program's.
         own = {"machine", "owner", "sensitivity", "format", "shipped", "host", "path_bytes"}
         assert set(columns) <= set(shown) <= set(columns) | own, name
+
+
+def test_each_view_and_macro_of_lineage_is_made_for_a_question_that_names_it() -> None:
+    for statement in [*lineage.STATEMENTS, history.MACRO]:
+        name = statement.removeprefix("CREATE VIEW ").removeprefix("CREATE MACRO ").split("(")[0]
+        name = name.split(" ")[0]
+        assert lineage.is_needed(f'SELECT * FROM "{name.upper()}"'), name
+    assert not any(lineage.is_needed(f"SELECT * FROM {name}") for name in views.VIEWS)
 
 
 @pytest.mark.parametrize("name", sorted(views.VIEWS))
