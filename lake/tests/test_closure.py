@@ -97,13 +97,12 @@ def check_shipments(
     return done
 
 
-@pytest.mark.parametrize("seed", (500,))
-def test_an_updated_closure_is_that_of_a_full_computation(lake: Path, seed: int) -> None:
-    assert check_shipments(lake, seed, duck) == {EXTENDED, ANEW}
+def test_an_updated_closure_is_that_of_a_full_computation(lake: Path) -> None:
+    assert check_shipments(lake, 500, duck, WAYS[2:4]) == {EXTENDED, ANEW}
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(501, 531))
+@pytest.mark.parametrize("seed", range(500, 531))
 def test_an_updated_closure_is_that_of_a_full_computation_in_many_lakes(
     lake: Path, seed: int
 ) -> None:

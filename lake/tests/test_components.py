@@ -100,14 +100,14 @@ def check_histories(reference: Reference, engine: Engine) -> int:
     return count
 
 
-@pytest.mark.parametrize("seed", (401, 402))
+@pytest.mark.parametrize("seed", (401,))
 def test_components_of_contamination_are_those_of_the_definition(lake: Path, seed: int) -> None:
     coincidences(seed).written(lake)
     assert check_components(Reference(lake), duck(lake), 5) > 1
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(403, 423))
+@pytest.mark.parametrize("seed", range(402, 423))
 def test_components_of_contamination_are_those_of_the_definition_in_many_lakes(
     lake: Path, seed: int
 ) -> None:
@@ -115,7 +115,7 @@ def test_components_of_contamination_are_those_of_the_definition_in_many_lakes(
     check_components(Reference(lake), duck(lake), 6)
 
 
-@pytest.mark.parametrize("seed", (404, 405))
+@pytest.mark.parametrize("seed", (404, pytest.param(405, marks=pytest.mark.long)))
 def test_the_history_of_a_digest_is_that_of_the_definition(lake: Path, seed: int) -> None:
     coincidences(seed, runs=12).written(lake)
     assert check_histories(Reference(lake), duck(lake)) > 3
