@@ -75,17 +75,34 @@ fn names(outcome: &Outcome) -> Vec<&Vec<u8>> {
     outcome.files.keys().collect()
 }
 
-#[test]
-fn a_recorded_command_does_exactly_what_it_does_alone() {
+/// Runs the cases alone, and recorded with these options.
+fn assert_identical(cases: impl Iterator<Item = &'static Case>, options: &[&str]) {
     let bench = common::bench(User::ordinary());
-    // Without options, storing contents; and the recorder alone.
-    let ways: [&[&str]; 2] = [&[], &["--guard=off", "--contents=off"]];
     let mut wrong = Vec::new();
-    for (case, result) in each::each(corpus::all(), |case| differences(&bench, case, &ways)) {
+    for (case, result) in each::each(cases, |case| differences(&bench, case, &[options])) {
         let lines = result.unwrap_or_else(|error| vec![error.to_string()]);
         wrong.extend(lines.iter().map(|l| format!("{}: {l}", case.name)));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Without options, storing contents.
+#[test]
+fn a_recorded_command_does_exactly_what_it_does_alone() {
+    assert_identical(corpus::all(), &[]);
+}
+
+const RECORDER_ALONE: [&str; 2] = ["--guard=off", "--contents=off"];
+
+#[test]
+fn every_third_command_does_the_same_with_the_recorder_alone() {
+    assert_identical(corpus::all().step_by(3), &RECORDER_ALONE);
+}
+
+#[test]
+#[ignore = "half a minute, as the same test of every third command"]
+fn every_command_does_the_same_with_the_recorder_alone() {
+    assert_identical(corpus::all(), &RECORDER_ALONE);
 }
 
 /// A process with a filter cannot enter strict mode: the kernel refuses. So only the recorder can

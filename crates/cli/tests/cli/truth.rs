@@ -319,12 +319,23 @@ fn run_alone(directory: &Path, line: &str) {
 
 #[test]
 fn status_and_rerun_agree_with_a_re_execution_of_random_pipelines() {
+    agree(2);
+}
+
+#[test]
+#[ignore = "a minute, as the same test of fewer pipelines"]
+fn status_and_rerun_agree_with_a_re_execution_of_many_random_pipelines() {
+    agree(12);
+}
+
+/// `cases` is their number if `BACKSTORY_CASES` is not set.
+fn agree(cases: u64) {
     let number = |name: &str, default: u64| {
         let text = std::env::var(name).ok();
         text.map_or(default, |text| text.parse().unwrap())
     };
     let first = number("BACKSTORY_SEED", 1);
-    for seed in first..first + number("BACKSTORY_CASES", 6) {
+    for seed in first..first + number("BACKSTORY_CASES", cases) {
         eprintln!("seed {seed}");
         let mut case = Case::new(seed);
         let mut done = vec![format!("seed {seed}")];

@@ -251,7 +251,7 @@ fn a_signal_during_an_import_leaves_nothing_in_the_store() {
     let desk = Desk::new();
     let log = desk.work().join("trace.log");
     // Long enough that no import of it ends before the signal.
-    write_log(&log, 32 << 20);
+    write_log(&log, 12 << 20);
     desk.stage.user().owns(&log).unwrap();
     for signal in ["INT", "TERM", "HUP"] {
         let mut import = desk.stage.backstory(&["import", "strace", "trace.log"]);

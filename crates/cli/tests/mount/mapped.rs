@@ -96,7 +96,11 @@ sys.stdout.buffer.write(old)";
     }
 }
 
-fn exercise(what: &str, options: &[&str]) {
+/// Steps of a quick exercise. One of 40 starts the program that maps the file.
+const QUICK: usize = 600;
+const LONG: usize = 3000;
+
+fn exercise(steps: usize, what: &str, options: &[&str]) {
     let Some(mut mounted) = mounted(what, options) else {
         return;
     };
@@ -113,7 +117,7 @@ fn exercise(what: &str, options: &[&str]) {
         expected: Vec::new(),
         random: 42,
     };
-    for step in 0..3000 {
+    for step in 0..steps {
         match exercise.below(8) {
             0..3 => exercise.write(),
             3..6 => exercise.read(),
@@ -134,13 +138,23 @@ fn exercise(what: &str, options: &[&str]) {
 
 #[test]
 fn a_file_below_a_mount_has_what_was_written_and_mapped() {
-    exercise("random uses of a file below a mount", &[]);
+    exercise(QUICK, "random uses of a file below a mount", &[]);
 }
+
+const PASSTHROUGH: [&str; 2] = ["--passthrough", "on"];
 
 #[test]
 fn a_file_that_the_kernel_writes_has_what_was_written_and_mapped() {
     exercise(
+        QUICK,
         "random uses of a file with passthrough",
-        &["--passthrough", "on"],
+        &PASSTHROUGH,
     );
+}
+
+#[test]
+#[ignore = "half a minute, as the quick tests with fewer uses"]
+fn a_file_has_what_was_written_and_mapped_after_many_uses() {
+    exercise(LONG, "many uses of a file below a mount", &[]);
+    exercise(LONG, "many uses of a file with passthrough", &PASSTHROUGH);
 }
