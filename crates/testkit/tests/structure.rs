@@ -279,8 +279,9 @@ fn has_unit_tests(source: &str) -> bool {
     source.lines().any(|line| line.trim() == "#[test]")
 }
 
-/// True if a comment of documentation contains Rust code, as rustdoc looks for it: between lines
-/// of backticks, or indented by four spaces at the beginning or after an empty line.
+/// True if a comment of documentation contains Rust code. As for rustdoc, that is text between
+/// lines of backticks. It is also text that is indented by four spaces, at the beginning or after
+/// an empty line.
 fn has_examples(source: &str) -> bool {
     let rust = ["", "rust", "no_run", "should_panic", "compile_fail"];
     let mut inside = false;
