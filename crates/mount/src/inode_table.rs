@@ -349,16 +349,24 @@ impl InodeTable {
 
     /// Takes back look-ups that the kernel forgot.
     pub(crate) fn forget(&self, node: u64, lookups: u64) {
-        let mut index = self.index();
-        let Some(known) = index.by_node.get_mut(&node).filter(|_| node != ROOT) else {
-            return;
-        };
+        let gone = self.index().take_back(node, lookups);
+        // The index is free: of a removed file, this close frees all pages, which takes
+        // milliseconds for a large file.
+        drop(gone);
+    }
+}
+
+impl InodeIndex {
+    /// Takes back look-ups of a file. Returns its entry if none is left.
+    fn take_back(&mut self, node: u64, lookups: u64) -> Option<KnownInode> {
+        let known = self.by_node.get_mut(&node).filter(|_| node != ROOT)?;
         known.lookups = known.lookups.saturating_sub(lookups);
-        if known.lookups == 0
-            && let Some(gone) = index.by_node.remove(&node)
-        {
-            index.by_key.remove(&gone.inode.key);
+        if known.lookups > 0 {
+            return None;
         }
+        let gone = self.by_node.remove(&node)?;
+        self.by_key.remove(&gone.inode.key);
+        Some(gone)
     }
 }
 
