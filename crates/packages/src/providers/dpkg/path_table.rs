@@ -132,7 +132,7 @@ mod tests {
             .map(|number| path_hash(&number.to_le_bytes()))
             .collect();
         // Each third path has a second package.
-        let pairs: Vec<(u64, u32)> = (0..)
+        let pairs: Vec<(u64, u32)> = (0_u32..)
             .zip(&hashes)
             .flat_map(|(at, hash)| {
                 (0..=u32::from(at.is_multiple_of(3))).map(move |more| (*hash, at + more))
@@ -143,7 +143,7 @@ mod tests {
         file.write_all(b"head").unwrap();
         file.write_all(&table.encoded_entries()).unwrap();
         let read = PathTable::in_file(table.bounds().to_vec(), file, 4).unwrap();
-        for (at, hash) in (0..).zip(&hashes) {
+        for (at, hash) in (0_u32..).zip(&hashes) {
             let wanted: Vec<u32> = (at..=at + u32::from(at.is_multiple_of(3))).collect();
             assert_eq!(table.packages(*hash), wanted);
             assert_eq!(read.packages(*hash), wanted);
