@@ -191,6 +191,7 @@ impl<S: Sink> Fold<'_, S> {
                 self.replace(path, call, ident)
             }
             (None, Some(other)) if !self.object(other).guessed => self.replace(path, call, ident),
+            (Some(_), _) if self.is_another(found, &ident) => self.replace(path, call, ident),
             _ => {
                 self.identify(found, ident, false);
                 Ok(found)
@@ -198,9 +199,19 @@ impl<S: Sink> Fold<'_, S> {
         }
     }
 
+    /// True if another, older file is there by now: the run closed this object's version with
+    /// another identity. A time of birth tells more, where there is one.
+    fn is_another(&self, object: ObjectId, exact: &Ident) -> bool {
+        let now = self.object(object).now();
+        let closed = now.ident.filter(|_| now.number > 0 && now.kept.is_none());
+        exact.birth == 0
+            && closed.is_some_and(|closed| key(&closed) != key(exact) && exact.mtime < closed.mtime)
+    }
+
     /// True if the identity after the run is that of a file that was made later at the same path.
     /// The run made this object, and the file of the exact identity was born since then, and before
-    /// the other one.
+    /// the other one. Where files have no time of birth, it was last changed since then: another
+    /// process may have moved an older file there.
     fn came_later(&self, object: ObjectId, exact: &Ident) -> bool {
         let object = self.object(object);
         let after = object
@@ -208,7 +219,11 @@ impl<S: Sink> Fold<'_, S> {
             .filter(|after| object.key == Some(key(after)));
         match (object.made, after) {
             (Some(made), Some(after)) => {
-                exact.birth == 0 || (made - NEAR..=after.birth).contains(&exact.birth)
+                let since = made - NEAR;
+                match exact.birth {
+                    0 => exact.mtime.min(exact.ctime) >= since,
+                    birth => (since..=after.birth).contains(&birth),
+                }
             }
             _ => false,
         }
