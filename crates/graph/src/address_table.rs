@@ -1,8 +1,12 @@
-//! Parts of a process's memory, each with what is known of it.
+//! Parts of the memory of processes, each with what is known of it.
 //!
-//! Invariant: the table has at most [`MOST`] parts. The parts that were set longest ago go first.
+//! Invariant: a table has at most [`MOST`] parts. The parts that were set longest ago go first.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use backstory_eventlog::event::Pid;
+use rustc_hash::FxHashMap;
 
 /// The most parts.
 const MOST: usize = 1024;
@@ -68,6 +72,46 @@ impl<T> AddressTable<T> {
     }
 }
 
+/// The tables of processes, up to their next program. A child shares that of its parent until one
+/// of them changes.
+#[derive(Debug, Clone)]
+pub struct ProcessTables<T>(FxHashMap<Pid, Rc<AddressTable<T>>>);
+
+impl<T> Default for ProcessTables<T> {
+    fn default() -> Self {
+        ProcessTables(FxHashMap::default())
+    }
+}
+
+impl<T: Clone> ProcessTables<T> {
+    /// A process begins as a copy of its parent, if that is known. A former process with its id
+    /// leaves it nothing.
+    pub fn begin(&mut self, pid: Pid, parent: Option<Pid>) {
+        match parent.and_then(|parent| self.0.get(&parent).cloned()) {
+            Some(table) => drop(self.0.insert(pid, table)),
+            None => self.forget(pid),
+        }
+    }
+
+    /// A process has ended, or begins another program.
+    pub fn forget(&mut self, pid: Pid) {
+        self.0.remove(&pid);
+    }
+
+    /// The parts of a process's memory that share a byte with a range: what is known of each.
+    pub fn overlapping(&self, pid: Pid, address: u64, bytes: u64) -> impl Iterator<Item = &T> {
+        let table = self.0.get(&pid);
+        table
+            .into_iter()
+            .flat_map(move |table| table.overlapping(address, bytes))
+    }
+
+    /// The table of a process, to be changed.
+    pub fn of(&mut self, pid: Pid) -> &mut AddressTable<T> {
+        Rc::make_mut(self.0.entry(pid).or_default())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,6 +136,22 @@ mod tests {
         assert_eq!(table.at(100), Some(&'c'));
         table.set(u64::MAX, u64::MAX, 'm');
         assert_eq!(found(&table, 5000, u64::MAX), "");
+    }
+
+    #[test]
+    fn a_child_begins_with_the_parts_of_its_parent_and_with_none_of_a_former_process() {
+        let mut tables = ProcessTables::default();
+        tables.of(1).set(10, 1, 'a');
+        tables.begin(2, Some(1));
+        tables.of(1).set(10, 1, 'b');
+        tables.of(2).set(20, 1, 'c');
+        let of = |tables: &ProcessTables<char>, pid| -> String {
+            tables.overlapping(pid, 0, 100).collect()
+        };
+        assert_eq!((of(&tables, 1), of(&tables, 2)), ("b".into(), "ac".into()));
+        // A signal killed process 2, and another one with its id begins.
+        tables.begin(2, Some(3));
+        assert_eq!(of(&tables, 2), "");
     }
 
     #[test]

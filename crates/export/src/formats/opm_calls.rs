@@ -13,11 +13,10 @@
 use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;
-use std::rc::Rc;
 
 use backstory_eventlog::Log;
 use backstory_eventlog::event::{Bytes, Event, FunctionStep, Op, ValuePointer};
-use backstory_graph::address_table::AddressTable;
+use backstory_graph::address_table::ProcessTables;
 
 use super::opm_element::OpmElement;
 use crate::{Error, Result};
@@ -84,22 +83,15 @@ struct CallWriter<'o> {
     names: HashMap<u32, FunctionName>,
     /// By process and thread.
     active: HashMap<(u32, u32), Vec<OpenCall>>,
-    /// By process: the artifacts of pointers with which calls could change memory. A child by fork
-    /// begins with those of its parent.
-    buffers: HashMap<u32, Rc<AddressTable<String>>>,
+    /// The artifacts of pointers with which calls could change memory.
+    buffers: ProcessTables<String>,
     calls: u64,
 }
 
 /// Writes the calls of a run.
 pub(super) fn write_calls(path: &Path, out: &mut dyn Write) -> Result<()> {
     let log = Log::open(path)?;
-    let mut writer = CallWriter {
-        out,
-        names: HashMap::new(),
-        active: HashMap::new(),
-        buffers: HashMap::new(),
-        calls: 0,
-    };
+    let mut writer = CallWriter::new(out);
     for event in log.events() {
         writer.take(&event)?;
     }
@@ -114,6 +106,16 @@ pub(super) fn write_calls(path: &Path, out: &mut dyn Write) -> Result<()> {
 }
 
 impl CallWriter<'_> {
+    fn new(out: &mut dyn Write) -> CallWriter<'_> {
+        CallWriter {
+            out,
+            names: HashMap::new(),
+            active: HashMap::new(),
+            buffers: ProcessTables::default(),
+            calls: 0,
+        }
+    }
+
     fn take(&mut self, event: &Event) -> Result<()> {
         let thread = (event.pid, event.tid);
         match &event.op {
@@ -147,10 +149,11 @@ impl CallWriter<'_> {
                 self.values(thread, *number, *returned, (values, pointers))?;
             }
             Op::Fork { flags, .. } if flags & CLONE_THREAD == 0 => {
-                let child = event.outcome.value().filter(|&child| child > 0);
-                let filled = self.buffers.get(&event.pid).cloned();
-                if let (Some(child), Some(filled)) = (child, filled) {
-                    self.buffers.insert(child as u32, filled);
+                if let Some(child) = event.outcome.value().filter(|&child| child > 0) {
+                    let child = child as u32;
+                    // A process that a signal killed has no exit, and another one can get its id.
+                    self.forget(child);
+                    self.buffers.begin(child, Some(event.pid));
                 }
             }
             // Another program begins, unless the call failed.
@@ -166,7 +169,7 @@ impl CallWriter<'_> {
     /// Forgets the calls of a process.
     fn forget(&mut self, process: u32) {
         self.active.retain(|(pid, _), _| *pid != process);
-        self.buffers.remove(&process);
+        self.buffers.forget(process);
     }
 
     fn begin(&mut self, thread: (u32, u32), function: u32) -> Result<()> {
@@ -263,8 +266,8 @@ impl CallWriter<'_> {
         pointer: &ValuePointer,
         returned: bool,
     ) -> Result<()> {
-        let buffers = self.buffers.entry(process).or_default();
-        for earlier in buffers.overlapping(pointer.address, pointer.bytes) {
+        let earlier = (self.buffers).overlapping(process, pointer.address, pointer.bytes);
+        for earlier in earlier {
             let edge = OpmElement::new("WasDerivedFrom")
                 .with("from", artifact)
                 .with("to", earlier)
@@ -272,7 +275,7 @@ impl CallWriter<'_> {
             self.out.write_all(&edge.line())?;
         }
         if returned || !pointer.is_constant {
-            let buffers = Rc::make_mut(buffers);
+            let buffers = self.buffers.of(process);
             buffers.set(pointer.address, pointer.bytes, artifact.to_owned());
         }
         Ok(())
@@ -306,4 +309,80 @@ fn argument(name: &[u8], id: u64, at: usize) -> Vec<u8> {
 fn split(text: &[u8]) -> (&[u8], &[u8]) {
     let at = text.iter().position(|byte| *byte == b'=');
     at.map_or((text, &b""[..]), |at| (&text[..at], &text[at + 1..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use backstory_eventlog::event::{Outcome, Via};
+
+    use super::*;
+
+    fn event(pid: u32, outcome: i32, op: Op) -> Event {
+        Event {
+            time: 0,
+            pid,
+            tid: pid,
+            via: Via::Library,
+            outcome: Outcome::Done(outcome),
+            ident: None,
+            resolved: false,
+            op,
+        }
+    }
+
+    /// A call of `f(p)` that does not return.
+    fn call(pid: u32) -> [Event; 2] {
+        let step = FunctionStep::Call {
+            number: 1,
+            after: 1,
+        };
+        let pointer = ValuePointer {
+            name: b"p".as_slice().into(),
+            address: 0x1000,
+            bytes: 8,
+            is_constant: false,
+        };
+        let values = Op::Values {
+            number: 1,
+            returned: false,
+            values: vec![b"p=0x1000".as_slice().into()],
+            pointers: vec![pointer],
+        };
+        [
+            event(pid, 0, Op::Calls(Box::new([step]))),
+            event(pid, 0, values),
+        ]
+    }
+
+    fn fork(parent: u32, child: i32) -> Event {
+        let fork = Op::Fork {
+            flags: 0,
+            spawn: None,
+        };
+        event(parent, child, fork)
+    }
+
+    /// The edges between calls and between their values.
+    fn edges(events: impl IntoIterator<Item = Event>) -> Vec<String> {
+        let mut out = Vec::new();
+        let mut writer = CallWriter::new(&mut out);
+        for event in events {
+            writer.take(&event).unwrap();
+        }
+        let text = String::from_utf8(out).unwrap();
+        let edges = text
+            .lines()
+            .filter(|line| line.contains("WasDerivedFrom") || line.contains("WasTriggeredBy"));
+        edges.map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_process_with_the_id_of_a_killed_one_has_none_of_its_calls_and_buffers() {
+        // Process 8 is killed, so that the log has no exit of it.
+        let reused = call(8).into_iter().chain([fork(7, 8)]).chain(call(8));
+        assert_eq!(edges(reused), Vec::<String>::new());
+        let forked = call(7).into_iter().chain([fork(7, 8)]).chain(call(8));
+        let derived = "type:WasDerivedFrom from:a1-0 to:a0-0 certainty:possible";
+        assert_eq!(edges(forked), [derived]);
+    }
 }

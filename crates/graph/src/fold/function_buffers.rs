@@ -17,17 +17,17 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use backstory_eventlog::event::{Bytes, ValuePointer};
+use backstory_eventlog::event::{Bytes, Pid, ValuePointer};
 use rustc_hash::FxHashMap;
 
-use crate::address_table::AddressTable;
+use crate::address_table::ProcessTables;
 
 /// The most calls that an attribute names.
 const NAMED: usize = 4;
 
 /// The calls that can have filled a buffer, the newest last.
 #[derive(Debug, Clone, Default)]
-struct Fillers {
+pub(super) struct Fillers {
     calls: Vec<Rc<[u8]>>,
     /// There were more of them.
     others: bool,
@@ -67,14 +67,12 @@ struct CallPointers {
     read: bool,
 }
 
-/// The filled buffers of a process. A child shares those of its parent until one of them changes.
-#[derive(Debug, Clone, Default)]
-pub(super) struct FilledBuffers(Rc<AddressTable<Fillers>>);
+/// The filled buffers of the processes.
+pub(super) type FilledBuffers = ProcessTables<Fillers>;
 
-/// The buffers of a process.
+/// The pointers of a process's calls.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ProcessBuffers {
-    filled: FilledBuffers,
     /// Calls that have not returned.
     calls: FxHashMap<u64, CallPointers>,
     /// Those that have returned since the last look, in their order.
@@ -82,19 +80,6 @@ pub(super) struct ProcessBuffers {
 }
 
 impl ProcessBuffers {
-    /// Those of a process that begins with filled ones.
-    pub(super) fn with(filled: FilledBuffers) -> ProcessBuffers {
-        ProcessBuffers {
-            filled,
-            ..ProcessBuffers::default()
-        }
-    }
-
-    /// Those that are filled now.
-    pub(super) fn filled(&self) -> FilledBuffers {
-        self.filled.clone()
-    }
-
     /// A call has these arguments.
     pub(super) fn begin(
         &mut self,
@@ -102,6 +87,7 @@ impl ProcessBuffers {
         function: &[u8],
         arguments: &[Bytes],
         pointers: &[ValuePointer],
+        (filled, pid): (&FilledBuffers, Pid),
     ) {
         if pointers.is_empty() {
             return;
@@ -109,7 +95,7 @@ impl ProcessBuffers {
         let mut taken = Vec::new();
         for pointer in pointers {
             let mut all = Fillers::default();
-            let found = self.filled.0.overlapping(pointer.address, pointer.bytes);
+            let found = filled.overlapping(pid, pointer.address, pointer.bytes);
             found.for_each(|fillers| all.join(fillers));
             if !all.calls.is_empty() {
                 taken.push((pointer.name.clone(), all));
@@ -158,7 +144,7 @@ impl ProcessBuffers {
     }
 
     /// The calls that have returned can have filled their buffers.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn settle(&mut self, filled: &mut FilledBuffers, pid: Pid) {
         for call in std::mem::take(&mut self.returned) {
             let Some(call) = self.calls.remove(&call) else {
                 continue;
@@ -172,7 +158,7 @@ impl ProcessBuffers {
                 continue;
             }
             for to in call.pointers.iter().filter(|one| !one.is_constant) {
-                let filled = Rc::make_mut(&mut self.filled.0);
+                let filled = filled.of(pid);
                 let mut all = filled.at(to.address).cloned().unwrap_or_default();
                 all.join(&came);
                 filled.set(to.address, to.bytes, all);

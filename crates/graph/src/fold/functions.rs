@@ -51,7 +51,7 @@ struct ProcessCalls {
     counts: FxHashMap<u32, u64>,
     /// The arguments of calls that are active.
     arguments: FxHashMap<u64, Vec<Bytes>>,
-    /// The memory that their pointers lead to.
+    /// Their pointers.
     buffers: ProcessBuffers,
 }
 
@@ -60,8 +60,7 @@ struct ProcessCalls {
 pub(super) struct FunctionCalls {
     names: FxHashMap<u32, Bytes>,
     processes: FxHashMap<Pid, ProcessCalls>,
-    /// The buffers that were filled when a process began, by process.
-    inherited: FxHashMap<Pid, FilledBuffers>,
+    filled: FilledBuffers,
     calls: u64,
 }
 
@@ -73,19 +72,12 @@ impl FunctionCalls {
 
     /// A process begins as a copy of its parent.
     pub(super) fn inherit(&mut self, child: Pid, parent: Option<Pid>) {
-        let filled = parent.and_then(|parent| match self.processes.get(&parent) {
-            Some(process) => Some(process.buffers.filled()),
-            None => self.inherited.get(&parent).cloned(),
-        });
-        match filled {
-            Some(filled) => drop(self.inherited.insert(child, filled)),
-            None => self.forget_memory(child),
-        }
+        self.filled.begin(child, parent);
     }
 
     /// A process has ended, or begins another program.
     pub(super) fn forget_memory(&mut self, pid: Pid) {
-        self.inherited.remove(&pid);
+        self.filled.forget(pid);
     }
 
     /// Takes in the name of a function.
@@ -122,7 +114,9 @@ impl FunctionCalls {
             process.buffers.result(last.call, &name, pointers);
         } else {
             process.arguments.insert(last.call, values.to_vec());
-            process.buffers.begin(last.call, &name, values, pointers);
+            let filled = (&self.filled, call.pid);
+            let buffers = &mut process.buffers;
+            buffers.begin(last.call, &name, values, pointers, filled);
         }
         let entered = process.entered.get(around.len());
         process.owner == call.tid && entered.is_some_and(|one| one.call == *last)
@@ -143,13 +137,7 @@ impl<S: Sink> Fold<'_, S> {
     ) -> Result<(), S::Error> {
         let is_new = !self.functions.processes.contains_key(&call.pid);
         let whole = is_new.then(|| self.announce(call.epoch)).transpose()?;
-        let inherited = self.functions.inherited.get(&call.pid);
-        let begun = || ProcessCalls {
-            buffers: ProcessBuffers::with(inherited.cloned().unwrap_or_default()),
-            ..ProcessCalls::default()
-        };
-        let processes = self.functions.processes.entry(call.pid);
-        let process = processes.or_insert_with(begun);
+        let process = self.functions.processes.entry(call.pid).or_default();
         process.whole = process.whole.or(whole);
         let active = process.threads.entry(call.tid).or_default();
         for step in steps {
@@ -179,8 +167,9 @@ impl<S: Sink> Fold<'_, S> {
         if process.owner == call.tid {
             self.leave_functions(call)?;
         }
-        if let Some(process) = self.functions.processes.get_mut(&call.pid) {
-            process.buffers.settle();
+        let functions = &mut self.functions;
+        if let Some(process) = functions.processes.get_mut(&call.pid) {
+            process.buffers.settle(&mut functions.filled, call.pid);
         }
         Ok(())
     }
