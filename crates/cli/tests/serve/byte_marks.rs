@@ -63,7 +63,22 @@ fn the_graph_of_a_refined_file_marks_an_input_that_gave_it_no_byte() {
         assert_eq!(bytes("ib"), Some("none"), "{level}");
         let unused = json!([place.path("ib").to_str().unwrap()]);
         assert_eq!(node("oa")["no_byte_of"], unused, "{level}");
+        assert_eq!(graph["warnings"], json!([]), "{level}");
     }
+    for run in std::fs::read_dir(place.store().join("bytes")).unwrap() {
+        for file in std::fs::read_dir(run.unwrap().path()).unwrap() {
+            std::fs::write(file.unwrap().path(), "something else").unwrap();
+        }
+    }
+    let path = encoded(place.path("oa"));
+    let graph = server.get(&format!("/lineage?path={path}"));
+    let links = graph["links"].as_array().unwrap();
+    assert!(links.iter().all(|link| link["bytes"].is_null()), "{graph}");
+    let said = graph["warnings"][0].as_str().unwrap();
+    assert!(
+        said.ends_with("its results have no marks of bytes"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -47,9 +47,7 @@ impl View {
         let activities = self.activities.iter().map(|_| ByteNode::Activity);
         let nodes: Vec<ByteNode<'_>> = files.chain(activities).collect();
         let marks = ByteMarks::of(runs, &nodes, &links, usize::MAX)?;
-        let unmarked = |why| format!("{why}; its results have no marks of bytes");
-        self.warnings
-            .extend(marks.unreadable.into_iter().map(unmarked));
+        self.warnings.extend(marks.unreadable);
         for (link, mark) in self.links.iter_mut().zip(marks.uses) {
             link.bytes = mark;
         }

@@ -151,7 +151,9 @@ impl ByteMarks {
             unreadable: BTreeMap::new(),
         };
         let mut found = marks(nodes, links, &mut facts)?;
-        found.unreadable = facts.unreadable.into_values().collect();
+        let whys = facts.unreadable.into_values();
+        let unmarked = whys.map(|why| format!("{why}; its results have no marks of bytes"));
+        found.unreadable = unmarked.collect();
         Ok(found)
     }
 }

@@ -1,5 +1,7 @@
 //! Marks the links of a draft by bytes, where the byte engine followed a run.
 
+use std::collections::BTreeSet;
+
 use backstory_query::{ByteLink, ByteMarks, ByteNode, LinkKind, RefinedRuns};
 use backstory_store::EntityKey;
 use backstory_vocabulary::Word;
@@ -15,10 +17,11 @@ use crate::readers::Reading;
 const MOST: usize = 64;
 
 /// Marks the inputs that gave the results of the draft no byte, and those that gave them some.
-pub fn mark(draft: &mut GraphDraft, reading: &Reading<'_>) -> Answer<()> {
+/// Returns why results of a refined run have no marks.
+pub fn mark(draft: &mut GraphDraft, reading: &Reading<'_>) -> Answer<BTreeSet<String>> {
     let mut runs = RefinedRuns::of(reading.store, &reading.home.bytes_dir(""));
     if runs.is_empty() {
-        return Ok(());
+        return Ok(BTreeSet::new());
     }
     reading.check()?;
     let versions: Vec<Option<EntityKey>> = draft
@@ -65,7 +68,7 @@ pub fn mark(draft: &mut GraphDraft, reading: &Reading<'_>) -> Answer<()> {
     for ((.., link), bytes) in draft.links.iter_mut().zip(marks.uses) {
         link.bytes = bytes.map(|bytes| bytes.word());
     }
-    Ok(())
+    Ok(marks.unreadable)
 }
 
 fn path_of(node: &GraphNode) -> Option<PathText> {

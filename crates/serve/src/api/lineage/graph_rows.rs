@@ -24,6 +24,8 @@ pub struct LineageView {
     pub links: Vec<GraphLink>,
     /// The runs of the nodes, oldest first.
     pub runs: Vec<RunRow>,
+    /// What the answer lacks, one sentence each.
+    pub warnings: Vec<String>,
 }
 
 /// A page of the nodes that stand behind one folded node.

@@ -63,6 +63,17 @@ pub struct LineageQuestion {
     noise: bool,
 }
 
+/// A draft of the graph.
+struct DraftedGraph {
+    draft: GraphDraft,
+    /// The counted nodes.
+    folds: Vec<Fold>,
+    /// There is more than the draft has.
+    is_cut: bool,
+    /// What it lacks, one sentence each.
+    warnings: Vec<String>,
+}
+
 impl LineageQuestion {
     /// Reads the parameters.
     pub fn new(params: &Params) -> Answer<LineageQuestion> {
@@ -135,7 +146,7 @@ impl LineageQuestion {
         let roots = self.roots(reading)?;
         let lineage = self.lineage(reading, &roots)?;
         self.drafted(reading, &lineage)
-            .map(|(draft, folds, _)| (draft, folds))
+            .map(|drafted| (drafted.draft, drafted.folds))
     }
 
     fn clone_bounds(&self) -> LineageQuestion {
@@ -198,12 +209,7 @@ impl LineageQuestion {
         })
     }
 
-    /// The draft, its counted nodes, and whether something is missing.
-    fn drafted(
-        &self,
-        reading: &Reading<'_>,
-        lineage: &Lineage,
-    ) -> Answer<(GraphDraft, Vec<Fold>, bool)> {
+    fn drafted(&self, reading: &Reading<'_>, lineage: &Lineage) -> Answer<DraftedGraph> {
         reading.check()?;
         let projects = query::projects(reading.store, lineage)?;
         let globs = |patterns: &[String]| match patterns.is_empty() {
@@ -216,7 +222,7 @@ impl LineageQuestion {
             through: globs(&self.through)?,
         };
         reading.with_owners(projects, |owners| {
-            let (mut draft, cut) = match self.of_commands {
+            let (mut draft, is_cut) = match self.of_commands {
                 true => {
                     let mut account = Account::new(
                         reading.store,
@@ -233,7 +239,7 @@ impl LineageQuestion {
                 }
                 false => (process_graph::draft(lineage, owners), lineage.cut),
             };
-            byte_marks::mark(&mut draft, reading)?;
+            let unmarked = byte_marks::mark(&mut draft, reading)?;
             if self.noise {
                 draft.noise.fill(false);
             }
@@ -241,12 +247,22 @@ impl LineageQuestion {
                 true => Vec::new(),
                 false => draft.folds(owners),
             };
-            Ok((draft, folds, cut))
+            Ok(DraftedGraph {
+                draft,
+                folds,
+                is_cut,
+                warnings: unmarked.into_iter().collect(),
+            })
         })
     }
 
     fn view(&self, reading: &Reading<'_>, lineage: &Lineage) -> Answer<LineageView> {
-        let (draft, folds, cut) = self.drafted(reading, lineage)?;
+        let DraftedGraph {
+            draft,
+            folds,
+            is_cut,
+            warnings,
+        } = self.drafted(reading, lineage)?;
         let roots = draft
             .roots
             .iter()
@@ -264,10 +280,11 @@ impl LineageQuestion {
                 Direction::Back => "of",
                 Direction::Forth => "uses",
             },
-            cut,
+            cut: is_cut,
             nodes,
             links,
             runs: runs(reading, lineage)?,
+            warnings,
         })
     }
 }
