@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import promises, report
+from . import backstory_program, promises, report
 from .bills import main_bills
 from .byte_truth.command import main_bytes
 from .collectors import COLLECTORS, Collector, chosen
@@ -143,10 +143,8 @@ def _questions(args: argparse.Namespace) -> int:
 
 
 def _lineage(args: argparse.Namespace) -> int:
-    backstory = os.environ.get("BACKSTORY", "backstory")
-    return main_lineage(
-        args.dir, backstory, args.edges, args.files, args.fewest, args.minutes, Path(args.out) if args.out else None
-    )
+    backstory, out = backstory_program.chosen(), Path(args.out) if args.out else None
+    return main_lineage(args.dir, backstory, args.edges, args.files, args.fewest, args.minutes, out)
 
 
 def _workdir() -> str:
@@ -238,13 +236,13 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--dir", type=Path, required=True, help="directory of the results; the same one makes them again")
     p.add_argument("--cases", help="comma-separated results; default: all")
     p.add_argument("--syft", default="syft", help="the program of github.com/anchore/syft")
-    p.add_argument("--backstory", default="backstory", help="the program")
+    backstory_program.add_option(p)
     p.set_defaults(do=main_bills)
     p = commands.add_parser("hunt", help="count what `backstory hunt` finds in ordinary runs")
     p.add_argument("--dir", type=Path, required=True, help="directory of store and workloads; the same one resumes")
     p.add_argument("--runs", type=int, default=1000, help="the number of runs to record; 0: only count")
     p.add_argument("--workloads", help="comma-separated workloads; default: all that can run here")
-    p.add_argument("--backstory", default="backstory", help="the program")
+    backstory_program.add_option(p)
     p.set_defaults(do=main_false_alarms)
     p = commands.add_parser("watch", help="measure how long `record --watch` takes to report an operation")
     p.add_argument("--files", default="0,10000,100000", help="comma-separated numbers of files written before")
@@ -253,7 +251,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     p.add_argument("--rounds", type=int, default=20)
     p.add_argument("--workdir", default=tempfile.gettempdir())
-    p.add_argument("--backstory", default="backstory", help="the program")
+    backstory_program.add_option(p)
     p.set_defaults(do=main_watch_delay)
     p = commands.add_parser("replay", help="measure replays of the promised commands against native runs")
     p.add_argument("--workloads", help="comma-separated names of the promised commands")
@@ -400,6 +398,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the console script."""
+    backstory_program.keep_path()
     args = _parser().parse_args(argv)
     if getattr(args, "sources", None):
         os.environ[VARIABLE] = str(Path(args.sources).resolve())

@@ -7,11 +7,12 @@ are before compression, and so are these.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from . import backstory_program
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def of_answer(answer: Mapping[str, object]) -> DeepShare:
 
 def of_store(store: Path) -> DeepShare:
     """Counts the bytes of the deep logs of a store."""
-    words = [os.environ.get("BACKSTORY", "backstory"), "store", "stats", "--store", str(store), "--deep", "--json"]
+    words = [backstory_program.chosen(), "store", "stats", "--store", str(store), "--deep", "--json"]
     return of_answer(json.loads(subprocess.run(words, check=True, capture_output=True).stdout))
 
 

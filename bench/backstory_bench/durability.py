@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 
-from . import progress
+from . import backstory_program, progress
 from .measure import become_subreaper, run
 from .mounted import PAPER
 from .report import write_rows
@@ -128,7 +128,7 @@ def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
 def main_durability(args: argparse.Namespace) -> int:
     """Runs the command."""
     become_subreaper()
-    backstory = os.environ.get("BACKSTORY", "backstory")
+    backstory = backstory_program.chosen()
     rows: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory(prefix="bench-programs-") as made:
         chosen = commands(args.part, Path(made))

@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import progress
+from . import backstory_program, progress
 from .report import write_rows
 
 FIELDS = ["engine", "levels", "round", "log_bytes", "edges", "graph_bytes", "ingest_s", "cpu_s", "questions_s"]
@@ -77,7 +77,7 @@ class Ingestion:
 
 def backstory(words: Sequence[str], store: Path, top: Path) -> tuple[str, float, float]:
     """Runs a command. Returns its output, its elapsed time and its processor time in seconds."""
-    argv = [os.environ.get("BACKSTORY", "backstory"), *words]
+    argv = [backstory_program.chosen(), *words]
     environment = os.environ | {"BACKSTORY_STORE": str(store)}
     start = time.perf_counter()
     with tempfile.TemporaryFile() as out:
@@ -140,7 +140,7 @@ def has_engine(engine: str, top: Path) -> bool:
     (store / "runs").mkdir()
     (store / "format").write_text("1\n")
     (store / "engine").write_text(engine + "\n")
-    argv = [os.environ.get("BACKSTORY", "backstory"), "store", "stats", "--store", str(store)]
+    argv = [backstory_program.chosen(), "store", "stats", "--store", str(store)]
     return subprocess.run(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 

@@ -29,7 +29,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import progress, real_programs
+from . import backstory_program, progress, real_programs
 from .measure import become_subreaper, reap_orphans
 from .real_programs import BEYOND, RealProgram
 from .report import write_rows
@@ -320,12 +320,10 @@ def measured(args: argparse.Namespace, backstory: str) -> Iterator[dict[str, obj
 
 def measured_rows(args: argparse.Namespace, out: str | None) -> list[Mapping[str, object]]:
     """Measures, and writes each row at once, so that an interruption loses none."""
-    backstory = shutil.which(os.environ.get("BACKSTORY", "backstory"))
-    if backstory is None:
-        raise SystemExit("backstory-bench: no program backstory: set BACKSTORY to its path")
+    backstory = backstory_program.needed()
     become_subreaper()
     rows: list[Mapping[str, object]] = []
-    for row in measured(args, os.path.abspath(backstory)):
+    for row in measured(args, backstory):
         rows.append(row)
         if out:
             write_rows(Path(out), FIELDS, rows)

@@ -23,7 +23,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from . import progress
+from . import backstory_program, progress
 from .mounted import PAPER, compiled, reduced
 from .report import write_rows
 
@@ -101,9 +101,7 @@ def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
 
 def main_inspected(args: argparse.Namespace) -> int:
     """Runs the command."""
-    backstory = shutil.which(os.environ.get("BACKSTORY", "backstory"))
-    if backstory is None:
-        raise SystemExit("backstory-bench: there is no program backstory; set BACKSTORY to its path")
+    backstory = backstory_program.needed()
     size = reduced(args.part)
     rows: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory(prefix="bench-postmark-") as made:

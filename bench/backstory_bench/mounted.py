@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-from . import progress
+from . import backstory_program, progress
 from .report import write_rows
 
 FIELDS = ["place", "round", "transactions_s", "all_s"]
@@ -244,7 +244,7 @@ def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
 
 def main_mounted(args: argparse.Namespace) -> int:
     """Runs the command."""
-    chosen = places(os.environ.get("BACKSTORY", "backstory"), args.libfuse, args.other)
+    chosen = places(backstory_program.chosen(), args.libfuse, args.other)
     if args.katcher and shutil.which(KATCHER) is None:
         raise SystemExit(f"backstory-bench: {KATCHER} is not installed (Debian: apt install postmark)")
     lacking = [(place.name, place.missing()) for place in chosen if place.missing()]

@@ -21,7 +21,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from . import progress
+from . import backstory_program, progress
 from .report import write_rows
 
 FIELDS = ["shell", "round", "bare_ms", "control_ms", "recorded_ms"]
@@ -166,9 +166,7 @@ def differences(times: Sequence[float], bare: Sequence[float]) -> list[float]:
 
 def main_prompt(args: argparse.Namespace) -> int:
     """Runs the command."""
-    backstory = shutil.which(os.environ.get("BACKSTORY", "backstory"))
-    if backstory is None:
-        raise SystemExit("backstory-bench: no program backstory: set BACKSTORY to its path")
+    backstory = backstory_program.needed()
     rows: list[dict[str, object]] = []
     for shell in args.shells.split(","):
         if shell not in STARTUP:
@@ -177,7 +175,7 @@ def main_prompt(args: argparse.Namespace) -> int:
             print(f"SKIPPED: {shell} is not installed", file=sys.stderr)
             continue
         progress.show(f"{shell}: {args.rounds} rounds")
-        rows += measure(shell, args.rounds, os.path.abspath(backstory), Path(args.workdir))
+        rows += measure(shell, args.rounds, backstory, Path(args.workdir))
     progress.show("")
     if args.out:
         write_rows(Path(args.out), FIELDS, rows)

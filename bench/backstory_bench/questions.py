@@ -24,6 +24,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import backstory_program
 from .projects import environment
 
 SYNTHETIC = "/home/user/src/project3"
@@ -145,7 +146,7 @@ def table(title: str, waits: list[Wait]) -> str:
 
 def main_questions(builds: str, small_runs: str, directory: str, rounds: int) -> int:
     """Asks all questions and prints the tables."""
-    backstory, top = os.environ.get("BACKSTORY", "backstory"), Path(directory).resolve()
+    backstory, top = backstory_program.chosen(), Path(directory).resolve()
     top.mkdir(parents=True, exist_ok=True)
     store, home = large_runs(backstory, top)
     stores = [(f"a run of {FILES:,} results, one of {PROGRAMS:,} programs", store, home, IN_LARGE_RUNS)]

@@ -20,6 +20,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from . import backstory_program
 from .measure import Cost, become_subreaper, run
 from .promises import WORKLOADS, lacking
 from .report import new_table
@@ -146,4 +147,4 @@ def run_replay(args: argparse.Namespace) -> int:
     """Runs `replay` with the arguments of the command line."""
     out = Path(args.out or f"bench/runs/{time.strftime('%Y-%m-%d-%H%M%S')}-replay.csv")
     names = args.workloads.split(",") if args.workloads else CHOSEN
-    return main_replay(names, args.rounds, os.environ.get("BACKSTORY", "backstory"), Path(args.workdir), out)
+    return main_replay(names, args.rounds, backstory_program.chosen(), Path(args.workdir), out)

@@ -8,7 +8,6 @@ compare modes of one round.
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import shutil
 import statistics
@@ -18,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import deep_share, progress
+from . import backstory_program, deep_share, progress
 from .collectors import COLLECTORS
 from .collectors.base import all_bytes
 from .deep_share import DeepShare
@@ -66,7 +65,7 @@ def log_bytes(mode: str, log: Path) -> int:
 
 def words_before(mode: str, log: Path) -> list[str]:
     """Returns the words before the server's command."""
-    names = {"log": log, "backstory": os.environ.get("BACKSTORY", "backstory")}
+    names = {"log": log, "backstory": backstory_program.chosen()}
     return [word.format(**names) for word in MODES[mode].words]
 
 

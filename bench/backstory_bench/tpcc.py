@@ -30,7 +30,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import progress
+from . import backstory_program, progress
 from .database_servers import SERVERS, DatabaseServer, Recording
 from .paper_data import paper_table
 from .report import write_rows
@@ -124,7 +124,7 @@ def watch(words: Sequence[str], store: Path, result: dict[str, object]) -> Itera
 def watch_words(server: DatabaseServer, port: int, recording: Recording) -> list[str]:
     """Returns the command of a watch."""
     rows = "on" if recording is Recording.ROWS else "off"
-    backstory = os.environ.get("BACKSTORY", "backstory")
+    backstory = backstory_program.chosen()
     return [backstory, "watch", server.name, "--rows", rows, server.connection(port)]
 
 

@@ -9,6 +9,7 @@ once a millisecond.
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import subprocess
 import sys
@@ -61,6 +62,19 @@ def reported(report: Path, lines: int) -> int:
     raise Missing(f"match {lines} was not reported within {LONGEST:.0f} s")
 
 
+def begin(run: subprocess.Popen[str]) -> int:
+    """Lets the recorded program write a start-up file, and returns when it began, in nanoseconds."""
+    assert run.stdin is not None and run.stdout is not None
+    try:
+        os.write(run.stdin.fileno(), b"\n")
+        line = run.stdout.readline()
+    except BrokenPipeError:
+        line = ""
+    if not line:
+        raise Missing("the recorded program ended too early")
+    return int(line)
+
+
 def delays(backstory: str, top: Path, files: int, rounds: int, beside: int) -> tuple[list[float], int]:
     """Returns the delays in seconds, and the size of the log in bytes."""
     work = top / f"work{files}"
@@ -72,11 +86,10 @@ def delays(backstory: str, top: Path, files: int, rounds: int, beside: int) -> t
     with subprocess.Popen(
         command, cwd=work, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as run:
-        assert run.stdin is not None and run.stdout is not None
+        assert run.stdin is not None
         # The first one waits for the ordinary operations, and is not counted.
         for number in range(rounds + 1):
-            print(file=run.stdin, flush=True)
-            begun = int(run.stdout.readline())
+            begun = begin(run)
             found.append((reported(report, number + 1) - begun) / 1e9)
             time.sleep(0.3 + 4 * found[-1])
         run.stdin.close()

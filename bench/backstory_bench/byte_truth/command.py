@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import os
 import shutil
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
+from .. import backstory_program
 from .agreement import Agreement, agreements
 from .cost import COMMANDS, MODES, Memory, executions
 from .decisions import DECISIONS
@@ -73,7 +73,7 @@ def _decide(args: argparse.Namespace, engine: Path) -> list[list[str]]:
 
 def _level(args: argparse.Namespace, engine: Path) -> list[list[str]]:
     """Tasks of our own, by files, functions and bytes."""
-    backstory = shutil.which(os.environ.get("BACKSTORY", "backstory"))
+    backstory = shutil.which(backstory_program.chosen())
     found = levels(args.rows, engine, backstory)
     rows = []
     for one in found:

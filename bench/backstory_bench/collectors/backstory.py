@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from .. import deep_share
+from ..backstory_program import chosen
 from .base import Collector, Log
 
 MODES: tuple[tuple[str, tuple[str, ...], str], ...] = (
@@ -33,7 +34,7 @@ BY_NAME_ONLY = {"backstory-functions", "backstory-bytes"}
 
 def program() -> str:
     """Returns the executable's name or path."""
-    return os.environ.get("BACKSTORY", "backstory")
+    return chosen()
 
 
 @functools.cache

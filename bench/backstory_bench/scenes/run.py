@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import progress
+from .. import backstory_program, progress
 from ..granularity import put_tables
 from ..report import write_rows
 from ..web_servers import free_port
@@ -62,7 +62,7 @@ Row = dict[str, object]
 def backstory(store: Path, *words: str) -> list[str]:
     """Returns a command of backstory with this store."""
     command, *rest = words
-    return [os.environ.get("BACKSTORY", "backstory"), command, "--store", str(store), *rest]
+    return [backstory_program.chosen(), command, "--store", str(store), *rest]
 
 
 def difference(answer: Mapping[str, Any], texts: bool = False) -> str:
