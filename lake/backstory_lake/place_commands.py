@@ -55,7 +55,8 @@ def _ends(given: argparse.Namespace) -> int:
     addresses = len({row["address"] for row in found})
     verb = "came from" if given.direction == "back" else "can have been sent to"
     many = "1 address" if addresses == 1 else f"{addresses} addresses"
-    print(f"{escaped(given.subject)}: content {verb} {many if found else 'no recorded address'}")
+    many = many if found else "no recorded address"
+    print(f"{escaped(text(given.subject))}: content {verb} {many}")
     for row in found:
         names = f" ({', '.join(row['names'])})" if row["names"] else ""
         moved = ""
@@ -93,7 +94,7 @@ def _step(step: ways.Step, host: str, direction: str) -> None:
     """A step of a way, from the taken file to the made one."""
     ends = [step["from"], step["to"]][:: -1 if direction == "back" else 1]
     place = "" if step["host"] == host else f"  {step['host']}"
-    flow = " > ".join(escaped(end) if end else "…" for end in ends)
+    flow = " > ".join(escaped(text(end)) if end else "…" for end in ends)
     rest = f"{escaped(place)}  run {step['run']}  {flow}"
     print(f"    {_shortened(step['command'], len(rest) + 4)}{rest}")
 

@@ -17,7 +17,9 @@ from typing import Any
 from . import rounds, ways
 from .engine import Engine
 from .errors import LakeError
+from .printing import escaped, is_utf8, text
 from .privacy import shell_words
+from .subjects import at_path
 
 #: The protocols of addresses.
 _PROTOCOLS = ("tcp:", "udp:", "ip:", "unix:")
@@ -52,18 +54,20 @@ _PEER = """{file}.kind = 'socket' AND {file}.path NOT LIKE 'unix:%'
 
 def files_at(engine: Engine, path: str) -> list[int]:
     """The keys of the files with this name, or another name like it."""
-    at, within = engine.quoted(path), engine.quoted(path.rsplit("/", 1)[-1])
+    at = at_path(engine, path)
+    # Among the other names, one that is not UTF-8 has escapes.
+    within = engine.quoted(path.rsplit("/", 1)[-1] if is_utf8(path) else "$'")
     found = engine.ask(
-        f"SELECT file, path, aliases FROM files WHERE path = {at} "
+        f"SELECT file, {at} AS is_own, aliases FROM files WHERE {at} "
         f"OR (aliases <> '' AND position({within} IN aliases) > 0)"
     )
     keys = [
         int(str(file))
-        for file, own, aliases in found.rows
-        if own == path or path in shell_words(str(aliases or ""))
+        for file, is_own, aliases in found.rows
+        if is_own or path in shell_words(str(aliases or ""), "surrogateescape")
     ]
     if not keys:
-        raise LakeError(f"{engine.lake.name} has no file {path}")
+        raise LakeError(f"{engine.lake.name} has no file {escaped(text(path))}")
     return sorted(set(keys))
 
 
@@ -128,7 +132,7 @@ def touches(engine: Engine, subject: str, lookups: bool) -> list[Row]:
     if used is None:
         used = f"{{0}}.file IN ({', '.join(map(str, files_at(engine, subject)))})"
     elif not list(engine.ask(f"SELECT 1 FROM files f WHERE {used.format('f')} LIMIT 1").rows):
-        raise LakeError(f"{engine.lake.name} has no connection with {subject}")
+        raise LakeError(f"{engine.lake.name} has no connection with {escaped(text(subject))}")
     looks = ", ".join(engine.quoted(one) for one in LOOKUPS)
     found = _rows(
         engine,

@@ -85,6 +85,11 @@ def text(value: Any) -> str:
     return shown.encode(errors="surrogateescape").decode(errors="replace")
 
 
+def is_utf8(value: str) -> bool:
+    """Whether a word of the command line was UTF-8."""
+    return not any("\udc80" <= one <= "\udcff" for one in value)
+
+
 def escaped(shown: str) -> str:
     """A text whose characters all print."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)

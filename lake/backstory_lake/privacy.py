@@ -83,12 +83,15 @@ def _taken(table: Any, name: str, kind: type, path: str) -> Any:
     return value
 
 
-def shell_words(line: str) -> list[str]:
-    """The words of a line that `backstory query` quoted for a shell."""
-    return [_plain(word) for word in QUOTED.finditer(line)]
+def shell_words(line: str, errors: str = "replace") -> list[str]:
+    """The words of a line that `backstory query` quoted for a shell.
+
+    `errors`: what becomes of bytes that are not UTF-8, as `bytes.decode` has it.
+    """
+    return [_plain(word, errors) for word in QUOTED.finditer(line)]
 
 
-def _plain(word: re.Match[str]) -> str:
+def _plain(word: re.Match[str], errors: str) -> str:
     if word[1] is None:
         # Of an escaped quote, only the quote counts.
         return re.sub(r"'([^']*)'|\\(')", lambda part: part[1] or part[2] or "", word[2])
@@ -97,7 +100,7 @@ def _plain(word: re.Match[str]) -> str:
         lambda one: bytes([int(one[1], 8)]) if len(one[1]) == 3 else meant.get(one[1], one[1]),
         word[1].encode(),
     )
-    return text.decode(errors="replace")
+    return text.decode(errors=errors)
 
 
 def pattern(glob: str) -> str:

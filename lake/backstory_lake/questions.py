@@ -18,7 +18,7 @@ import duckdb
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation
 
-from . import history, lineage, views
+from . import history, lineage, printing, views
 from .errors import LakeError, MisuseError, first_line
 from .lake import Lake
 from .reading import intact, tasks
@@ -138,6 +138,11 @@ class Question:
             self._have_met = True
 
     def _one_select(self, sql: str) -> duckdb.Statement:
+        if not printing.is_utf8(sql):
+            raise MisuseError(
+                "the question is not UTF-8; a path that is not is found by its bytes: "
+                "path_bytes = unhex('...')"
+            )
         try:
             found = self.connection.extract_statements(sql)
         except duckdb.Error as error:

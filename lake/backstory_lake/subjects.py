@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from .engine import Engine
 from .errors import LakeError, MisuseError
+from .printing import escaped, is_utf8, text
+
+
+def at_path(engine: Engine, path: str) -> str:
+    """A condition for the versions with a path. One that is not UTF-8 is known by its bytes."""
+    if is_utf8(path):
+        return f"path = {engine.quoted(path)}"
+    return f"path_bytes = unhex('{path.encode(errors='surrogateescape').hex()}')"
 
 
 @dataclass(frozen=True)
@@ -21,25 +30,32 @@ class Subjects:
         found = {int(str(row[0])): row[1:] for row in engine.ask(self._sql(engine)).rows}
         missing = [str(key) for key in self.keys if key not in found]
         missing += sorted(set(self.digests) - {row[0] for row in found.values()})
-        missing += sorted(set(self.paths) - {row[1] for row in found.values()})
+        known = {name for row in found.values() for name in _names(row)}
+        missing += sorted(set(self.paths) - known)
         if missing and all_there:
+            named = ", ".join(escaped(text(one)) for one in missing)
             raise LakeError(
-                f"{engine.lake.name} has no file {', '.join(missing)}; `backstory query --lake "
+                f"{engine.lake.name} has no file {named}; `backstory query --lake "
                 f"{engine.lake.name} 'SELECT file, digest, path FROM files'` lists all"
             )
         return sorted(found)
 
     def _sql(self, engine: Engine) -> str:
-        digests, paths = ([engine.quoted(one) for one in of] for of in (self.digests, self.paths))
         conditions = [
             f"{column} IN ({', '.join(values)})"
             for column, values in (
                 ("file", [str(key) for key in self.keys]),
-                ("digest", digests),
-                ("path", paths),
+                ("digest", [engine.quoted(one) for one in self.digests]),
             )
             if values
         ]
+        conditions += [at_path(engine, path) for path in self.paths]
         if not conditions:
             raise MisuseError("the question names no file: give --file, --digest or --path")
-        return f"SELECT file, digest, path FROM files WHERE {' OR '.join(conditions)}"
+        return f"SELECT file, digest, path, path_bytes FROM files WHERE {' OR '.join(conditions)}"
+
+
+def _names(row: tuple[Any, ...]) -> list[str]:
+    """The path of a version as text, and if it is not UTF-8, as a word of the command line."""
+    _, path, odd = row
+    return [path, *([] if odd is None else [bytes(odd).decode(errors="surrogateescape")])]

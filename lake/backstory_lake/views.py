@@ -6,6 +6,8 @@ lake's own ones. Only rows of published runs are in it.
 
 from __future__ import annotations
 
+from . import printing
+from .errors import MisuseError
 from .tables import TABLES, LakeTable
 
 #: SQL types of the tables' columns, by the type's name in Iceberg.
@@ -126,4 +128,6 @@ def _view(table: LakeTable) -> str:
 
 def quoted(text: str) -> str:
     """A text in SQL."""
+    if not printing.is_utf8(text):
+        raise MisuseError(f"{printing.escaped(printing.text(text))} is not UTF-8")
     return "'" + text.replace("'", "''") + "'"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any, cast
 
@@ -86,6 +87,52 @@ def test_touched_has_the_processes_and_acts_of_a_store(
         stored = hunter.found("touched", *words, store=machine.store)
         found = of_lake(lake, "touched", *words)
         assert found and acts(found) == acts(stored), words
+
+
+#: Makes a file whose path is longer than a call can name.
+DEEP = """
+import os
+for _ in range(20):
+    os.mkdir("d" * 250)
+    os.chdir("d" * 250)
+with open("leaf", "w") as file:
+    file.write("text")
+open("leaf").read()
+"""
+
+
+def test_names_that_are_long_or_not_utf8_are_found_as_in_a_store(
+    machine: Machine, lake: Path, hunter: Hunter
+) -> None:
+    a, b = "$(printf 'caf\\351')", "$(printf 'b\\376')"
+    machine.record(f"cp in {a}; ln {a} {b}; cat {a}")
+    # A store also finds a present file by its inode.
+    machine.record(f"rm {a} {b}")
+    (machine.directory / "deep.py").write_text(DEEP)
+    machine.record(f"{sys.executable} deep.py")
+    machine.ship(lake)
+    odd = [f"{machine.directory}/{name}" for name in ("caf\udce9", "b\udcfe")]
+    deep = "/".join([str(machine.directory), *["d" * 250] * 20, "leaf"])
+    assert len(deep) > 4096
+    acts = ("run", "pid", "access", "certainty")
+    for name in [*odd, deep]:
+        stored = hunter.found("touched", name, store=machine.store)
+        found = of_lake(lake, "touched", name)
+        assert found
+        for of in (stored, found):
+            of.sort(key=lambda one: (one["run"], one["pid"]))
+        assert [[one[act] for act in acts] for one in found] == [
+            [one[act] for act in acts] for one in stored
+        ], name
+        for question in ("origin", "exfil"):
+            assert of_lake(lake, question, name) == []
+        ended = command("lineage", "--lake", str(lake), "--path", name, "--json")
+        assert ended.returncode == 0, ended.stderr
+    ended = command("touched", "--lake", str(lake), "/none-\udcff")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "no file /none-\ufffd" in ended.stderr
+    ended = command("query", "--lake", str(lake), "SELECT '\udcff'")
+    assert ended.returncode == 2 and "not UTF-8" in ended.stderr
 
 
 def test_addresses_are_read_as_a_store_reads_them() -> None:
