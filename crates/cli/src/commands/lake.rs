@@ -88,8 +88,7 @@ pub fn touched(args: &WhoArgs, lake: &OsStr) -> Outcome {
 
 /// A path as a lake has it.
 fn absolute(path: &Path) -> Result<OsString, Failure> {
-    let path = std::path::absolute(path).map_err(Failure::not_found)?;
-    Ok(path.into_os_string())
+    Ok(query::Asked::new(path)?.absolute.into_os_string())
 }
 
 /// The program beside this one, else that on the path.

@@ -3,10 +3,11 @@
 mod forms;
 
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use backstory_hunt::{FoundStep, Operation, RunFilter, RunGraph, step};
+use backstory_query::Asked;
 use backstory_scene::PeerPattern;
 use backstory_store::{GraphStore, RunKey};
 
@@ -44,7 +45,8 @@ struct Event {
 /// The subject of a timeline.
 enum Subject {
     Run(String),
-    Path(Vec<u8>),
+    /// A file or directory by its names, as it may have been recorded.
+    Paths(Vec<Vec<u8>>),
     Peer(PeerPattern),
 }
 
@@ -94,7 +96,7 @@ fn in_lake(lake: &OsStr, given: &OsStr, args: &TimelineArgs) -> Result<Vec<Event
     let subject = subject_of_lake(given)?;
     let (filter, run) = match &subject {
         Subject::Run(run) => (RunFilter::all(), std::slice::from_ref(run)),
-        Subject::Path(path) => (RunFilter::at_path(path), &[][..]),
+        Subject::Paths(paths) => (RunFilter::at_path(&paths[0]), &[][..]),
         Subject::Peer(_) => (RunFilter::with_connection(), &[][..]),
     };
     let request = LakeRequest {
@@ -130,9 +132,10 @@ fn subject_of_lake(given: &OsStr) -> Result<Subject, Failure> {
     let is_path = given.as_encoded_bytes().contains(&b'/');
     match given.to_str() {
         Some(run) if !is_path => Ok(Subject::Run(run.to_owned())),
+        // Its other names here say nothing of other machines.
         _ => {
-            let path = std::path::absolute(path).map_err(Failure::not_found)?;
-            Ok(Subject::Path(path.as_os_str().as_encoded_bytes().to_vec()))
+            let path = Asked::new(path)?.absolute;
+            Ok(Subject::Paths(vec![path.into_os_string().into_vec()]))
         }
     }
 }
@@ -151,9 +154,14 @@ fn subject(current: &CurrentStore, given: Option<&OsStr>) -> Result<Subject, Fai
         PathNotation::Plain(path) | PathNotation::OfRun(path, _) => path,
         PathNotation::AtMoment(path, _) => path,
     };
-    let bytes = path.as_os_str().as_encoded_bytes().to_vec();
-    if path.symlink_metadata().is_ok() || !current.store.at_path(&bytes)?.is_empty() {
-        return Ok(Subject::Path(bytes));
+    let asked = Asked::new(&path)?;
+    let mut is_known = path.symlink_metadata().is_ok();
+    for name in asked.names() {
+        is_known = is_known || !current.store.at_path(name)?.is_empty();
+    }
+    if is_known {
+        let names = asked.names().into_iter().map(<[u8]>::to_vec);
+        return Ok(Subject::Paths(names.collect()));
     }
     match words.and_then(PeerPattern::parse) {
         Some(peer) => Ok(Subject::Peer(peer)),
@@ -170,8 +178,11 @@ fn runs(current: &CurrentStore, subject: &Subject) -> Result<Vec<(RunKey, String
     let all = all.map(|run| (run.key, run.header.id));
     Ok(match subject {
         Subject::Run(wanted) => all.filter(|(_, run)| run == wanted).collect(),
-        Subject::Path(path) if !Path::new(OsStr::from_bytes(path)).is_dir() => {
-            let keys = current.store.at_path(path)?;
+        Subject::Paths(paths) if !Path::new(OsStr::from_bytes(&paths[0])).is_dir() => {
+            let mut keys = Vec::new();
+            for path in paths {
+                keys.extend(current.store.at_path(path)?);
+            }
             all.filter(|(run, _)| keys.iter().any(|key| key.run() == *run))
                 .collect()
         }
@@ -197,10 +208,10 @@ fn add(
         let target = step.target.as_deref();
         let is_about = match subject {
             Subject::Run(_) => true,
-            Subject::Path(path) => [target, step.source.as_deref()]
-                .iter()
+            Subject::Paths(paths) => [target, step.source.as_deref()]
+                .into_iter()
                 .flatten()
-                .any(|file| is_below(file, path)),
+                .any(|file| paths.iter().any(|path| is_below(file, path))),
             Subject::Peer(peer) => target
                 .and_then(|target| std::str::from_utf8(target).ok())
                 .is_some_and(|target| peer.accepts(target)),

@@ -49,7 +49,14 @@ fn a_timeline_has_the_events_of_a_run_a_file_and_an_address_in_order() {
         all.map(|event| (word(event, "run"), word(event, "operation")))
             .collect()
     };
-    let of_file = words(&place.json(&["timeline", &place.path("b"), "--json"]));
+    let of_file = words(&place.json(&["timeline", "b", "--json"]));
+    for other in [&*place.path("b"), "./b", "none/../b"] {
+        assert_eq!(
+            words(&place.json(&["timeline", other, "--json"])),
+            of_file,
+            "{other}"
+        );
+    }
     let has = |run: &str, what: &str| of_file.contains(&(run.to_owned(), what.to_owned()));
     assert!(has(&first, "rename") && has(&second, "read"), "{of_file:?}");
     assert_eq!(of_file[0].0, first);
