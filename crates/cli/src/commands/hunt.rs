@@ -193,6 +193,8 @@ fn known_rules(
     let mut rules = library.rules;
     let is_known = |id: &&String| rules.iter().any(|rule| rule.id == **id);
     if let Some(unknown) = wanted.iter().find(|id| !is_known(id)) {
+        // A mistake can be the reason.
+        tell(&library.mistakes);
         return Err(Failure::misuse(format!(
             "no rule is named {unknown}: `backstory hunt --list` lists them"
         )));
@@ -221,10 +223,16 @@ fn load(library: &mut Library, files: &[impl AsRef<Path>]) -> Result<(), Failure
 ///
 /// # Errors
 ///
-/// A file cannot be read.
+/// A file cannot be read, or none has a rule without a mistake.
 pub fn rules_of(files: &[impl AsRef<Path>]) -> Result<Vec<String>, Failure> {
     let mut library = Library::default();
     load(&mut library, files)?;
+    if library.rules.is_empty() && !files.is_empty() {
+        tell(&library.mistakes);
+        let names = files.iter().map(|file| file.as_ref().display().to_string());
+        let names = names.collect::<Vec<_>>().join(", ");
+        return Err(Failure::misuse(format!("no rule of {names} can be used")));
+    }
     Ok(library.rules.into_iter().map(|rule| rule.id).collect())
 }
 

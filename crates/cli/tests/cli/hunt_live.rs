@@ -291,4 +291,25 @@ fn what_cannot_be_watched_is_refused_before_the_command_runs() {
         let all = [&["record"], args, &command].concat();
         place.run(&all).is_error(125, words);
     }
+    place.write(
+        "wrong.yml",
+        "title: t\nid: t\ndetection: {a: {TargetFilname: x}, condition: a}\n",
+    );
+    for (args, words) in [
+        (
+            &["record", "--watch", "wrong.yml", "--", "touch", "ran"][..],
+            "no rule of wrong.yml",
+        ),
+        (
+            &["hunt", "--rules", "wrong.yml", "--rule", "t"],
+            "no rule is named t",
+        ),
+    ] {
+        let answer = place.run(args);
+        assert!(answer.status != 0 && answer.out.is_empty(), "{answer:?}");
+        for words in ["wrong.yml:3:17: unknown field `TargetFilname`", words] {
+            assert!(answer.err.contains(words), "{words}: {answer:?}");
+        }
+    }
+    assert!(!place.work().join("ran").exists());
 }
