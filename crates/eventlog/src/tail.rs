@@ -19,7 +19,7 @@
 use crate::births::Births;
 use crate::continued::{self, ChunkKey};
 use crate::error::Error;
-use crate::event::Event;
+use crate::event::{Event, Time};
 use crate::exec::Pending;
 use crate::index::LogIndex;
 use crate::merge::{Events, Progress};
@@ -64,6 +64,8 @@ pub struct LogTail {
     /// The counters of the newest record, and of the last one that was given.
     newest: u64,
     now: u64,
+    /// The time up to which records were given.
+    until: Time,
     /// How far each chunk was read.
     read: FxHashMap<ChunkKey, ReadPart>,
     /// Threads in the middle of something.
@@ -114,6 +116,7 @@ impl LogTail {
         let counts = |time: Duration| frames.clock().counts(time.as_nanos() as u64);
         let by_now = self.newest.saturating_add(counts(quiet));
         let until = by_now.saturating_sub(counts(self.patience.late));
+        self.until = frames.clock().time(until);
         let lasting = by_now.saturating_sub(counts(self.patience.lasting));
         let known = ReadRecords::of(frames, &self.read);
         let first = |stream: &ThreadStream| &frames.chunks()[stream.chunks[0] as usize];
@@ -148,6 +151,11 @@ impl LogTail {
         self.note(&given);
         self.forget(&open);
         has_more
+    }
+
+    /// The time up to which all events were given, apart from late ones.
+    pub fn until(&self) -> Time {
+        self.until
     }
 
     /// Keeps what threads are in the middle of. Returns the places of the pieces in which a child

@@ -189,6 +189,12 @@ impl ProcessState {
         }
     }
 
+    /// True if it may be a copy of its parent that has done nothing yet, and no list says what it
+    /// has open.
+    pub fn can_be_a_copy(&self) -> bool {
+        self.epoch_number == 0 && !self.forked && !self.listed && !self.command
+    }
+
     /// Where the paths of one of its threads start.
     pub fn fs(&self, tid: u32) -> &Rc<FsContext> {
         self.own_fs.get(&tid).unwrap_or(&self.fs)

@@ -4,23 +4,23 @@
 //! operations that meet a part, the beginnings of chains, and the nodes that information can have
 //! reached from them are kept. So a look costs as much as what is new.
 //!
-//! The chains are those of [`crate::matching`], where few beginnings are followed one by one, and
-//! many together. Until each part is met by an operation, nothing is followed. Two chains differ:
+//! The chains are those of [`crate::matching`], if operations come in the order of their time. The
+//! first beginnings are followed one by one, and all later ones together. Until each part is met by
+//! an operation, nothing is followed. Two chains differ:
 //!
-//! - The first beginnings are followed one by one, even if there are many later, and only the
-//!   others together. So there can be more chains.
+//! - Operations that come late can be among the later beginnings, and others of them end a chain.
 //! - With a `timespan`, a chain is not looked at again when its first operation ends later than it
 //!   did. So chains can be missing.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use backstory_eventlog::event::{Bytes, Pid};
-use backstory_graph::model::EntityId;
+use backstory_eventlog::event::Bytes;
 
 use crate::condition::Condition;
 use crate::correlation::{Correlation, Group};
-use crate::fact::{Fact, FactPlace, Operation};
+use crate::fact::{Fact, FactPlace};
 use crate::flow::{FlowLink, FlowNode, FlowReached, source_node, target_node};
+use crate::match_key::MatchKey;
 use crate::matching::{Deadline, Found, MOST, SINGLE, is_same_file, is_within};
 use crate::rule::Rule;
 use crate::run_graph::RunGraph;
@@ -45,13 +45,10 @@ pub(crate) struct ChainSearch<'r> {
     hits: Vec<PartHits>,
     /// Of each part but the last one, the chains that end with it.
     levels: Vec<ChainLevel>,
-    seen: HashSet<ChainEnds>,
+    seen: HashSet<MatchKey>,
     /// Each part is met.
     is_awake: bool,
 }
-
-/// The first thing, and the last one or else the last process, with the last operation.
-type ChainEnds = (Option<EntityId>, Result<Pid, Bytes>, Operation);
 
 #[derive(Debug, Default)]
 struct PartHits {
@@ -74,11 +71,16 @@ struct ChainLevel {
     ended: HashSet<FactPlace>,
 }
 
+/// A chain, and the number of the one that it extends.
+type LongerChain = (usize, Vec<FactPlace>);
+
 /// One look at the graph.
 struct ChainLook<'g> {
     graph: &'g RunGraph,
     clock: &'g Deadline,
-    found: Vec<Found>,
+    links: &'g [FlowLink],
+    /// Of each part, the operations that meet it and are new or have changed.
+    touched: Vec<Vec<FactPlace>>,
 }
 
 impl<'r> ChainSearch<'r> {
@@ -117,11 +119,37 @@ impl<'r> ChainSearch<'r> {
         let mut look = ChainLook {
             graph,
             clock,
-            found: Vec::new(),
+            links,
+            touched: self.learn(rule, graph, facts, clock),
         };
-        let (parts, mut touched) = (self.parts, Vec::new());
+        if !self.is_awake {
+            if self.hits.iter().any(|hits| hits.all.is_empty()) {
+                return Vec::new();
+            }
+            self.is_awake = true;
+            look.touched = vec![Vec::new(); self.parts.len()];
+            look.touched[0] = self.hits[0].all.iter().copied().collect();
+        }
+        let mut longer = self.beginnings(&look);
+        for level in 0..self.levels.len() {
+            let changed = self.add(level, longer, &look);
+            longer = self.longer(level, &changed, &look);
+        }
+        self.end(longer, &look)
+    }
+
+    /// Takes in which operations meet the parts. Returns those of each part that are new or have
+    /// changed.
+    fn learn(
+        &mut self,
+        rule: &Rule,
+        graph: &RunGraph,
+        facts: &[ChangedFact],
+        clock: &Deadline,
+    ) -> Vec<Vec<FactPlace>> {
+        let mut touched = vec![Vec::new(); self.parts.len()];
         for changed in facts {
-            for (part, condition) in parts.iter().enumerate() {
+            for (part, condition) in self.parts.iter().enumerate() {
                 let hits = &mut self.hits[part];
                 let is_hit = match changed.has_fields {
                     true => rule.meets(graph, &changed.fact, condition),
@@ -131,7 +159,7 @@ impl<'r> ChainSearch<'r> {
                     let node = target_node(self.several.group, &changed.fact);
                     let path = path(graph, &changed.fact).filter(|_| self.same_file.is_some());
                     hits.insert(changed.place, node, path);
-                    touched.push((part, changed.place));
+                    touched[part].push(changed.place);
                 } else if changed.has_fields {
                     hits.all.remove(&changed.place);
                 }
@@ -140,24 +168,92 @@ impl<'r> ChainSearch<'r> {
                 break;
             }
         }
-        let is_first = !self.is_awake;
-        if is_first {
-            if self.hits.iter().any(|hits| hits.all.is_empty()) {
-                return Vec::new();
+        touched
+    }
+
+    /// The chains that begin. If a later part must be about the same file, there must be one.
+    fn beginnings(&self, look: &ChainLook<'_>) -> Vec<LongerChain> {
+        let mut begun: Vec<FactPlace> = look.touched[0].clone();
+        let path = |place: &FactPlace| path(look.graph, &look.graph.fact_at(*place));
+        if let Some((0, later)) = self.same_file {
+            for place in &look.touched[later] {
+                let first = path(place).and_then(|path| self.hits[0].at_path.get(path));
+                begun.extend(first.into_iter().flatten());
             }
-            self.is_awake = true;
-            let mut all: Vec<FactPlace> = self.hits[0].all.iter().copied().collect();
-            all.sort_by_key(|place| graph.fact_at(*place).order());
-            touched = all.into_iter().map(|place| (0, place)).collect();
-        } else {
-            for link in links.iter().filter(|link| link.is_of(self.several.group)) {
-                self.follow(link, &mut look);
+            let same = &self.hits[later].at_path;
+            begun.retain(|place| path(place).is_some_and(|path| same.contains_key(path)));
+        }
+        begun.into_iter().map(|place| (0, vec![place])).collect()
+    }
+
+    /// Adds chains that end with the part of this number, in the order of their last operations.
+    /// Returns the numbers of all that are new or have changed.
+    fn add(&mut self, part: usize, mut new: Vec<LongerChain>, look: &ChainLook<'_>) -> Vec<usize> {
+        let level = &mut self.levels[part];
+        let known = look.touched[part].iter();
+        let known = known.filter_map(|place| level.by_last.get(place)).flatten();
+        let mut changed: BTreeSet<usize> = known.copied().collect();
+        new.sort_by_key(|(before, chain)| (last_of(look.graph, chain), *before));
+        for (_, chain) in new {
+            if level.chains.len() >= MOST || !level.known.insert(chain.clone()) {
+                continue;
+            }
+            let number = level.chains.len();
+            if let Some(last) = chain.last() {
+                level.by_last.entry(*last).or_default().push(number);
+            }
+            level.chains.push(chain);
+            changed.insert(number);
+        }
+        changed.into_iter().collect()
+    }
+
+    /// The chains that operations of the next part make of those of a level. `changed`: those that
+    /// are new or have changed.
+    fn longer(
+        &mut self,
+        level: usize,
+        changed: &[usize],
+        look: &ChainLook<'_>,
+    ) -> Vec<LongerChain> {
+        if self.is_reached(level + 1) {
+            return self.longer_along_links(level, changed, look);
+        }
+        let mut longer = Vec::new();
+        for place in &look.touched[level + 1] {
+            for number in 0..self.levels[level].chains.len() {
+                let is_ended = number >= SINGLE && self.levels[level].ended.contains(place);
+                if is_ended || !look.clock.goes_on() {
+                    break;
+                }
+                longer.extend(self.extended(level, number, *place, look));
             }
         }
-        for (part, place) in touched {
-            self.touch(part, place, &mut look);
+        for number in changed {
+            for place in self.possible_next(level, *number, look) {
+                if !look.clock.goes_on() {
+                    return longer;
+                }
+                longer.extend(self.extended(level, *number, place, look));
+            }
         }
-        look.found
+        longer
+    }
+
+    /// The operations of the next part that can extend a chain, where no information must have
+    /// reached them.
+    fn possible_next(&self, level: usize, number: usize, look: &ChainLook<'_>) -> Vec<FactPlace> {
+        let hits = &self.hits[level + 1];
+        match self.same_file {
+            Some((one, later)) if later == level + 1 => {
+                let one = self.levels[level].chains[number].get(one);
+                let one = one.map(|one| look.graph.fact_at(*one));
+                let path = one.and_then(|one| path(look.graph, &one));
+                let same = path.and_then(|path| hits.at_path.get(path));
+                same.cloned().unwrap_or_default()
+            }
+            _ => hits.all.iter().copied().collect(),
+        }
     }
 
     /// Whether a part must be reached by information. The second of two about the same file must
@@ -167,157 +263,77 @@ impl<'r> ChainSearch<'r> {
         is_flow && self.same_file.is_none_or(|(_, later)| later != part)
     }
 
-    /// Goes on along a link.
-    fn follow(&mut self, link: &FlowLink, look: &mut ChainLook<'_>) {
-        let group = self.several.group;
-        for level in 0..self.levels.len() {
-            if !self.is_reached(level + 1) {
-                continue;
+    /// Follows information from the chains of a level to operations of the next part.
+    fn longer_along_links(
+        &mut self,
+        level: usize,
+        changed: &[usize],
+        look: &ChainLook<'_>,
+    ) -> Vec<LongerChain> {
+        let (group, graph) = (self.several.group, look.graph);
+        let ChainLevel {
+            chains, reached, ..
+        } = &mut self.levels[level];
+        let mut nodes: BTreeSet<(usize, FlowNode)> = BTreeSet::new();
+        for link in look.links.iter().filter(|link| link.is_of(group)) {
+            if !look.clock.has_time() {
+                break;
             }
-            for number in 0..self.levels[level].reached.len() {
-                let reached = &mut self.levels[level].reached[number];
-                let nodes = reached.follow(look.graph, group, link);
-                self.arrive(level, number, &nodes, look);
+            for (at, reached) in reached.iter_mut().enumerate() {
+                let found = reached.follow(graph, group, link);
+                nodes.extend(found.into_iter().map(|node| (at, node)));
             }
         }
+        for number in changed {
+            let Some(last) = chains[*number].last().filter(|_| look.clock.has_time()) else {
+                break;
+            };
+            let last = graph.fact_at(*last);
+            let at = (*number).min(SINGLE);
+            reached.resize_with(reached.len().max(at + 1), FlowReached::default);
+            let begin = (last.start, source_node(group, &last), *number);
+            let found = reached[at].search(graph, group, std::iter::once(begin), usize::MAX);
+            nodes.extend(found.into_iter().map(|node| (at, node)));
+        }
+        let mut met: BTreeSet<(usize, FactPlace)> = BTreeSet::new();
+        for (at, node) in nodes {
+            let places = self.hits[level + 1].at_node.get(&node);
+            met.extend(places.into_iter().flatten().map(|place| (at, *place)));
+        }
+        let reached = 0..self.levels[level].reached.len();
+        for place in &look.touched[level + 1] {
+            met.extend(reached.clone().map(|at| (at, *place)));
+        }
+        let longer = met.into_iter().filter_map(|(at, place)| {
+            let fact = graph.fact_at(place);
+            let number = self.levels[level].reached[at].source(group, &fact)?;
+            self.extended(level, number, place, look)
+        });
+        longer.collect()
     }
 
-    /// Looks at an operation that meets a part, and is new or has changed.
-    fn touch(&mut self, part: usize, place: FactPlace, look: &mut ChainLook<'_>) {
-        match part {
-            0 => self.begin(place, look),
-            _ => self.join(part - 1, place, look),
-        }
-        if self.same_file == Some((0, part)) {
-            let path = path(look.graph, &look.graph.fact_at(place));
-            let first = path.and_then(|path| self.hits[0].at_path.get(path));
-            for first in first.cloned().unwrap_or_default() {
-                self.begin(first, look);
-            }
-        }
-        let level = self.levels.get(part);
-        let chains = level.and_then(|level| level.by_last.get(&place));
-        for chain in chains.cloned().unwrap_or_default() {
-            self.lead(part, chain, look);
-        }
-    }
-
-    /// Begins a chain. If a later part must be about the same file, there must be one.
-    fn begin(&mut self, place: FactPlace, look: &mut ChainLook<'_>) {
-        if let Some((0, later)) = self.same_file {
-            let path = path(look.graph, &look.graph.fact_at(place));
-            if !path.is_some_and(|path| self.hits[later].at_path.contains_key(path)) {
-                return;
-            }
-        }
-        self.push(0, vec![place], look);
-    }
-
-    /// Adds a chain that ends with the part of this number.
-    fn push(&mut self, part: usize, chain: Vec<FactPlace>, look: &mut ChainLook<'_>) {
-        let Some(level) = self.levels.get_mut(part) else {
-            self.end(&chain, look);
-            return;
-        };
-        if level.chains.len() >= MOST || !level.known.insert(chain.clone()) {
-            return;
-        }
-        let number = level.chains.len();
-        if let Some(last) = chain.last() {
-            level.by_last.entry(*last).or_default().push(number);
-        }
-        level.chains.push(chain);
-        self.lead(part, number, look);
-    }
-
-    /// Looks for operations of the next part behind a chain.
-    fn lead(&mut self, level: usize, number: usize, look: &mut ChainLook<'_>) {
-        let chain = &self.levels[level].chains[number];
-        let Some(last) = chain.last().map(|last| look.graph.fact_at(*last)) else {
-            return;
-        };
-        if self.is_reached(level + 1) {
-            let group = self.several.group;
-            let at = number.min(SINGLE);
-            let reached = &mut self.levels[level].reached;
-            let size = reached.len().max(at + 1);
-            reached.resize_with(size, FlowReached::default);
-            let begin = (last.start, source_node(group, &last), number);
-            let nodes = reached[at].search(look.graph, group, std::iter::once(begin), usize::MAX);
-            self.arrive(level, at, &nodes, look);
-            return;
-        }
-        let hits = &self.hits[level + 1];
-        let next: Vec<FactPlace> = match self.same_file {
-            Some((one, later)) if later == level + 1 => {
-                let one = chain.get(one).map(|one| look.graph.fact_at(*one));
-                let path = one.and_then(|one| path(look.graph, &one));
-                let same = path.and_then(|path| hits.at_path.get(path));
-                same.cloned().unwrap_or_default()
-            }
-            _ => hits.all.iter().copied().collect(),
-        };
-        for place in next {
-            if !look.clock.goes_on() {
-                return;
-            }
-            self.extend(level, number, place, look);
-        }
-    }
-
-    /// Looks at the operations of the next part at nodes that were reached.
-    fn arrive(&mut self, level: usize, at: usize, nodes: &[FlowNode], look: &mut ChainLook<'_>) {
-        for node in nodes {
-            let places = self.hits[level + 1].at_node.get(node);
-            for place in places.cloned().unwrap_or_default() {
-                self.reach(level, at, place, look);
-            }
-        }
-    }
-
-    /// Extends the chain from which information can have reached an operation.
-    fn reach(&mut self, level: usize, at: usize, place: FactPlace, look: &mut ChainLook<'_>) {
-        let fact = look.graph.fact_at(place);
-        let reached = &self.levels[level].reached[at];
-        if let Some(number) = reached.source(self.several.group, &fact) {
-            self.extend(level, number, place, look);
-        }
-    }
-
-    /// Extends the known chains by an operation of the next part.
-    fn join(&mut self, level: usize, place: FactPlace, look: &mut ChainLook<'_>) {
-        if self.is_reached(level + 1) {
-            for at in 0..self.levels[level].reached.len() {
-                self.reach(level, at, place, look);
-            }
-            return;
-        }
-        for number in 0..self.levels[level].chains.len() {
-            let is_ended = number >= SINGLE && self.levels[level].ended.contains(&place);
-            if is_ended || !look.clock.goes_on() {
-                return;
-            }
-            self.extend(level, number, place, look);
-        }
-    }
-
-    /// Extends a chain by an operation, if they belong together.
-    fn extend(&mut self, level: usize, number: usize, place: FactPlace, look: &mut ChainLook<'_>) {
+    /// A chain with another operation, if they belong together. An operation ends one chain of the
+    /// others at most.
+    fn extended(
+        &mut self,
+        level: usize,
+        number: usize,
+        place: FactPlace,
+        look: &ChainLook<'_>,
+    ) -> Option<LongerChain> {
         let graph = look.graph;
-        let chain = self.levels[level].chains[number].clone();
-        let (Some(first), Some(last)) = (chain.first(), chain.last()) else {
-            return;
-        };
+        let chain = &self.levels[level].chains[number];
+        let (first, last) = (chain.first()?, chain.last()?);
         if !self.hits[level + 1].all.contains(&place) || chain.contains(&place) {
-            return;
+            return None;
         }
         let (first, last) = (graph.fact_at(*first), graph.fact_at(*last));
         let fact = graph.fact_at(place);
         let pid = |fact: &Fact| graph.activity(fact.activity).pid;
         let is_same = match self.same_file {
-            Some((one, later)) if later == level + 1 => chain
-                .get(one)
-                .is_some_and(|one| is_same_file(graph, &graph.fact_at(*one), &fact)),
+            Some((one, later)) if later == level + 1 => {
+                is_same_file(graph, &graph.fact_at(*chain.get(one)?), &fact)
+            }
             _ => true,
         };
         let fits = is_same
@@ -325,29 +341,35 @@ impl<'r> ChainSearch<'r> {
             && is_within(self.several, &first, &fact)
             && (self.several.group != Group::Process || pid(&first) == pid(&fact))
             && !(self.not_above && graph.is_above_process(fact.activity, first.activity));
-        if fits && (number < SINGLE || self.levels[level].ended.insert(place)) {
-            self.push(level + 1, [chain.as_slice(), &[place]].concat(), look);
+        let longer = [chain.as_slice(), &[place]].concat();
+        if !fits || number >= SINGLE && !self.levels[level].ended.insert(place) {
+            return None;
         }
+        Some((number, longer))
     }
 
-    /// Takes a complete chain.
-    fn end(&mut self, chain: &[FactPlace], look: &mut ChainLook<'_>) {
-        let facts: Vec<Fact> = chain
-            .iter()
-            .map(|place| look.graph.fact_at(*place))
-            .collect();
-        let (Some(first), Some(last)) = (facts.first(), facts.last()) else {
-            return;
-        };
-        let end = match path(look.graph, last) {
-            Some(path) => Err(path.clone()),
-            None => Ok(look.graph.activity(last.activity).pid),
-        };
-        if self.seen.len() < MOST && self.seen.insert((first.entity, end, last.operation)) {
-            let count = facts.len();
-            look.found.push(Found { facts, count });
+    /// Takes complete chains.
+    fn end(&mut self, mut complete: Vec<LongerChain>, look: &ChainLook<'_>) -> Vec<Found> {
+        complete.sort_by_key(|(before, chain)| (last_of(look.graph, chain), *before));
+        let mut found = Vec::new();
+        for (_, chain) in complete {
+            let facts = chain.iter().map(|place| look.graph.fact_at(*place));
+            let facts: Vec<Fact> = facts.collect();
+            let Some(key) = MatchKey::of_chain(look.graph, &facts) else {
+                continue;
+            };
+            if self.seen.len() < MOST && self.seen.insert(key) {
+                let count = facts.len();
+                found.push(Found { facts, count });
+            }
         }
+        found
     }
+}
+
+/// The place of a chain's last operation in the order of time.
+fn last_of(graph: &RunGraph, chain: &[FactPlace]) -> impl Ord + use<> {
+    chain.last().map(|last| graph.fact_at(*last).order())
 }
 
 impl PartHits {

@@ -41,7 +41,7 @@ impl FlowLink {
 }
 
 /// The nodes that a search reached: when, and from which source. The number of a source is its
-/// place among the sources.
+/// place among the sources. Of several sources that reach a node at one time, the first counts.
 #[derive(Debug, Default)]
 pub(crate) struct FlowReached(HashMap<FlowNode, (Time, usize)>);
 
@@ -64,10 +64,11 @@ impl FlowReached {
         begin: impl Iterator<Item = (Time, FlowNode, usize)>,
         most: usize,
     ) -> Vec<FlowNode> {
-        let mut pending: BinaryHeap<_> = begin.map(Reverse).collect();
+        let begin = begin.map(|(time, node, source)| Reverse((time, source, node)));
+        let mut pending: BinaryHeap<_> = begin.collect();
         let mut found = Vec::new();
-        while let Some(Reverse((time, node, source))) = pending.pop() {
-            if self.at(node).is_some_and(|(known, _)| known <= time) {
+        while let Some(Reverse((time, source, node))) = pending.pop() {
+            if self.at(node).is_some_and(|known| known <= (time, source)) {
                 continue;
             }
             if found.len() == most {
@@ -77,7 +78,7 @@ impl FlowReached {
             found.push(node);
             graph.links(group, node, |link| {
                 if link.end >= time {
-                    pending.push(Reverse((time.max(link.start), link.to, source)));
+                    pending.push(Reverse((time.max(link.start), source, link.to)));
                 }
             });
         }

@@ -13,6 +13,7 @@
 //! | `stream_matching`, `chains`, `bursts` | match rules against what is new |
 //! | `run_filter` | the runs of a lake in which rules can match, in SQL |
 //! | `matching`, `flow` | match rules against facts; follow information forward in time |
+//! | `match_key` | tells matches apart |
 //! | `finding` | tells what was found |
 //!
 //! Invariant: a rule finds the same in a stored run, by [`find`], and in a run that goes on, by
@@ -31,6 +32,7 @@ mod finding;
 mod flow;
 mod growing_graph;
 mod library;
+mod match_key;
 mod matching;
 mod pattern;
 mod rule;
@@ -47,6 +49,7 @@ pub use correlation::GROUPS;
 pub use fact::{FIELDS, Fact, Field, Operation};
 pub use finding::{Extent, FoundProgram, FoundStep, RuleMatch, step};
 pub use library::{BUILT_IN, Library};
+pub use match_key::MatchKey;
 pub use matching::{Found, Limits, RuleFindings, find};
 pub use rule::{CATEGORIES, Level, Rule};
 pub use run_filter::RunFilter;

@@ -4,23 +4,26 @@
 //! findings for each rule. [`crate::stream_matching`] looks for the same in a run that goes on.
 
 use std::cell::Cell;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use backstory_eventlog::event::{Bytes, Pid, Time};
+use backstory_eventlog::event::{Pid, Time};
 use backstory_graph::model::ActivityId;
 
 use crate::condition::Condition;
 use crate::correlation::{Correlation, CorrelationKind, Group};
 use crate::fact::Fact;
 use crate::flow::FlowReached;
+use crate::match_key::{self, MatchKey};
 use crate::rule::{Rule, Shape};
 use crate::run_graph::RunGraph;
 
 /// Facts, and comparisons of facts, between two looks at the clock.
 const STEPS: usize = 16;
 
-/// Most chains of operations that are searched one by one.
+/// Most beginnings of chains that are followed one by one. Of all later ones together, each
+/// operation ends one chain at most.
 pub(crate) const SINGLE: usize = 64;
 /// Most chains of operations in memory.
 pub(crate) const MOST: usize = 10_000;
@@ -106,7 +109,15 @@ impl Deadline {
     pub fn goes_on(&self) -> bool {
         let steps = self.steps.get() + 1;
         self.steps.set(steps);
-        if steps.is_multiple_of(STEPS) && self.end.is_some_and(|end| Instant::now() > end) {
+        match steps.is_multiple_of(STEPS) {
+            true => self.has_time(),
+            false => !self.is_over.get(),
+        }
+    }
+
+    /// Looks at the clock before a step that can be long. False if the time is over.
+    pub fn has_time(&self) -> bool {
+        if self.end.is_some_and(|end| Instant::now() > end) {
             self.is_over.set(true);
         }
         !self.is_over.get()
@@ -130,15 +141,13 @@ fn hits(graph: &RunGraph, rule: &Rule, condition: &Condition, clock: &Deadline) 
 
 /// One finding for each process and thing.
 fn single(graph: &RunGraph, hits: Vec<Fact>) -> Vec<Found> {
-    let mut known: HashMap<(Pid, Option<&Bytes>), usize> = HashMap::new();
+    let mut known: HashMap<MatchKey, usize> = HashMap::new();
     let mut found: Vec<Found> = Vec::new();
     for fact in hits {
-        let pid = graph.activity(fact.activity).pid;
-        let path = fact.entity.map(|entity| &graph.entity(entity).path);
-        match known.get(&(pid, path)) {
-            Some(&at) => found[at].count += 1,
-            None => {
-                known.insert((pid, path), found.len());
+        match known.entry(match_key::of_first(graph, &fact)) {
+            Entry::Occupied(one) => found[*one.get()].count += 1,
+            Entry::Vacant(new) => {
+                new.insert(found.len());
                 found.push(Found {
                     facts: vec![fact],
                     count: 1,
@@ -149,7 +158,7 @@ fn single(graph: &RunGraph, hits: Vec<Fact>) -> Vec<Found> {
     found
 }
 
-/// Chains of one fact of each part. Each fact of the last part ends one chain at most.
+/// Chains of one fact of each part.
 fn ordered(
     graph: &RunGraph,
     several: &Correlation,
@@ -176,13 +185,12 @@ fn ordered(
     for (number, of_part) in hits.iter().enumerate().skip(1) {
         let same = same_file.filter(|(_, later)| *later == number);
         let mut longer: Vec<Vec<Fact>> = Vec::new();
-        // Few chains are searched one by one, so that each of them finds all of its ends.
-        let size = if chains.len() <= SINGLE {
-            1
-        } else {
-            chains.len()
-        };
-        for some in chains.chunks(size) {
+        let (first, others) = chains.split_at(chains.len().min(SINGLE));
+        let others = (!others.is_empty()).then_some(others);
+        for some in first.chunks(1).chain(others) {
+            if !clock.has_time() {
+                break;
+            }
             let ends: Vec<&Fact> = some.iter().filter_map(|chain| chain.last()).collect();
             let reached = match several.group {
                 Group::Flow | Group::Descendants if same.is_none() => {
@@ -197,9 +205,12 @@ fn ordered(
                 let fits = |chain: &Vec<Fact>| {
                     let earlier = chain.last().is_some_and(|last| last.start <= fact.end);
                     let is_same = |first| is_same_file(graph, &chain[first], fact);
+                    let is_above = || graph.is_above_process(fact.activity, chain[0].activity);
                     earlier
                         && is_within(several, &chain[0], fact)
                         && same.is_none_or(|(first, _)| is_same(first))
+                        && !chain.contains(fact)
+                        && !(*not_above && is_above())
                 };
                 let pid = |fact: &Fact| graph.activity(fact.activity).pid;
                 let before = match several.group {
@@ -213,27 +224,21 @@ fn ordered(
                     }
                     _ => in_time(some, clock).position(fits),
                 };
-                let Some(chain) = before.map(|number| &some[number]).filter(|one| fits(one)) else {
-                    continue;
-                };
-                let is_above = || graph.is_above_process(fact.activity, chain[0].activity);
-                if !(chain.contains(fact) || *not_above && is_above()) {
+                let chain = before.map(|number| &some[number]);
+                if let Some(chain) = chain.filter(|one| fits(one)) {
                     longer.push([chain.as_slice(), &[*fact]].concat());
                 }
             }
         }
+        // The next part begins with those that end first.
+        longer.sort_by_key(|chain| chain.last().map(Fact::order));
         longer.truncate(MOST);
         chains = longer;
     }
     let mut seen = HashSet::new();
     let mut found: Vec<Found> = Vec::new();
     for facts in chains {
-        let (first, last) = (&facts[0], &facts[facts.len() - 1]);
-        let end = match last.entity {
-            Some(entity) => Err(&graph.entity(entity).path),
-            None => Ok(graph.activity(last.activity).pid),
-        };
-        if seen.insert((first.entity, end, last.operation)) {
+        if seen.insert(MatchKey::of_chain(graph, &facts)) {
             let count = facts.len();
             found.push(Found { facts, count });
         }

@@ -5,7 +5,7 @@
 //! author thinks.
 
 use crate::condition::Condition;
-use crate::correlation::{Correlation, CorrelationKind};
+use crate::correlation::Correlation;
 use crate::fact::{Fact, Field, Operation};
 use crate::run_graph::RunGraph;
 use crate::selection::Selection;
@@ -144,14 +144,6 @@ impl Rule {
     /// Whether the rule asks for what only other runs tell: see [`RunGraph::compare_with`].
     pub fn compares_runs(&self) -> bool {
         self.asks_for(Field::Unexplained)
-    }
-
-    /// Whether a match is a number of operations, which can grow.
-    pub fn counts(&self) -> bool {
-        let Shape::Several(several) = &self.shape else {
-            return false;
-        };
-        matches!(several.kind, CorrelationKind::Count { .. })
     }
 
     /// Whether the rule asks for this field.

@@ -6,7 +6,7 @@
 //! The memory is that of a fold of the events, of their graph, and of the operations that meet a
 //! part of a rule.
 
-use backstory_eventlog::event::Event;
+use backstory_eventlog::event::{Event, Time};
 use backstory_eventlog::run::RunHeader;
 use backstory_graph::Fold;
 
@@ -37,11 +37,13 @@ impl<'a> RunInProgress<'a> {
         let Ok(()) = self.fold.event(event);
     }
 
-    /// Gives each rule with the matches that the events since the last look have completed.
-    pub fn look(&mut self, tell: impl FnMut(&RunGraph, &Rule, RuleFindings)) {
-        let Ok(()) = self.fold.tell_news();
+    /// Gives each rule with the matches that the events since the last look have completed. The
+    /// events up to the time `now` have come. True if something is left for the next look.
+    pub fn look(&mut self, now: Time, tell: impl FnMut(&RunGraph, &Rule, RuleFindings)) -> bool {
+        let Ok(has_more) = self.fold.tell_news(now);
         let growing = self.fold.sink();
         let news = growing.take_news();
         self.matcher.take(&growing.graph, &news, tell);
+        has_more
     }
 }

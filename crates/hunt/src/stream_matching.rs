@@ -10,13 +10,12 @@
 
 use std::collections::HashSet;
 
-use backstory_eventlog::event::{Bytes, Pid};
-
 use crate::bursts::BurstSearch;
 use crate::chains::{ChainSearch, ChangedFact};
 use crate::condition::Condition;
 use crate::correlation::CorrelationKind;
 use crate::growing_graph::GraphNews;
+use crate::match_key::{self, MatchKey};
 use crate::matching::{Deadline, Found, Limits, MOST, RuleFindings};
 use crate::rule::{Rule, Shape};
 use crate::run_graph::RunGraph;
@@ -41,7 +40,7 @@ struct RuleProgress<'r> {
 #[derive(Debug)]
 enum Search<'r> {
     /// A finding for each process and thing.
-    One(&'r Condition, HashSet<(Pid, Option<Bytes>)>),
+    One(&'r Condition, HashSet<MatchKey>),
     Chain(ChainSearch<'r>),
     Burst(BurstSearch<'r>),
 }
@@ -121,7 +120,7 @@ impl<'r> Search<'r> {
 fn single(
     rule: &Rule,
     condition: &Condition,
-    known: &mut HashSet<(Pid, Option<Bytes>)>,
+    known: &mut HashSet<MatchKey>,
     graph: &RunGraph,
     facts: &[ChangedFact],
     clock: &Deadline,
@@ -132,14 +131,14 @@ fn single(
             break;
         }
         let fact = changed.fact;
-        if known.len() < MOST && rule.meets(graph, &fact, condition) {
-            let path = fact.entity.map(|entity| graph.entity(entity).path.clone());
-            if known.insert((graph.activity(fact.activity).pid, path)) {
-                found.push(Found {
-                    facts: vec![fact],
-                    count: 1,
-                });
-            }
+        if known.len() < MOST
+            && rule.meets(graph, &fact, condition)
+            && known.insert(match_key::of_first(graph, &fact))
+        {
+            found.push(Found {
+                facts: vec![fact],
+                count: 1,
+            });
         }
     }
     found
@@ -158,6 +157,7 @@ mod tests {
 
     use super::*;
     use crate::growing_graph::GrowingGraph;
+    use crate::matching::SINGLE;
     use crate::run_graph::tests::version;
     use crate::yaml;
 
@@ -252,6 +252,42 @@ mod tests {
         join(changes)
     }
 
+    const MORE_PROGRAMS: u32 = 24;
+
+    /// Different operations, each at a moment of its own, in the order of time.
+    fn changes_in_order(random: &mut Random) -> Vec<Change> {
+        let relations = [Relation::Read, Relation::Write, Relation::Delete];
+        let mut known = BTreeSet::new();
+        let mut changes = Vec::new();
+        for time in 1..1500 {
+            let activity = random.below(MORE_PROGRAMS.into()) as u32;
+            let entity = random.below(FILES.into()) as u32;
+            let relation = random.below(3) as usize;
+            if time % 30 == 0 && (time / 30) < i64::from(MORE_PROGRAMS) {
+                let to = (time / 30) as u32;
+                changes.push(Change::Inform(Inform {
+                    from: ActivityId((to - 1) / 2),
+                    to: ActivityId(to),
+                    why: Informed::Fork,
+                    time,
+                }));
+            } else if known.insert((activity, entity, relation)) {
+                changes.push(Change::Edge(Edge {
+                    activity: ActivityId(activity),
+                    entity: EntityId(entity),
+                    relation: relations[relation],
+                    interval: Interval {
+                        start: time,
+                        end: time,
+                    },
+                    certainty: Certainty::Seen,
+                    via: Via::Library,
+                }));
+            }
+        }
+        changes
+    }
+
     /// Joins each edge with the former ones of its program, file and relation.
     fn join(mut changes: Vec<Change>) -> Vec<Change> {
         for at in 0..changes.len() {
@@ -301,7 +337,8 @@ mod tests {
         keys.collect()
     }
 
-    fn rules() -> Vec<Rule> {
+    /// Rules of each kind. `chains`: the parts of those about operations in order.
+    fn rules(chains: &[&str]) -> Vec<Rule> {
         let ordered = |group: &str, more: &str| {
             format!(
                 "title: t\nid: {group}{}\ndetection: {{a: {{Operation: read, TargetFilename|endswith: ['0', '1', '2']}}, b: {{Operation: write}}, c: {{Operation: delete}}}}\n\
@@ -316,7 +353,7 @@ mod tests {
              correlation: {type: event_count, rules: a, group-by: process, timespan: 30s, condition: {gte: 3}}\n".to_owned(),
         ];
         for group in ["process", "descendants", "flow", "run"] {
-            texts.push(ordered(group, "rules: [a, b]"));
+            texts.extend(chains.iter().map(|chain| ordered(group, chain)));
             // A process is above itself.
             if group != "process" {
                 texts.push(ordered(group, "rules: [a, b], not-above: true"));
@@ -332,51 +369,73 @@ mod tests {
         rules.collect()
     }
 
+    /// Matches the rules against a graph that grows by these changes, and once against the whole.
+    /// Returns the matches.
+    fn compared(
+        rules: &[Rule],
+        programs: u32,
+        changes: &[Change],
+        random: &mut Random,
+    ) -> BTreeSet<String> {
+        let mut growing = GrowingGraph::new(rules);
+        for number in 0..programs {
+            let Ok(()) = growing.activity(&activity(number));
+        }
+        for number in 0..FILES {
+            let path = format!("/f/{number}");
+            let Ok(()) = growing.entity(&Entity {
+                previous: None,
+                ..version(number, &path, number % 2)
+            });
+        }
+        let mut matcher = StreamMatcher::new(rules, LIMITS);
+        let mut found = BTreeSet::new();
+        for (number, change) in changes.iter().enumerate() {
+            apply(&mut growing, change);
+            if number + 1 == changes.len() || random.below(4) == 0 {
+                let news = growing.take_news();
+                matcher.take(&growing.graph, &news, |graph, rule, new| {
+                    found.extend(keys(graph, rule, &new.found));
+                });
+            }
+        }
+        let mut whole = growing.graph;
+        whole.complete();
+        let at_once = rules
+            .iter()
+            .flat_map(|rule| keys(&whole, rule, &crate::find(&whole, rule, LIMITS).found));
+        let at_once: BTreeSet<String> = at_once.collect();
+        // An edge that comes again can begin earlier, and then be no more among many.
+        found.retain(|key| at_once.contains(key) || !key.starts_with("many"));
+        assert_eq!(found, at_once);
+        at_once
+    }
+
     #[test]
     fn what_is_found_bit_by_bit_is_what_is_found_at_once() {
-        let rules = rules();
+        let rules = rules(&["rules: [a, b]"]);
         let mut matched = BTreeSet::new();
         for seed in 0..400 {
             let mut random = Random(seed);
             let changes = changes(&mut random);
-            let mut growing = GrowingGraph::new(&rules);
-            for number in 0..PROGRAMS {
-                let Ok(()) = growing.activity(&activity(number));
-            }
-            for number in 0..FILES {
-                let path = format!("/f/{number}");
-                let Ok(()) = growing.entity(&Entity {
-                    previous: None,
-                    ..version(number, &path, number % 2)
-                });
-            }
-            let mut matcher = StreamMatcher::new(&rules, LIMITS);
-            let mut found = BTreeSet::new();
-            for change in &changes {
-                apply(&mut growing, change);
-                if random.below(4) == 0 {
-                    let news = growing.take_news();
-                    matcher.take(&growing.graph, &news, |graph, rule, new| {
-                        found.extend(keys(graph, rule, &new.found));
-                    });
-                }
-            }
-            let news = growing.take_news();
-            matcher.take(&growing.graph, &news, |graph, rule, new| {
-                found.extend(keys(graph, rule, &new.found));
-            });
-            let mut whole = growing.graph;
-            whole.complete();
-            let at_once = rules
-                .iter()
-                .flat_map(|rule| keys(&whole, rule, &crate::find(&whole, rule, LIMITS).found));
-            let at_once: BTreeSet<String> = at_once.collect();
-            // An edge that comes again can begin earlier, and then be no more among many.
-            found.retain(|key| at_once.contains(key) || !key.starts_with("many"));
-            assert_eq!(found, at_once, "seed {seed}");
-            matched.extend(at_once);
+            matched.extend(compared(&rules, PROGRAMS, &changes, &mut random));
         }
         let ids = |rule: &Rule| matched.iter().any(|key| key.starts_with(&rule.id));
         assert!(rules.iter().all(ids), "each rule matches");
+    }
+
+    #[test]
+    fn of_very_many_beginnings_in_order_of_time_both_find_the_same() {
+        let rules = rules(&["rules: [a, b]", "rules: [a, b, c]"]);
+        for seed in 0..5 {
+            let mut random = Random(seed);
+            let changes = changes_in_order(&mut random);
+            let begins = |change: &&Change| match change {
+                Change::Edge(edge) => edge.relation == Relation::Read && edge.entity.0 % 10 <= 2,
+                _ => false,
+            };
+            assert!(changes.iter().filter(begins).count() > SINGLE);
+            compared(&rules, MORE_PROGRAMS, &changes, &mut random);
+        }
     }
 }

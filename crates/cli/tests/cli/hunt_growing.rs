@@ -1,16 +1,16 @@
 //! `record --watch` takes only what is new in a growing log. It finds what a look at the whole log
 //! finds, wherever its looks cut the log.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use backstory_eventlog::event::{Bytes, Pid};
 use backstory_eventlog::frame::{self, FrameKind, LogPiece};
 use backstory_eventlog::run::RunHeader;
 use backstory_eventlog::{Log, LogTail, Patience};
-use backstory_hunt::{Found, Library, Limits, Rule, RunGraph, RunInProgress, find, step};
+use backstory_hunt::{Found, Library, Limits, MatchKey, Rule, RunGraph, RunInProgress, find};
 use backstory_testkit::need::find as find_program;
+use serde_json::Value;
 
 use super::Place;
 
@@ -84,33 +84,13 @@ detection: {a: {Operation: delete, Existing: true, SuccessorFilename|exists: fal
 correlation: {type: event_count, rules: a, group-by: descendants, timespan: 1m, condition: {gte: 3}}
 ";
 
-/// The fields that distinguish the matches of a rule. The matcher gives one of several equal ones.
-type MatchKey = (String, Option<String>, &'static str, Option<String>, Pid);
+/// A match of a rule. Of many operations, the first and the last one are those so far.
+type FoundMatch = (String, Option<MatchKey>);
 
-fn key(rule: &Rule, graph: &RunGraph, found: &Found) -> MatchKey {
-    let id = rule.id.clone();
-    let first = step(graph, &found.facts[0]);
-    let last = step(graph, &found.facts[found.facts.len() - 1]);
-    let text = |path: Option<Bytes>| path.map(|path| String::from_utf8_lossy(&path).into_owned());
-    if found.count > found.facts.len() {
-        // Its first and last operations are those so far.
-        return (id, None, "", None, 0);
-    }
-    if found.count == 1 {
-        return (id, text(first.target), "", None, first.program.pid);
-    }
-    let pid = if last.target.is_some() {
-        0
-    } else {
-        last.program.pid
-    };
-    (
-        id,
-        text(first.target),
-        last.operation,
-        text(last.target),
-        pid,
-    )
+fn found_match(rule: &Rule, graph: &RunGraph, found: &Found) -> FoundMatch {
+    let is_many = found.count > found.facts.len();
+    let key = (!is_many).then(|| MatchKey::of(graph, rule, found).unwrap());
+    (rule.id.clone(), key)
 }
 
 /// Numbers that look random.
@@ -132,29 +112,31 @@ const LIMITS: Limits = Limits {
 };
 
 /// The matches that a look at the whole log finds.
-fn of_whole(log: &Log, rules: &[Rule]) -> BTreeSet<MatchKey> {
+fn of_whole(log: &Log, rules: &[Rule]) -> BTreeSet<FoundMatch> {
     let mut graph = RunGraph::default();
     let Ok(()) = backstory_graph::fold(log.header(), None, log.events(), &(), &mut graph);
     graph.complete();
     let found = rules.iter().flat_map(|rule| {
         let found = find(&graph, rule, LIMITS).found;
-        let keys = found.into_iter().map(|found| key(rule, &graph, &found));
+        let keys = found
+            .into_iter()
+            .map(|found| found_match(rule, &graph, &found));
         keys.collect::<Vec<_>>()
     });
     found.collect()
 }
 
-/// The matches that looks at these beginnings of a log find, and of each whether it is certain.
+/// The matches that looks at these beginnings of a log find.
 fn of_looks(
     bytes: &[u8],
     ends: &[usize],
     rules: &[Rule],
     header: &RunHeader,
     part: &Path,
-) -> BTreeMap<MatchKey, bool> {
+) -> BTreeSet<FoundMatch> {
     let mut run = RunInProgress::new(header, rules, LIMITS);
     let mut tail = LogTail::new(Patience::default());
-    let mut found = BTreeMap::new();
+    let mut found = BTreeSet::new();
     for (number, end) in ends.iter().enumerate() {
         // A log is only appended to, so each of its beginnings was a state of it.
         std::fs::write(part, &bytes[..*end]).unwrap();
@@ -163,17 +145,45 @@ fn of_looks(
         let is_last = number + 1 == ends.len();
         let quiet = Duration::from_secs(if is_last { 60 } else { 0 });
         tail.read(quiet, |event| run.add(event));
-        run.look(|graph, rule, findings| {
-            for one in &findings.found {
-                // At the end, a step that is only possible so far may not be.
-                let is_seen = |fact| !step(graph, fact).is_possible;
-                let is_certain = one.facts.iter().all(is_seen);
-                *found.entry(key(rule, graph, one)).or_default() |= is_certain;
-            }
+        run.look(tail.until(), |graph, rule, findings| {
+            found.extend(
+                findings
+                    .found
+                    .iter()
+                    .map(|one| found_match(rule, graph, one)),
+            );
         });
         std::fs::remove_file(part).unwrap();
     }
     found
+}
+
+/// Compares the reports of the watch with the matches in the finished run.
+fn what_was_reported_is_what_hunt_finds(place: &Place, run: &str) {
+    let essence = |finding: &Value| {
+        let steps = finding["steps"].as_array().unwrap();
+        let (first, last) = (&steps[0], &steps[steps.len() - 1]);
+        let rule = finding["rule"].as_str().unwrap().to_owned();
+        let parts = match rule.as_str() {
+            // The first and the last one are those so far.
+            "count" => vec![],
+            "one" => vec![&first["target"], &first["process"]["pid"]],
+            _ => vec![&first["target"], &last["operation"], &last["target"]],
+        };
+        let parts: Vec<String> = parts.into_iter().map(Value::to_string).collect();
+        (rule, parts)
+    };
+    let text = std::fs::read_to_string(place.work().join("m.jsonl")).unwrap();
+    let reported = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    let mut reported: Vec<_> = reported.map(|finding: Value| essence(&finding)).collect();
+    let found = place.json(&["hunt", run, "--rules", "rules.yml", "--json"]);
+    let found = found.as_array().unwrap().iter();
+    let ours = |rule: &str| RULES.contains(&format!("\nid: {rule}\n"));
+    let found = found.map(essence).filter(|(rule, _)| ours(rule));
+    let mut found: Vec<_> = found.collect();
+    reported.sort();
+    found.sort();
+    assert_eq!(reported, found);
 }
 
 #[test]
@@ -191,14 +201,16 @@ fn looks_at_a_growing_log_find_what_a_look_at_the_whole_log_finds() {
         place.write("children.py", PYTHON);
         line.push_str("; python3 children.py");
     }
-    let answer = place.run(&["record", "--watch", "all", "--", "sh", "-c", &line]);
+    place.write("rules.yml", RULES);
+    let watch = ["record", "--watch", "rules.yml", "--watch-to", "m.jsonl"];
+    let answer = place.run(&[&watch[..], &["--", "sh", "-c", &line]].concat());
     assert_eq!(answer.status, 0, "{answer:?}");
     place.finalized();
     let run = place.runs()[0].clone();
+    what_was_reported_is_what_hunt_finds(&place, &run);
     let path = place.stage.store().join("runs").join(format!("{run}.log"));
     let bytes = std::fs::read(&path).unwrap();
     let log = Log::open(&path).unwrap();
-    place.write("rules.yml", RULES);
     let mut library = Library::default();
     library.load(&place.work().join("rules.yml")).unwrap();
     assert_eq!(library.mistakes, Vec::<String>::new());
@@ -218,14 +230,8 @@ fn looks_at_a_growing_log_find_what_a_look_at_the_whole_log_finds() {
         let mut some = ends.clone();
         some.retain(|end| random.below(1 + seed) == 0 || Some(end) == ends.last());
         let found = of_looks(&bytes, &some, &rules, log.header(), &part);
-        let missing: Vec<_> = whole
-            .iter()
-            .filter(|key| !found.contains_key(key))
-            .collect();
-        let more = found
-            .iter()
-            .filter(|(key, is_certain)| **is_certain && !whole.contains(key));
-        let more: Vec<_> = more.collect();
+        let missing: Vec<_> = whole.difference(&found).collect();
+        let more: Vec<_> = found.difference(&whole).collect();
         let (looks, all) = (some.len(), ends.len());
         assert!(
             missing.is_empty() && more.is_empty(),

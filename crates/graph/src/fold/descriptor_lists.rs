@@ -95,8 +95,7 @@ impl<S: Sink> Fold<'_, S> {
         let Some(process) = self.processes.get_mut(&call.pid).filter(|_| !recorded) else {
             return Ok(());
         };
-        let copy =
-            process.epoch_number == 0 && !process.forked && !process.listed && !process.command;
+        let copy = process.can_be_a_copy();
         process.listed = true;
         let left = match call.outcome {
             Outcome::Done(count) => count,

@@ -7,19 +7,27 @@
 //! something. A descriptor costs as much as the versions of its file since it was opened.
 //!
 //! An edge is given again when it changes. The uses of descriptors that are still open are counted
-//! at each look after an operation of their process, as a release would count them. They are joined
-//! with those that the release gives. So nodes have other numbers than after a fold without looks,
-//! and an edge can begin earlier.
+//! at each look after an operation of their process, up to that operation, as a release would count
+//! them. They are joined with those that the release gives. So nodes have other numbers than after
+//! a fold without looks.
+//!
+//! A process between a fork and an exec mostly becomes the program that it executes. So a look
+//! leaves it to the next one, unless it goes on for longer than [`BRIEF`].
+//!
+//! Invariant: each use that a look gives is one after the last event, too.
 
-use backstory_eventlog::event::{Outcome, Pid};
+use backstory_eventlog::event::{Outcome, Pid, Time};
 use backstory_vocabulary::LookupsMode;
 use rustc_hash::FxHashSet;
 
-use super::{CallContext, Fold};
-use crate::model::{EntityId, Relation, Sink};
+use super::{CallContext, Fold, release};
+use crate::model::{EntityId, EntityKind, Relation, Sink};
 use crate::object::ObjectId;
-use crate::process::Descriptor;
+use crate::process::{Descriptor, OpenFile, ProcessState};
 use crate::serial::Serial;
+
+/// How long after its fork a process may execute a program that it then has been from the fork on.
+const BRIEF: Time = 30_000_000;
 
 /// The changes since the last look.
 #[derive(Debug, Default)]
@@ -56,25 +64,33 @@ impl<S: Sink> Fold<'_, S> {
         &mut self.sink
     }
 
-    /// Tells the sink everything that has changed since the last time.
-    pub fn tell_news(&mut self) -> Result<(), S::Error> {
+    /// Tells the sink everything that has changed since the last time. Up to the time `now`, all
+    /// events are there. True if something was left for the next time.
+    pub fn tell_news(&mut self, now: Time) -> Result<bool, S::Error> {
         let Some(news) = &mut self.news else {
-            return Ok(());
+            return Ok(false);
         };
         let mut acted: Vec<Pid> = news.acted.drain().collect();
+        let later = acted.extract_if(.., |pid| self.is_brief(*pid, now));
+        let later: FxHashSet<Pid> = later.collect();
         acted.sort_unstable();
         for &pid in &acted {
             self.foresee(pid)?;
         }
         let Some(news) = &mut self.news else {
-            return Ok(());
+            return Ok(false);
         };
         let (mut uses, mut named) = (
             std::mem::take(&mut news.uses),
             std::mem::take(&mut news.named),
         );
-        let present = acted.iter().filter_map(|pid| self.processes.get(pid));
-        let mut epochs: Vec<Serial> = present.map(|process| process.epoch).collect();
+        let epoch_of = |pid: &Pid| self.processes.get(pid).map(|process| process.epoch);
+        let open: FxHashSet<Serial> = later.iter().filter_map(epoch_of).collect();
+        let mut epochs: Vec<Serial> = acted.iter().filter_map(epoch_of).collect();
+        news.uses
+            .extend(uses.extract_if(.., |(epoch, ..)| open.contains(epoch)));
+        let has_more = !later.is_empty();
+        news.acted = later;
         epochs.extend(uses.iter().map(|(epoch, ..)| *epoch));
         epochs.sort_unstable();
         epochs.dedup();
@@ -98,7 +114,16 @@ impl<S: Sink> Fold<'_, S> {
                 self.report(object, number)?;
             }
         }
-        Ok(())
+        Ok(has_more)
+    }
+
+    /// Whether a process may still become the program that it executes next.
+    fn is_brief(&self, pid: Pid, now: Time) -> bool {
+        let process = self.processes.get(&pid).filter(|one| !one.ended);
+        let epoch = process.and_then(|one| self.epochs[one.epoch as usize].as_ref());
+        epoch.is_some_and(|epoch| {
+            epoch.number == 0 && !epoch.lasting && now.saturating_sub(epoch.start) < BRIEF
+        })
     }
 
     /// Notes that an edge is new or has changed.
@@ -120,23 +145,28 @@ impl<S: Sink> Fold<'_, S> {
         }
     }
 
-    /// Counts the uses of a process's open descriptors so far.
+    /// Counts the uses of a process's open descriptors up to its last operation.
     fn foresee(&mut self, pid: Pid) -> Result<(), S::Error> {
         let Some(process) = self.processes.get(&pid).filter(|one| !one.ended) else {
             return Ok(());
         };
-        let epoch = process.epoch;
-        let open = process.descriptors.iter();
-        let open: Vec<(i32, Descriptor)> = open.map(|(fd, held)| (*fd, held.clone())).collect();
-        for (fd, held) in open {
-            let Some(what) = held.what.clone() else {
-                continue;
-            };
+        let serial = process.epoch;
+        let Some(epoch) = &self.epochs[serial as usize] else {
+            return Ok(());
+        };
+        let (recorded, last) = (epoch.recorded, epoch.last);
+        let open = process.descriptors.iter().filter_map(|(fd, held)| {
+            let what = held.what.clone()?;
+            let is_sure = self.is_sure(process, recorded, *fd, held, &what);
+            is_sure.then(|| (*fd, held.clone(), what))
+        });
+        let open: Vec<_> = open.collect();
+        for (fd, held, what) in open {
             let call = CallContext {
-                time: self.now,
+                time: last,
                 pid: 0,
                 tid: 0,
-                epoch,
+                epoch: serial,
                 via: what.via,
                 outcome: Outcome::Done(0),
                 ident: None,
@@ -145,5 +175,29 @@ impl<S: Sink> Fold<'_, S> {
             self.can_have_moved_data(call, fd, &held, &what)?;
         }
         Ok(())
+    }
+
+    /// Whether a release of the descriptor will count what it would count now.
+    ///
+    /// - A recorder that starts later in the program sees the uses of most descriptors. A list can
+    ///   say that the process does not have a descriptor of its parent.
+    /// - The first write to an unchanged file makes a version, and is no write to the one before.
+    fn is_sure(
+        &self,
+        process: &ProcessState,
+        recorded: bool,
+        fd: i32,
+        held: &Descriptor,
+        what: &OpenFile,
+    ) -> bool {
+        let target = self.object(what.target);
+        let may_begin = what.writes && target.versioned() && target.now().number == 0;
+        if may_begin && held.written.is_none() {
+            return false;
+        }
+        let is_pipe = matches!(target.kind, EntityKind::Pipe | EntityKind::Socket)
+            && what.source == what.target;
+        let is_own = held.own && !is_pipe;
+        recorded || !process.can_be_a_copy() && (release::is_standard(fd) || is_own)
     }
 }

@@ -19,6 +19,11 @@ use backstory_files::Ident;
 /// the recorder does not see it.
 const STANDARD: i32 = 2;
 
+/// True for standard input, output and error.
+pub(super) fn is_standard(fd: i32) -> bool {
+    (0..=STANDARD).contains(&fd)
+}
+
 impl<S: Sink> Fold<'_, S> {
     /// Counts a descriptor that now exists.
     pub(super) fn retain(&mut self, held: &Descriptor) {
@@ -190,7 +195,7 @@ impl<S: Sink> Fold<'_, S> {
         let recorded = self.epochs[epoch as usize]
             .as_ref()
             .is_some_and(|e| e.recorded);
-        let hidden = (0..=STANDARD).contains(&fd) || fd <= NAMELESS || !recorded;
+        let hidden = is_standard(fd) || fd <= NAMELESS || !recorded;
         if held.doubtful {
             return Some((held.since, Certainty::Possible));
         }

@@ -12,6 +12,7 @@ mod directories;
 mod disclosed;
 mod function_buffers;
 mod functions;
+mod looks;
 mod mounts;
 mod names;
 mod removed_links;

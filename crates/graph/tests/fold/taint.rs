@@ -8,12 +8,14 @@
 mod expansion;
 mod sim;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::common;
+use backstory_eventlog::event::Pid;
+use backstory_graph::Fold;
 use backstory_graph::lineage::{Follow, GraphNode, LineageSearch};
 use backstory_graph::memory::MemorySink;
-use backstory_graph::model::{EntityId, EntityKind};
+use backstory_graph::model::{Certainty, EntityId, EntityKind, Interval, Relation};
 use proptest::prelude::*;
 use sim::{Label, Manner, Step, World};
 
@@ -164,6 +166,28 @@ fn exact(world: &World) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// A use of a version or channel by a process: its pid, what it used, and how.
+type Use = (Pid, String, u32, Relation);
+
+/// All uses, each from its first to its last moment. Processes are told apart by their pids only: a
+/// process between a fork and an exec can become the next program.
+fn uses(graph: &MemorySink) -> BTreeMap<Use, (Interval, Certainty)> {
+    let mut uses: BTreeMap<Use, (Interval, Certainty)> = BTreeMap::new();
+    for edge in &graph.edges {
+        let (pid, entity) = (
+            graph.activities[&edge.activity].pid,
+            &graph.entities[&edge.entity],
+        );
+        let name = common::text(&entity.path);
+        let known = uses.entry((pid, name, entity.version, edge.relation));
+        let (interval, certainty) = known.or_insert((edge.interval, edge.certainty));
+        interval.start = interval.start.min(edge.interval.start);
+        interval.end = interval.end.max(edge.interval.end);
+        *certainty = (*certainty).max(edge.certainty);
+    }
+    uses
+}
+
 fn manner() -> impl Strategy<Value = Manner> {
     (any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(settled, idents, births)| Manner {
         settled,
@@ -209,6 +233,38 @@ proptest! {
         let world = World::run(manner, &steps);
         let graph = graph(&world);
         prop_assert!(expansion::cut_acyclic(&graph), "{}", describe(&world, &graph));
+    }
+
+    #[test]
+    fn what_a_look_tells_is_in_the_graph_of_the_whole_run(
+        manner in manner(),
+        steps in prop::collection::vec(Step::any(), 1..40),
+        looks in any::<u64>(),
+    ) {
+        // A look can name a version by what its file is called by then.
+        let keeps_names = |step: &&Step| {
+            use Step::{Link, Rename, RenameDir, Symlink};
+            !matches!(step, Link(..) | Rename(..) | RenameDir(_) | Symlink(..))
+        };
+        let steps: Vec<Step> = steps.iter().filter(keeps_names).cloned().collect();
+        let world = World::run(Manner { settled: false, ..manner }, &steps);
+        let header = common::header(&["root"]);
+        let mut sink = MemorySink::default();
+        let Ok(()) = backstory_graph::fold(&header, None, world.events.iter().cloned(), &(), &mut sink);
+        let whole = uses(&sink);
+        let mut fold = Fold::new(&header, None, &(), MemorySink::default()).noting_news();
+        for (number, event) in world.events.iter().enumerate() {
+            let Ok(()) = fold.event(event.clone());
+            if looks >> (number % 64) & 1 == 1 {
+                let Ok(_) = fold.tell_news(event.time);
+            }
+        }
+        for (told, (interval, certainty)) in uses(fold.sink()) {
+            let found = whole.get(&told).is_some_and(|(of_whole, certain)| {
+                of_whole.start <= interval.start && interval.end <= of_whole.end && certainty <= *certain
+            });
+            prop_assert!(found, "{told:?} {interval:?} {certainty:?}, but {:?}\n{}", whole.get(&told), describe(&world, &sink));
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use backstory_eventlog::run::RunHeader;
 use backstory_eventlog::{Log, LogTail, Patience};
 use backstory_hunt::{
-    self as hunt, Found, FoundStep, Rule, RuleFindings, RuleMatch, RunGraph, RunInProgress,
+    self as hunt, Found, MatchKey, Rule, RuleFindings, RuleMatch, RunGraph, RunInProgress,
 };
 use backstory_session as session;
 use backstory_store::Home;
@@ -129,7 +129,7 @@ struct Follower<'a> {
     stopped: StoppedProcesses,
     /// The shortest delay that is reported next.
     told: Duration,
-    reported: HashSet<(String, u32, Option<FoundStep>)>,
+    reported: HashSet<(String, MatchKey)>,
     /// How many matches of each rule were reported.
     counts: HashMap<String, usize>,
     /// The rules with matches that are not reported.
@@ -140,7 +140,7 @@ struct Follower<'a> {
     /// Its length at the last look, and when it had grown to that.
     length: u64,
     grown: Instant,
-    /// The youngest records wait for older ones.
+    /// The youngest records wait for older ones, or a new process for its program.
     has_more: bool,
     /// The looks so far are paid for by pauses up to this moment.
     next: Instant,
@@ -187,10 +187,11 @@ impl Follower<'_> {
             self.grown = Instant::now();
         }
         self.has_more = self.tail.read(quiet, |event| run.add(event));
-        run.look(|graph, rule, findings| {
+        let is_left = run.look(self.tail.until(), |graph, rule, findings| {
             let describe = |found: &Found| RuleMatch::within(graph, found, DESCRIBED);
             self.report_matches(graph, rule, findings, describe);
         });
+        self.has_more |= is_left;
         Ok(true)
     }
 
@@ -261,25 +262,12 @@ impl Follower<'_> {
 
     /// True for a match that was not reported before. From now on it counts as reported.
     fn is_new(&mut self, rule: &Rule, graph: &RunGraph, found: &Found) -> bool {
-        let (Some(first), Some(last)) = (found.facts.first(), found.facts.last()) else {
+        let Some(key) = MatchKey::of(graph, rule, found) else {
             return false;
-        };
-        // A later look can know more about the same operation.
-        let mut first = FoundStep {
-            time: 0,
-            source: None,
-            is_possible: false,
-            ..hunt::step(graph, first)
-        };
-        first.program.argv.clear();
-        // The last step of many may be another one after each look.
-        let pid = match rule.counts() {
-            true => 0,
-            false => hunt::step(graph, last).program.pid,
         };
         let of_rule = self.counts.entry(rule.id.clone()).or_default();
         let has_room = self.reported.len() < MOST && *of_rule < limits(LONGEST).findings;
-        let is_new = has_room && (self.reported).insert((rule.id.clone(), pid, Some(first)));
+        let is_new = has_room && self.reported.insert((rule.id.clone(), key));
         *of_rule += usize::from(is_new);
         is_new
     }

@@ -1,0 +1,48 @@
+//! What tells the matches of a rule apart.
+
+use backstory_eventlog::event::{Bytes, Pid};
+
+use crate::correlation::CorrelationKind;
+use crate::fact::{Fact, Operation};
+use crate::matching::Found;
+use crate::rule::{Rule, Shape};
+use crate::run_graph::RunGraph;
+
+/// What tells the matches of a rule in a run apart. The versions of a file are one thing here, so a
+/// match that is found again with more operations is the same one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum MatchKey {
+    /// A process, and what it used. Of many operations, this is the first one.
+    First(Pid, Option<Bytes>),
+    /// What the first operation used, the last operation, and what it used or its process.
+    Ends(Option<Bytes>, Operation, Result<Bytes, Pid>),
+}
+
+impl MatchKey {
+    /// The key of operations that a rule found together.
+    pub fn of(graph: &RunGraph, rule: &Rule, found: &Found) -> Option<MatchKey> {
+        match &rule.shape {
+            Shape::Several(several) if matches!(several.kind, CorrelationKind::Ordered { .. }) => {
+                MatchKey::of_chain(graph, &found.facts)
+            }
+            _ => found.facts.first().map(|first| of_first(graph, first)),
+        }
+    }
+
+    /// The key of operations in order.
+    pub(crate) fn of_chain(graph: &RunGraph, facts: &[Fact]) -> Option<MatchKey> {
+        let (first, last) = (facts.first()?, facts.last()?);
+        let end = used(graph, last).ok_or(graph.activity(last.activity).pid);
+        Some(MatchKey::Ends(used(graph, first), last.operation, end))
+    }
+}
+
+/// The key of a single operation.
+pub(crate) fn of_first(graph: &RunGraph, fact: &Fact) -> MatchKey {
+    MatchKey::First(graph.activity(fact.activity).pid, used(graph, fact))
+}
+
+/// The path of what an operation used.
+fn used(graph: &RunGraph, fact: &Fact) -> Option<Bytes> {
+    fact.entity.map(|entity| graph.entity(entity).path.clone())
+}
