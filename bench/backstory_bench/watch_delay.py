@@ -63,7 +63,7 @@ def reported(report: Path, lines: int) -> int:
 
 
 def begin(run: subprocess.Popen[str]) -> int:
-    """Lets the recorded program write a start-up file, and returns when it began, in nanoseconds."""
+    """Lets the program write a start-up file, and returns when it began, in nanoseconds."""
     assert run.stdin is not None and run.stdout is not None
     try:
         os.write(run.stdin.fileno(), b"\n")

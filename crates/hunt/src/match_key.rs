@@ -1,4 +1,4 @@
-//! What tells the matches of a rule apart.
+//! The key that distinguishes the matches of a rule.
 
 use backstory_eventlog::event::{Bytes, Pid};
 
@@ -8,13 +8,13 @@ use crate::matching::Found;
 use crate::rule::{Rule, Shape};
 use crate::run_graph::RunGraph;
 
-/// What tells the matches of a rule in a run apart. The versions of a file are one thing here, so a
-/// match that is found again with more operations is the same one.
+/// The distinction between the matches of a rule in a run. The versions of a file are one thing
+/// here, so a match that is found again with more operations is the same one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MatchKey {
     /// A process, and what it used. Of many operations, this is the first one.
     First(Pid, Option<Bytes>),
-    /// What the first operation used, the last operation, and what it used or its process.
+    /// The thing that the first operation used, then the last operation with its thing or process.
     Ends(Option<Bytes>, Operation, Result<Bytes, Pid>),
 }
 

@@ -6,10 +6,9 @@
 //! A look costs as much as the changes, and as the open descriptors of each process that did
 //! something. A descriptor costs as much as the versions of its file since it was opened.
 //!
-//! An edge is given again when it changes. The uses of descriptors that are still open are counted
-//! at each look after an operation of their process, up to that operation, as a release would count
-//! them. They are joined with those that the release gives. So nodes have other numbers than after
-//! a fold without looks.
+//! An edge is given again when it changes. A look after an operation of a process counts the uses
+//! of its open descriptors up to that operation, as a release would. They are joined with those
+//! that the release gives. So nodes have other numbers than after a fold without looks.
 //!
 //! A process between a fork and an exec mostly becomes the program that it executes. So a look
 //! leaves it to the next one, unless it goes on for longer than [`BRIEF`].

@@ -1,4 +1,4 @@
-//! What a look at a run that goes on tells.
+//! A look at a run that goes on: which uses it gives.
 #![allow(clippy::unwrap_used)]
 
 use crate::common::{OUT, STEP, Scene};

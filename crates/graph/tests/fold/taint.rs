@@ -169,8 +169,8 @@ fn exact(world: &World) -> Result<(), TestCaseError> {
 /// A use of a version or channel by a process: its pid, what it used, and how.
 type Use = (Pid, String, u32, Relation);
 
-/// All uses, each from its first to its last moment. Processes are told apart by their pids only: a
-/// process between a fork and an exec can become the next program.
+/// All uses, each from its first to its last moment. Only the pid distinguishes processes, because
+/// one between a fork and an exec can become the next program.
 fn uses(graph: &MemorySink) -> BTreeMap<Use, (Interval, Certainty)> {
     let mut uses: BTreeMap<Use, (Interval, Certainty)> = BTreeMap::new();
     for edge in &graph.edges {

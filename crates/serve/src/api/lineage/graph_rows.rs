@@ -24,7 +24,7 @@ pub struct LineageView {
     pub links: Vec<GraphLink>,
     /// The runs of the nodes, oldest first.
     pub runs: Vec<RunRow>,
-    /// What the answer lacks, one sentence each.
+    /// Reasons why the answer lacks something, one sentence each.
     pub warnings: Vec<String>,
 }
 

@@ -70,7 +70,7 @@ struct DraftedGraph {
     folds: Vec<Fold>,
     /// There is more than the draft has.
     is_cut: bool,
-    /// What it lacks, one sentence each.
+    /// Reasons why it lacks something, one sentence each.
     warnings: Vec<String>,
 }
 
