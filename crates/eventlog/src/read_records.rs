@@ -98,8 +98,39 @@ impl ReadPart {
         }
         // A full chunk ends with room for less than a record.
         let rest = bytes.get(at..).unwrap_or(&[]);
-        if head.next > u64::from(CHUNK_SIZE) && rest.iter().all(|byte| *byte == 0) {
+        let reserved = in_chunk(piece.from, usize::try_from(head.next).unwrap_or(usize::MAX));
+        if reserved > CHUNK_SIZE as usize && rest.iter().all(|byte| *byte == 0) {
             self.next = self.next.max(in_chunk(piece.from, bytes.len()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_chunk_is_read_to_its_end_although_its_last_piece_has_no_record() {
+        let from = CHUNK_SIZE as usize - 32;
+        // A reservation that did not fit. A piece counts it from its own header on.
+        let head = |next| Chunk {
+            magic: backstory_abi::CHUNK_MAGIC,
+            next: Chunk::SIZE as u64 + next,
+            ..Chunk::default()
+        };
+        for (reserved, end) in [(104, CHUNK_SIZE as usize), (32, from)] {
+            let head = head(reserved);
+            let bytes = [&head.to_bytes()[..], &[0; 32]].concat();
+            let piece = ChunkPiece {
+                place: 0..bytes.len(),
+                from,
+            };
+            let mut part = ReadPart {
+                next: from,
+                ..ReadPart::default()
+            };
+            part.advance(&piece, &head, &bytes);
+            assert_eq!(part.next, end, "{reserved}");
         }
     }
 }
