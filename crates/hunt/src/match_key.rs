@@ -4,7 +4,6 @@ use backstory_eventlog::event::{Bytes, Pid};
 
 use crate::correlation::CorrelationKind;
 use crate::fact::{Fact, Operation};
-use crate::matching::Found;
 use crate::rule::{Rule, Shape};
 use crate::run_graph::RunGraph;
 
@@ -20,12 +19,12 @@ pub enum MatchKey {
 
 impl MatchKey {
     /// The key of operations that a rule found together.
-    pub fn of(graph: &RunGraph, rule: &Rule, found: &Found) -> Option<MatchKey> {
+    pub fn of(graph: &RunGraph, rule: &Rule, facts: &[Fact]) -> Option<MatchKey> {
         match &rule.shape {
             Shape::Several(several) if matches!(several.kind, CorrelationKind::Ordered { .. }) => {
-                MatchKey::of_chain(graph, &found.facts)
+                MatchKey::of_chain(graph, facts)
             }
-            _ => found.facts.first().map(|first| of_first(graph, first)),
+            _ => facts.first().map(|first| of_first(graph, first)),
         }
     }
 

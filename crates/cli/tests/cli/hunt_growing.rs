@@ -89,7 +89,7 @@ type FoundMatch = (String, Option<MatchKey>);
 
 fn found_match(rule: &Rule, graph: &RunGraph, found: &Found) -> FoundMatch {
     let is_many = found.count > found.facts.len();
-    let key = (!is_many).then(|| MatchKey::of(graph, rule, found).unwrap());
+    let key = (!is_many).then(|| MatchKey::of(graph, rule, &found.facts).unwrap());
     (rule.id.clone(), key)
 }
 

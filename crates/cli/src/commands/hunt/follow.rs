@@ -262,7 +262,7 @@ impl Follower<'_> {
 
     /// True for a match that was not reported before. From now on it counts as reported.
     fn is_new(&mut self, rule: &Rule, graph: &RunGraph, found: &Found) -> bool {
-        let Some(key) = MatchKey::of(graph, rule, found) else {
+        let Some(key) = MatchKey::of(graph, rule, &found.facts) else {
             return false;
         };
         let of_rule = self.counts.entry(rule.id.clone()).or_default();
