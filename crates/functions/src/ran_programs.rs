@@ -53,7 +53,13 @@ pub struct RanPrograms {
 }
 
 /// Directories of the system's programs.
-const OF_SYSTEM: [&str; 4] = ["/usr/", "/bin/", "/sbin/", "/lib"];
+const OF_SYSTEM: [&str; 6] = ["/usr/", "/bin/", "/sbin/", "/lib/", "/lib32/", "/lib64/"];
+/// The one among them for programs of the machine's users.
+const OF_USERS: &str = "/usr/local/";
+
+fn is_of_system(path: &str) -> bool {
+    OF_SYSTEM.iter().any(|one| path.starts_with(one)) && !path.starts_with(OF_USERS)
+}
 
 impl RanPrograms {
     /// Adds a program by its path and its file's name.
@@ -63,7 +69,7 @@ impl RanPrograms {
                 let known = self.interpreters.entry(interpreter);
                 known.or_insert_with(|| path.to_owned());
             }
-            None => self.has_others |= !OF_SYSTEM.iter().any(|one| path.starts_with(one)),
+            None => self.has_others |= !is_of_system(path),
         }
     }
 
@@ -112,6 +118,9 @@ mod tests {
                 true,
             ),
             (&["/usr/bin/python3-config"], &[], true),
+            (&["/usr/bin/node", "/lib/systemd/systemd"], &[], false),
+            (&["/usr/bin/node", "/library/plot"], &[], true),
+            (&["/usr/bin/node", "/usr/local/bin/plot"], &[], true),
         ] {
             let text = advice(programs);
             for word in words {
