@@ -156,8 +156,8 @@ void bs_redirect_libraries(void);
 void bs_add_library(u64 address, u64 bias);
 /* Adds the functions whose libraries were still being loaded at the last look. */
 void bs_add_waiting(void);
-/* Forgets the files at a bias for which `is_loaded` is false. */
-void bs_forget_modules(bool (*is_loaded)(u64 bias));
+/* Forgets those of the first `count` modules whose bits are not in `loaded`. */
+void bs_forget_modules(u64 loaded, u32 count);
 
 /* sleds.c: switches on the sleds of a module that the compiler left for XRay. */
 void bs_switch_on(const struct bs_module *module, u64 bias, const struct bs_sled *sleds, u32 count);

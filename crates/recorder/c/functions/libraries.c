@@ -176,12 +176,40 @@ static int redirect_one(struct bs_description *description, size_t size, void *d
     return 0;
 }
 
-static bool is_loaded(u64 bias)
+/* The modules whose objects are loaded, as bits, and the number of modules at that time. */
+static u64 loaded;
+static u32 loaded_of;
+_Static_assert(BS_MODULES <= 64, "a bit for each module");
+
+static void mark(const struct bs_description *description)
 {
-    for (const struct bs_link_map *l = bs_first_library; l; l = l->next)
-        if (l->base == bias)
-            return true;
-    return bs_is_apart(bias);
+    for (u32 i = 0; i < loaded_of; i++)
+        if (bs_modules[i].bias == description->base)
+            loaded |= 1ull << i;
+}
+
+static int mark_one(struct bs_description *description, size_t size, void *data)
+{
+    (void)size;
+    struct look *look = data;
+    if (!look->at++) {
+        loaded = 0;
+        loaded_of = __atomic_load_n(&bs_module_count, __ATOMIC_ACQUIRE);
+        bs_each_apart(mark);
+    }
+    mark(description);
+    return 0;
+}
+
+/*
+ * Forgets the modules whose objects were unloaded. One that is loaded again meanwhile is found by
+ * the next look, which its load asks for.
+ */
+static void forget_unloaded(void)
+{
+    struct look look = {0};
+    BS_NEXT(dl_iterate_phdr)(mark_one, &look);
+    bs_forget_modules(loaded, loaded_of);
 }
 
 static void look_once(void)
@@ -191,7 +219,7 @@ static void look_once(void)
     if (look.adds == known_adds && look.removals == known_removals && !bs_waiting_count)
         return;
     if (look.removals != known_removals)
-        bs_forget_modules(is_loaded);
+        forget_unloaded();
     u64 fresh = look.adds - known_adds, before = bs_redirected_count;
     look.fresh = look.count > fresh ? look.count - fresh : 0;
     known_adds = look.adds;

@@ -24,12 +24,33 @@ static __thread bool has_lock __attribute__((tls_model("initial-exec")));
 
 enum { MOST_FAILURES = 64, SIG_SETMASK = 2 };
 
+/* The loader's answer about an address (struct dl_find_object). */
+struct found_object {
+    u64 flags;
+    void *start, *end;
+    const struct bs_link_map *library;
+    u64 frames, reserved[8];
+};
+typedef int find_object(u64 address, struct found_object *found);
+
 /*
  * Returns how far the file with the code at `address` was moved from the addresses that it was
- * linked for. That is the highest base below the code: a file's memory is one range.
+ * linked for.
+ *
+ * A hook asks, maybe in a signal handler or in the child of a program with threads. So the loader's
+ * lock is not taken, which may stay taken for ever.
  */
 static u64 bias_of(u64 address)
 {
+    struct found_object found;
+    find_object *loaders =
+        (find_object *)(bs_first_library ? bs_next_or_null("_dl_find_object") : 0);
+    if (loaders)
+        return loaders(address, &found) ? 0 : found.library->base;
+    /*
+     * The loader of a glibc before 2.35. Another thread may change its list meanwhile. A file's
+     * memory is one range, so its base is the highest one below the code.
+     */
     u64 highest = 0;
     for (const struct bs_link_map *l = bs_first_library; l; l = l->next)
         if (l->base <= address && l->base > highest)
@@ -181,12 +202,12 @@ BS_COLD void bs_add_waiting(void)
     give_lock(&signals);
 }
 
-BS_COLD void bs_forget_modules(bool (*is_loaded)(u64 bias))
+BS_COLD void bs_forget_modules(u64 loaded, u32 count)
 {
     u64 signals;
     take_lock(&signals);
-    for (u32 i = 0; i < bs_module_count; i++)
-        if (bs_modules[i].size && !is_loaded(bs_modules[i].bias)) {
+    for (u32 i = 0; i < count; i++)
+        if (bs_modules[i].size && !(loaded >> i & 1)) {
             bs_forget_targets(bs_modules[i].start, bs_modules[i].size);
             __atomic_store_n(&bs_modules[i].size, 0, __ATOMIC_RELEASE);
         }
@@ -200,7 +221,7 @@ BS_COLD void bs_functions_begin(void)
         return;
     u64 signals;
     take_lock(&signals);
-    ask((u64)bs_first_library->dynamic, bias_of((u64)bs_first_library->dynamic), true);
+    ask((u64)bs_first_library->dynamic, bs_first_library->base, true);
     give_lock(&signals);
     if (bs_library_patterns)
         bs_redirect_load();
