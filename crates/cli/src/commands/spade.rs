@@ -56,7 +56,7 @@ pub fn run(args: SpadeArgs, store: Option<&Path>) -> Outcome {
     };
     let stdin = io::stdin();
     if !args.command.is_empty() {
-        for line in &args.command {
+        for line in args.command.iter().flat_map(|text| text.lines()) {
             if shell.line(line)? {
                 break;
             }
@@ -90,9 +90,9 @@ struct Shell {
 impl Shell {
     /// Runs the statements of a line. True if one of them ends the shell.
     fn line(&mut self, line: &str) -> Result<bool, Failure> {
-        if let Some(target) = export_target(line) {
+        if let Some((target, rest)) = export_target(line) {
             self.target = Some(target.to_owned());
-            return Ok(false);
+            return self.line(rest);
         }
         let tokens = tokens(line).map_err(Failure::misuse)?;
         for words in tokens.split(|token| *token == Token::Sign(";")) {
@@ -194,11 +194,12 @@ impl Shell {
     }
 }
 
-/// The file in `export > FILE`.
-fn export_target(line: &str) -> Option<&str> {
+/// The file in `export > FILE`, and the statements behind it.
+fn export_target(line: &str) -> Option<(&str, &str)> {
     let rest = line.trim().strip_prefix("export")?.trim_start();
-    let path = rest.strip_prefix('>')?.trim();
-    Some(path.strip_suffix(';').unwrap_or(path).trim())
+    let target = rest.strip_prefix('>')?;
+    let (path, rest) = target.split_once(';').unwrap_or((target, ""));
+    Some((path.trim(), rest))
 }
 
 fn listed(workspace: &Workspace, which: Option<&str>) -> Result<String, String> {

@@ -59,6 +59,7 @@ fn the_published_queries_have_the_published_answers() {
             "stat $base.getShortestPath($object, $root, 10)",
             "stat $base.getPath($root, $object, 10)",
             "stat $base.getLineage($object, 1, 'a').getVertex(pid == '10')",
+            "stat $base.getLineage($root, 10, 'ancestors')",
         ],
     );
     let expected = [
@@ -71,12 +72,39 @@ fn the_published_queries_have_the_published_answers() {
         (3, 2),
         (0, 0), // an edge leads from the effect to its cause
         (0, 0), // the root is two edges away
+        (2, 1), // john controls the root
     ];
     let expected: String = expected
         .iter()
         .map(|(vertices, edges)| format!("vertices: {vertices}, edges: {edges}\n"))
         .collect();
     assert_eq!(all, expected);
+}
+
+#[test]
+fn agents_and_other_keys_of_an_imported_graph_are_in_the_exported_one() {
+    let place = Place::new();
+    let graph = EXAMPLE.replace("pid:32", "pid:32 gid:7 from:x");
+    place.write("graph.dsl", &graph);
+    assert_eq!(place.run(&["import", "spade", "graph.dsl"]).status, 0);
+    let stat = |graph: &str| asked(&place, &[&format!("stat {graph}")]);
+    let john = "$base.getVertex(type == 'Agent' and name == 'john')";
+    assert_eq!(stat(john), "vertices: 1, edges: 0\n");
+    let controls = stat("$base.getEdge(type == 'WasControlledBy')");
+    assert_eq!(controls, "vertices: 0, edges: 2\n");
+    let child = stat("$base.getVertex(gid == '7' and pid == '32')");
+    assert_eq!(child, "vertices: 1, edges: 0\n");
+    let drawn = asked(&place, &[&format!("visualize {john}")]);
+    assert!(drawn.contains("shape=\"octagon\""), "{drawn}");
+    let exported = place.run(&["export", "opm", "--level", "all"]);
+    let lines: Vec<&str> = exported.out.lines().collect();
+    assert!(lines.contains(&"type:Agent id:g0 name:john"), "{lines:?}");
+    assert!(!exported.out.contains("agent:"), "{lines:?}");
+    place.write("again.dsl", &exported.out);
+    assert_eq!(place.run(&["import", "spade", "again.dsl"]).status, 0);
+    let processes = place.run(&["processes"]).out;
+    assert_eq!(processes.matches("agent=john").count(), 2, "{processes}");
+    assert!(processes.contains("gid=7"), "{processes}");
 }
 
 #[test]
@@ -95,6 +123,9 @@ fn a_graph_is_dumped_in_the_dsl_drawn_and_exported() {
         let text = std::fs::read_to_string(place.path(file)).unwrap();
         assert!(text.starts_with(begins), "{file}: {text}");
     }
+    let lines = format!("# One option, several lines.\nexport > c.dot; {lineage}\nstat {child}");
+    assert_eq!(asked(&place, &[&lines]), "vertices: 1, edges: 0\n");
+    assert!(std::fs::exists(place.path("c.dot")).unwrap());
     // Only the next graph goes into the file.
     assert!(asked(&place, &["export > b.dot", &lineage, &lineage]).starts_with("type:"));
     assert!(asked(&place, &["$a = $base.limit(1)", "list"]).contains("$a: 1 vertices, 1 edges"));
@@ -195,9 +226,9 @@ fn neighbours_links_and_statistics_of_a_key_are_answered() {
     let counts = |graph: &str| asked(&place, &[&format!("stat {graph}")]);
     let child = "$base.getVertex(name like 'child%')";
     let of = |way: &str| counts(&format!("$base.getNeighbor({child}, '{way}')"));
-    assert_eq!(of("a"), "vertices: 3, edges: 2\n");
+    assert_eq!(of("a"), "vertices: 4, edges: 3\n");
     assert_eq!(of("d"), "vertices: 2, edges: 1\n");
-    assert_eq!(of("b"), "vertices: 4, edges: 3\n");
+    assert_eq!(of("b"), "vertices: 5, edges: 4\n");
     let used = counts("$base.getEdgeWithEndpoints(type == 'Used')");
     assert_eq!(used, "vertices: 2, edges: 1\n");
     let file = |name: &str| format!("$base.getVertex(* like '%{name}')");
@@ -210,7 +241,7 @@ fn neighbours_links_and_statistics_of_a_key_are_answered() {
     let spanned = counts(&format!("({} + {child}).span($base)", file("output.o")));
     assert_eq!(spanned, "vertices: 2, edges: 1\n");
     let statistic = |text: &str| asked(&place, &[&format!("stat {text}")]);
-    let types = "Artifact\t2\nProcess\t2\n";
+    let types = "Agent\t1\nArtifact\t2\nProcess\t2\n";
     assert_eq!(statistic("vertex type histogram $base"), types);
     assert_eq!(statistic("vertex pid mean $base 1"), "Mean\t21.0\n");
     let deviation = "Standard Deviation\t15.556\n";

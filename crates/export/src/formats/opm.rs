@@ -3,6 +3,8 @@
 //!
 //! An edge leads from the effect to its cause.
 
+use std::collections::BTreeSet;
+
 use backstory_eventlog::job_rank::JobRank;
 use backstory_graph::model::{Certainty, EntityKind};
 use backstory_query::answer::Flow;
@@ -57,8 +59,34 @@ pub fn opm_elements(view: &View) -> Vec<OpmElement> {
         .collect();
     let entities = view.entities.iter().enumerate();
     all.extend(entities.map(|(at, one)| artifact(at, one, run(one.run))));
+    let agents: BTreeSet<&[u8]> = view.activities.iter().filter_map(agent_of).collect();
+    let agents: Vec<&[u8]> = agents.into_iter().collect();
+    all.extend(agents.iter().enumerate().map(|(at, name)| agent(at, name)));
     all.extend(view.links.iter().filter_map(edge));
+    for (at, activity) in view.activities.iter().enumerate() {
+        let known = agent_of(activity).and_then(|name| agents.binary_search(&name).ok());
+        all.extend(known.map(|agent| control(at, agent)));
+    }
     all
+}
+
+/// The attribute of a process that names its agent, as the importers write it.
+const AGENT: &[u8] = b"agent";
+
+fn agent_of(activity: &ViewActivity) -> Option<&[u8]> {
+    activity.notes.attributes.get(AGENT).map(|name| &name[..])
+}
+
+fn agent(at: usize, name: &[u8]) -> OpmElement {
+    OpmElement::new("Agent")
+        .with("id", format!("g{at}"))
+        .with("name", name)
+}
+
+fn control(process: usize, agent: usize) -> OpmElement {
+    OpmElement::new("WasControlledBy")
+        .with("from", Endpoint::Activity(process).name())
+        .with("to", format!("g{agent}"))
 }
 
 fn process(at: usize, activity: &ViewActivity, run: &str) -> OpmElement {
@@ -95,7 +123,14 @@ fn process(at: usize, activity: &ViewActivity, run: &str) -> OpmElement {
         let text = value.as_str().map(str::to_owned);
         line = line.with(name, text.unwrap_or_else(|| value.to_string()));
     }
-    line.with("run", run)
+    line = line.with("run", run);
+    for (key, value) in &activity.notes.attributes {
+        let name = String::from_utf8_lossy(key);
+        if &key[..] != AGENT && !line.knows(&name) {
+            line = line.with(name.into_owned(), value);
+        }
+    }
+    line
 }
 
 fn artifact(at: usize, entity: &ViewEntity, run: &str) -> OpmElement {

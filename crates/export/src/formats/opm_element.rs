@@ -3,13 +3,15 @@
 //! A backslash before a space or colon makes it a part of the text. The language cannot express a
 //! line feed, or a backslash at the end of a value: these characters become `?`.
 
+use std::borrow::Cow;
+
 use backstory_graph::model::Interval;
 
 /// A vertex or an edge of the Open Provenance Model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpmElement {
     /// `type` comes first. A vertex has `id`, an edge `from` (the effect) and `to` (its cause).
-    pub annotations: Vec<(&'static str, Vec<u8>)>,
+    pub annotations: Vec<(Cow<'static, str>, Vec<u8>)>,
     /// When it happened, of an edge.
     pub interval: Option<Interval>,
 }
@@ -17,14 +19,23 @@ pub struct OpmElement {
 impl OpmElement {
     pub(super) fn new(sort: &str) -> OpmElement {
         OpmElement {
-            annotations: vec![("type", sort.as_bytes().to_vec())],
+            annotations: vec![("type".into(), sort.as_bytes().to_vec())],
             interval: None,
         }
     }
 
-    pub(super) fn with(mut self, key: &'static str, value: impl AsRef<[u8]>) -> OpmElement {
-        self.annotations.push((key, value.as_ref().to_vec()));
+    pub(super) fn with(
+        mut self,
+        key: impl Into<Cow<'static, str>>,
+        value: impl AsRef<[u8]>,
+    ) -> OpmElement {
+        self.annotations.push((key.into(), value.as_ref().to_vec()));
         self
+    }
+
+    /// True if it has the key, or the language gives the key a meaning.
+    pub(super) fn knows(&self, key: &str) -> bool {
+        matches!(key, "from" | "to") || self.annotations.iter().any(|(known, _)| known == key)
     }
 
     /// The line of SPADE's language, with its line feed.

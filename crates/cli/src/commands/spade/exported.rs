@@ -19,8 +19,10 @@ pub(super) fn dot(base: &BaseGraph, part: &Part) -> Vec<u8> {
     shown.extend(ends.flat_map(|ends| [ends.effect, ends.cause]));
     for at in shown {
         let vertex = &base.vertices[at];
-        let (shape, colour) = match sort(vertex).as_slice() {
-            b"Process" => ("box", "lightsteelblue1"),
+        let (shape, colour) = match (sort(vertex).as_slice(), graph::value(vertex, "subtype")) {
+            (b"Process", _) => ("box", "lightsteelblue1"),
+            (b"Agent", _) => ("octagon", "rosybrown1"),
+            (_, Some(b"network socket")) => ("diamond", "palegreen1"),
             _ => ("ellipse", "khaki1"),
         };
         text += &format!(
@@ -35,6 +37,7 @@ pub(super) fn dot(base: &BaseGraph, part: &Part) -> Vec<u8> {
             b"Used" => "green",
             b"WasGeneratedBy" => "red",
             b"WasTriggeredBy" => "blue",
+            b"WasControlledBy" => "purple",
             _ => "orange",
         };
         text += &format!(
@@ -55,8 +58,10 @@ fn key(base: &BaseGraph, vertex: usize) -> String {
 
 /// The annotations, one a line of the drawing. The ends of an edge are no annotations.
 fn label(element: &OpmElement) -> String {
-    let is_own = |(key, _): &&(&str, Vec<u8>)| !matches!(*key, "from" | "to");
-    let own = element.annotations.iter().filter(is_own);
+    let own = element
+        .annotations
+        .iter()
+        .filter(|(key, _)| !matches!(key.as_ref(), "from" | "to"));
     let lines = own.map(|(key, value)| {
         let line = format!("{key}:{}", String::from_utf8_lossy(value));
         in_quotes(&line)
@@ -83,14 +88,16 @@ pub(super) fn objects(base: &BaseGraph, part: &Part) -> io::Result<Vec<u8>> {
         .iter()
         .map(|&edge| (&base.edges[edge], hash::of_edge(base, edge)));
     let objects = vertices.chain(edges).map(|(element, hash)| {
-        let values = element
-            .annotations
-            .iter()
-            .map(|(key, value)| (*key, Value::Bytes(value.clone())));
-        let (mut all, rest): (Vec<_>, Vec<_>) =
-            values.partition(|(key, _)| matches!(*key, "type" | "id" | "from" | "to"));
+        let (mut all, mut rest) = (Vec::new(), Vec::new());
+        for (key, value) in &element.annotations {
+            let value = Value::Bytes(value.clone());
+            match ["type", "id", "from", "to"].iter().find(|own| *own == key) {
+                Some(own) => all.push((*own, value)),
+                None => rest.push((key.to_string(), value)),
+            }
+        }
         all.push(("hash", hash.as_str().into()));
-        all.push(("annotations", Value::Object(rest)));
+        all.push(("annotations", Value::Map(rest)));
         Value::Object(all)
     });
     json::lines(&mut text, objects)?;

@@ -84,7 +84,7 @@ impl Part {
 /// The value of an annotation.
 pub(super) fn value<'a>(element: &'a OpmElement, key: &str) -> Option<&'a [u8]> {
     let mut all = element.annotations.iter();
-    all.find(|(known, _)| *known == key)
+    all.find(|(known, _)| known == key)
         .map(|(_, value)| &value[..])
 }
 

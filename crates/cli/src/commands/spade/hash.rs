@@ -23,8 +23,8 @@ pub(super) fn of_edge(base: &BaseGraph, edge: usize) -> String {
     let ends = base.ends[edge];
     let annotations = base.edges[edge].annotations.iter();
     let mut annotations: Vec<(&str, Vec<u8>)> = annotations
-        .filter(|(key, _)| !matches!(*key, "from" | "to"))
-        .map(|(key, value)| (*key, opm_value(value)))
+        .filter(|(key, _)| !matches!(key.as_ref(), "from" | "to"))
+        .map(|(key, value)| (key.as_ref(), opm_value(value)))
         .collect();
     annotations.sort_unstable();
     let annotations: Vec<String> = annotations

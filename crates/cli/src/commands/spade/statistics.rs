@@ -89,7 +89,7 @@ mod tests {
         let elements: Vec<OpmElement> = sizes
             .iter()
             .map(|size| OpmElement {
-                annotations: vec![("size", size.as_bytes().to_vec())],
+                annotations: vec![("size".into(), size.as_bytes().to_vec())],
                 interval: None,
             })
             .collect();
