@@ -8,6 +8,7 @@ use std::path::Path;
 
 use backstory_eventlog::event::UNNUMBERED;
 use backstory_query as query;
+use backstory_query::JoinedLines;
 use backstory_query::answer::{ProcessFiles, ProcessLine};
 use backstory_vocabulary::Word;
 
@@ -42,7 +43,10 @@ pub fn run(args: ProcessesArgs, store: Option<&Path>) -> Outcome {
     };
     let conditions = !filter.access.is_empty() || filter.by.is_some() || !filter.under.is_empty();
     let by_size = args.sort == Some(SortKey::Size);
-    let mut list = Processes::all(lines);
+    let mut list = match args.run.json {
+        true => Processes::apart(lines),
+        false => Processes::joined(lines),
+    };
     if conditions || by_size || hiding == Hiding::NotOwn {
         let only_own = (hiding == Hiding::NotOwn).then(|| OwnFilter::of(&current, &run));
         let only_own = only_own.transpose()?;
@@ -115,6 +119,7 @@ fn transaction(line: &ProcessLine) -> Value {
 /// The processes of a run, and which of them are listed.
 struct Processes {
     lines: Vec<ProcessLine>,
+    /// The line of each activity.
     index: HashMap<u64, usize>,
     listed: Vec<bool>,
     /// Bytes of the files that each wrote.
@@ -124,14 +129,31 @@ struct Processes {
 }
 
 impl Processes {
-    fn all(lines: Vec<ProcessLine>) -> Processes {
+    /// A line for each activity.
+    fn apart(lines: Vec<ProcessLine>) -> Processes {
         let index = lines.iter().enumerate();
+        let index = index.map(|(at, line)| (line.id, at)).collect();
+        Processes::listed(HashSet::new(), lines, index)
+    }
+
+    /// A line for each program and each named part of it.
+    fn joined(lines: Vec<ProcessLine>) -> Processes {
         let marked = lines.iter().filter(|line| line.marked);
+        let before = |line: &ProcessLine| line.activity.epoch.saturating_sub(1);
+        let goes_on = marked.map(|line| (line.activity.pid, before(line)));
+        let goes_on = goes_on.collect();
+        let joined = JoinedLines::of(lines);
+        Processes::listed(goes_on, joined.lines, joined.places)
+    }
+
+    fn listed(
+        goes_on: HashSet<(u32, u32)>,
+        lines: Vec<ProcessLine>,
+        index: HashMap<u64, usize>,
+    ) -> Processes {
         Processes {
-            goes_on: marked
-                .map(|line| (line.activity.pid, line.activity.epoch.saturating_sub(1)))
-                .collect(),
-            index: index.map(|(at, line)| (line.id, at)).collect(),
+            goes_on,
+            index,
             listed: vec![true; lines.len()],
             written: vec![0; lines.len()],
             lines,
@@ -148,7 +170,7 @@ impl Processes {
             let Some(&at) = self.index.get(&one.id) else {
                 continue;
             };
-            self.written[at] = one.written;
+            self.written[at] += one.written;
             let mut next = (needed && one.accepted).then_some(at);
             while let Some(at) = next.filter(|at| !self.listed[*at]) {
                 self.listed[at] = true;
@@ -189,7 +211,7 @@ impl Processes {
         out: &mut impl Write,
     ) -> io::Result<()> {
         let lines = self.sorted(Some(key));
-        for line in lines.into_iter().filter(|line| !is_part(line)) {
+        for line in lines.into_iter().filter(|line| !self.is_part(line)) {
             let written = match key {
                 SortKey::Size => {
                     format!("{:>9}  ", when::size(self.written[self.index[&line.id]]))
@@ -237,7 +259,7 @@ impl Processes {
 
     fn count_the_rest(&self, style: Style, out: &mut impl Write) -> io::Result<()> {
         let hidden = (0..self.lines.len())
-            .filter(|at| !self.listed[*at] && !is_part(&self.lines[*at]))
+            .filter(|at| !self.listed[*at] && !self.is_part(&self.lines[*at]))
             .count();
         if hidden == 0 {
             return Ok(());
@@ -282,7 +304,13 @@ impl Processes {
     }
 
     fn has_line(&self, at: usize) -> bool {
-        self.listed[at] && !is_part(&self.lines[at])
+        self.listed[at] && !self.is_part(&self.lines[at])
+    }
+
+    /// True for an epoch between fork and exec, which belongs to the command that the shell starts.
+    fn is_part(&self, line: &ProcessLine) -> bool {
+        let activity = &line.activity;
+        activity.epoch == 0 && activity.execed && !self.goes_on.contains(&(activity.pid, 0))
     }
 
     /// The nearest ancestor that has a line of its own. The search is bounded, because damaged data
@@ -297,11 +325,6 @@ impl Processes {
         }
         None
     }
-}
-
-/// True for an epoch between fork and exec, which belongs to the command that the shell starts.
-fn is_part(line: &ProcessLine) -> bool {
-    line.activity.epoch == 0 && line.activity.execed
 }
 
 fn command(line: &ProcessLine, from: &[u8]) -> String {

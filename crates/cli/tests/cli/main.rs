@@ -57,6 +57,7 @@ mod forget;
 mod function_buffers;
 mod function_builds;
 mod function_bytes;
+mod function_processes;
 mod function_values;
 mod functions;
 mod generated;

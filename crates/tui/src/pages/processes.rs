@@ -1,7 +1,8 @@
 //! The processes of a run as a tree.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
+use backstory_query::JoinedLines;
 use backstory_query::answer::ProcessLine;
 use backstory_query::processes;
 use backstory_store::Store;
@@ -16,7 +17,7 @@ use crate::page::{Cell, Page, Row};
 
 pub fn page(store: &dyn Store, run: &str) -> Result<Page> {
     let (_, title, facts) = title_and_facts(store, run)?;
-    let all = processes(store, run)?;
+    let all = JoinedLines::of(processes(store, run)?);
     Ok(Page {
         title,
         facts,
@@ -28,11 +29,10 @@ pub fn page(store: &dyn Store, run: &str) -> Result<Page> {
 }
 
 /// Each process after its parent, with its depth.
-fn tree(all: &[ProcessLine]) -> impl Iterator<Item = (&ProcessLine, usize)> {
+fn tree(all: &JoinedLines) -> impl Iterator<Item = (&ProcessLine, usize)> {
     let mut children: HashMap<Option<u64>, Vec<&ProcessLine>> = HashMap::new();
-    let known: HashSet<u64> = all.iter().map(|process| process.id).collect();
-    for process in all {
-        let parent = process.parent_id.filter(|id| known.contains(id));
+    for process in &all.lines {
+        let parent = process.parent_id.filter(|id| all.places.contains_key(id));
         children.entry(parent).or_default().push(process);
     }
     let first = children.remove(&None).unwrap_or_default();

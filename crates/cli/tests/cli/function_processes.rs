@@ -1,0 +1,88 @@
+//! Processes whose functions are recorded: the lines of `processes`, and children by fork.
+
+use super::Place;
+use backstory_testkit::need::skipped;
+
+/// Reads a file in a function, and writes files in a function, also in a child.
+const SOURCE: &str = r#"
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static char text[100];
+void read_in(void) {
+    FILE *file = fopen("in.txt", "r");
+    fgets(text, sizeof text, file); fclose(file);
+}
+static void put(const char *path) {
+    FILE *file = fopen(path, "w");
+    fputs(text, file); fclose(file);
+}
+void write_out(const char *path) { put(path); }
+void write_both(void) { write_out("first.txt"); put("second.txt"); write_out("third.txt"); }
+int main(void) {
+    read_in();
+    for (int i = 0; i < 3; i++)
+        write_out("out.txt");
+    write_both();
+    if (!fork()) {
+        write_out("child.txt");
+        _exit(0);
+    }
+    int status;
+    wait(&status);
+    return 3;
+}
+"#;
+
+fn recorded() -> Option<Place> {
+    let place = Place::new();
+    place.write("copy.c", SOURCE);
+    place.write("in.txt", "one\n");
+    let mut built = place.command(&["cc"]);
+    let built = built.args(["-O1", "-o", "copy", "copy.c"]).status();
+    if !built.is_ok_and(|status| status.success()) {
+        skipped("functions", "there is no compiler");
+        return None;
+    }
+    let options = ["--functions", "read_*", "--functions", "write_*"];
+    place.keep("./copy; true", &options);
+    Some(place)
+}
+
+#[test]
+fn a_program_is_one_line_with_the_calls_of_its_functions_below() {
+    let Some(place) = recorded() else { return };
+    let lines = place.run(&["processes"]).out;
+    let lines: Vec<&str> = lines.lines().collect();
+    let begin = lines
+        .iter()
+        .position(|line| line.trim().starts_with("./copy"));
+    let begin = begin.unwrap_or_else(|| panic!("{lines:?}"));
+    let depth = |line: &str| line.len() - line.trim_start().len();
+    let own = depth(lines[begin]);
+    assert!(lines[begin].contains("exit 3"), "{lines:?}");
+    let below: Vec<(usize, &str)> = lines[begin + 1..]
+        .iter()
+        .take_while(|line| depth(line) > own)
+        .map(|line| ((depth(line) - own) / 2, line.trim()))
+        .map(|(depth, line)| {
+            (
+                depth,
+                line.split("()").next().unwrap().trim_start_matches('\''),
+            )
+        })
+        .map(|(depth, name)| (depth, name.split("  ").next().unwrap()))
+        .collect();
+    let expected = [
+        (1, "read_in"),
+        (1, "write_out"),
+        (1, "write_out"),
+        (1, "write_out"),
+        (1, "write_both"),
+        (2, "write_out"),
+        (2, "write_out"),
+        (1, "./copy"),
+        (2, "write_out"),
+    ];
+    assert_eq!(below, expected, "{lines:?}");
+}
