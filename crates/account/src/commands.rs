@@ -60,7 +60,9 @@ pub fn commands(recording: &Recording, outside: &HashSet<EntityId>) -> Vec<usize
 /// The program that a forked process executed.
 fn became(recording: &Recording, at: usize) -> Option<usize> {
     let activity = &recording.activities[at];
-    let same = |child: &&usize| recording.activities[**child].pid == activity.pid;
+    let same = |child: &&usize| {
+        recording.activities[**child].pid == activity.pid && !recording.marked.contains(**child)
+    };
     let next = recording.children[at].iter().find(same);
     next.copied().filter(|_| activity.execed)
 }

@@ -25,7 +25,7 @@ int main(void) {
         write_out("out.txt");
     write_both();
     if (!fork()) {
-        write_out("child.txt");
+        write_out("child.csv");
         _exit(0);
     }
     int status;
@@ -85,4 +85,15 @@ fn a_program_is_one_line_with_the_calls_of_its_functions_below() {
         (2, "write_out"),
     ];
     assert_eq!(below, expected, "{lines:?}");
+}
+
+#[test]
+fn what_a_function_read_is_a_source_of_what_one_of_a_child_wrote() {
+    let Some(place) = recorded() else { return };
+    let of = place.run(&["of", "child.csv"]).out;
+    assert!(of.contains("write_out() in copy.c"), "{of}");
+    assert!(of.contains("\n  read_in() in copy.c"), "{of}");
+    assert!(of.contains("in.txt"), "{of}");
+    let uses = place.run(&["uses", "in.txt"]).out;
+    assert!(uses.contains("child.csv"), "{uses}");
 }

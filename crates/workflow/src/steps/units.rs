@@ -242,7 +242,9 @@ impl CommandFinder<'_> {
     fn passed_on(&self, at: usize) -> HashSet<EntityId> {
         let activity = &self.recording.activities[at];
         let next = self.recording.children[at].iter().find(|&&child| {
-            activity.execed && self.recording.activities[child].pid == activity.pid
+            activity.execed
+                && self.recording.activities[child].pid == activity.pid
+                && !self.recording.marked.contains(child)
         });
         let ends = next
             .into_iter()
