@@ -29,6 +29,9 @@ pub const RESERVED: &[&str] = &[
 /// The extended record with an attribute of an activity: its name, a NUL, its value.
 pub const ATTRIBUTE: &[u8] = b"attribute";
 
+/// The begin of the name of an attribute that says how often a program called a recorded function.
+pub const CALLS_OF: &[u8] = b"calls of ";
+
 /// The name and the value of an attribute's record.
 fn attribute(payload: &[u8]) -> (Bytes, Bytes) {
     let end = payload.iter().position(|&byte| byte == 0);

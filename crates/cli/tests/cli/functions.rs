@@ -92,6 +92,7 @@ fn functions_are_named(options: &[&str]) {
     }
     let main = place.run(&["of", "main.csv"]).out;
     assert!(main.contains("./plot\n      made main.csv"), "{main}");
+    assert!(!main.contains("calls of"), "{main}");
     // The earlier functions read nothing.
     assert!(!main.contains("\n  write_"), "{main}");
     assert!(

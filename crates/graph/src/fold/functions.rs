@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 
 use super::function_buffers::{FilledBuffers, ProcessBuffers};
 use super::{CallContext, Fold};
-use crate::marks::ATTRIBUTE;
+use crate::marks::{ATTRIBUTE, CALLS_OF};
 use crate::model::{ActivityId, Sink};
 use crate::nested::DEEPEST;
 
@@ -296,7 +296,7 @@ impl<S: Sink> Fold<'_, S> {
             .collect();
         counted.sort();
         for (name, count) in counted {
-            let payload = [b"calls of ", &*name, b"\0", count.to_string().as_bytes()].concat();
+            let payload = [CALLS_OF, &*name, b"\0", count.to_string().as_bytes()].concat();
             self.sink.extended(whole, self.now, ATTRIBUTE, &payload)?;
         }
         Ok(())

@@ -4,7 +4,7 @@ use backstory_ordering::{SmallCollect, SmallSort};
 use std::collections::{BTreeMap, BTreeSet};
 
 use backstory_account::{Account, Command, Direction, Siblings, pattern_text};
-use backstory_graph::marks::SchemaState;
+use backstory_graph::marks::{CALLS_OF, SchemaState};
 use backstory_query::address_of;
 use backstory_workflow::paths::{absolute, base_name, parent, relative};
 use backstory_workflow::steps::Word;
@@ -213,9 +213,11 @@ fn named(command: &Command) -> BTreeSet<Vec<u8>> {
         .collect()
 }
 
-/// The attributes that the program gave to a step: `loss 0.12, rate 3`.
+/// The attributes that the program gave to a step: `loss 0.12, rate 3`. `processes` has the counts
+/// of calls.
 fn attributes(command: &Command) -> Option<String> {
     let all = command.attributes.iter();
+    let all = all.filter(|(name, _)| !name.starts_with(CALLS_OF));
     let pairs = all.map(|(name, value)| format!("{} {}", printable(name), printable(value)));
     let pairs: Vec<String> = pairs.take(FEW).collect();
     (!pairs.is_empty()).then(|| format!("noted {}", pairs.join(", ")))
