@@ -17,18 +17,20 @@ use backstory_workflow::steps::{
 };
 use backstory_workflow::tools::knowledge;
 
+/// An activity with the one above it, the command that it belongs to, and the nearest program.
+type Visit = (usize, [Option<usize>; 3]);
+
 /// For each activity the index of its command's program.
 ///
 /// `outside`: what the run's command had as standard input, output and errors.
 pub fn commands(recording: &Recording, outside: &HashSet<EntityId>) -> Vec<usize> {
     let mut of: Vec<usize> = (0..recording.activities.len()).collect();
-    // The command that an activity belongs to, and the nearest program above it.
-    let mut waiting: Vec<(usize, Option<usize>, Option<usize>)> =
-        recording.roots().map(|root| (root, None, None)).collect();
-    while let Some((at, command, above)) = waiting.pop() {
+    let mut waiting: Vec<Visit> = recording.roots().map(|root| (root, [None; 3])).collect();
+    while let Some((at, [outer, command, above])) = waiting.pop() {
         let epoch = recording.activities[at].epoch;
         // A cell of a notebook, or a test, is a command: the program named it.
-        let named = recording.marked.is_named(at).then_some(at);
+        let continues = outer.is_some_and(|outer| continues(recording, outer, at));
+        let named = (recording.marked.is_named(at) && !continues).then_some(at);
         let command = named.or(command);
         // Between two activities that a program named, it goes on as before.
         let resumes = named.is_none() && recording.marked.contains(at);
@@ -43,7 +45,7 @@ pub fn commands(recording: &Recording, outside: &HashSet<EntityId>) -> Vec<usize
         waiting.extend(
             recording.children[at]
                 .iter()
-                .map(|&child| (child, command, program)),
+                .map(|&child| (child, [Some(at), command, program])),
         );
     }
     // A process that redirects its output before it executes a program does so for the program.
@@ -55,6 +57,13 @@ pub fn commands(recording: &Recording, outside: &HashSet<EntityId>) -> Vec<usize
         }
     }
     of
+}
+
+/// True if an activity goes on with the one above it, after others inside of that one.
+fn continues(recording: &Recording, outer: usize, at: usize) -> bool {
+    let (before, own) = (&recording.activities[outer], &recording.activities[at]);
+    let is_same = own.pid == before.pid && own.argv == before.argv;
+    is_same && own.epoch > before.epoch + 1 && recording.marked.contains(at)
 }
 
 /// The program that a forked process executed.

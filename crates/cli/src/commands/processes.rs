@@ -287,12 +287,17 @@ impl Processes {
             (None, None, false) => ", end not observed".to_owned(),
         };
         let said = line.notes.attributes.iter().take(SAID);
-        let said: String = said
+        let mut said: String = said
             .map(|(name, value)| {
                 let pair = [&**name, b"=", &**value].concat();
                 format!("  {}", style.paint(Role::Dim, &shown(&pair)))
             })
             .collect();
+        let more = line.notes.attributes.len().saturating_sub(SAID);
+        if more > 0 {
+            let note = format!("  … and {more} more (--json has all)");
+            said += &style.paint(Role::Dim, &note);
+        }
         // A number above those of processes is of an activity inside one.
         let process = match activity.pid < UNNUMBERED {
             true => format!("pid {}, ", activity.pid),

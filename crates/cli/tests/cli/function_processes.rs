@@ -97,3 +97,31 @@ fn what_a_function_read_is_a_source_of_what_one_of_a_child_wrote() {
     let uses = place.run(&["uses", "in.txt"]).out;
     assert!(uses.contains("child.csv"), "{uses}");
 }
+
+#[test]
+fn a_function_that_goes_on_after_a_call_inside_of_it_is_one_step() {
+    let Some(place) = recorded() else { return };
+    let of = place.run(&["of", "third.txt"]).out;
+    assert!(of.contains("\n  write_both() in copy.c"), "{of}");
+    assert!(!of.contains("× write_both()"), "{of}");
+}
+
+#[test]
+fn attributes_that_have_no_room_are_counted() {
+    let place = Place::new();
+    let functions: String = (0..7)
+        .map(|at| format!("void f{at}(void) {{}}\n"))
+        .collect();
+    let calls: String = (0..7).map(|at| format!("f{at}();")).collect();
+    let main = format!("{functions}int main(void) {{ {calls} return 0; }}\n");
+    place.write("many.c", &main);
+    let mut built = place.command(&["cc"]);
+    let built = built.args(["-O0", "-o", "many", "many.c"]).status();
+    if !built.is_ok_and(|status| status.success()) {
+        return skipped("functions", "there is no compiler");
+    }
+    place.keep("./many; true", &["--functions", "f?"]);
+    let text = place.run(&["processes"]).out;
+    assert!(text.contains("calls of f3() in many.c:4=1"), "{text}");
+    assert!(text.contains("… and 3 more (--json has all)"), "{text}");
+}
