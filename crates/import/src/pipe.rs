@@ -57,6 +57,8 @@ pub struct PipeLimits {
     pub due: Option<Instant>,
     /// At the first end of a line from this number of bytes on.
     pub bytes: u64,
+    /// When all writers have closed the pipe. Otherwise the next writer goes on with the log.
+    pub closed: bool,
 }
 
 /// The outcome of a look into a pipe.
@@ -195,7 +197,7 @@ impl LogPipe {
         limits: PipeLimits,
     ) -> Result<PipeEnd, Error> {
         // poll(2) does not tell a reader that the writers of an earlier reader are gone.
-        if log.bytes > 0 && self.take(log)? == Taken::NoWriter {
+        if log.bytes > 0 && self.take(log)? == Taken::NoWriter && limits.closed {
             return Ok(PipeEnd::Closed);
         }
         let mut last_pieces = 0;
@@ -231,7 +233,7 @@ impl LogPipe {
             }
             last_pieces += u32::from(is_asked);
             let is_empty = log.bytes == 0 && log.failed.is_none();
-            if self.take(log)? == Taken::NoWriter && !is_empty {
+            if self.take(log)? == Taken::NoWriter && !is_empty && limits.closed {
                 return Ok(PipeEnd::Closed);
             }
         }
@@ -280,6 +282,7 @@ mod tests {
     const NONE: PipeLimits = PipeLimits {
         due: None,
         bytes: u64::MAX,
+        closed: true,
     };
 
     fn new_log() -> PipeLog {

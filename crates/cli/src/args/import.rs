@@ -41,6 +41,11 @@ pub struct ImportArgs {
     #[arg(long, value_name = "SECONDS", requires = "pipe", default_value_t = 10)]
     pub every: u64,
 
+    /// Make one run of all that comes through the pipe until the command ends, whichever programs
+    /// write it. As SPADE's reporter does, if each line is written by a command of its own
+    #[arg(long, requires = "pipe")]
+    pub one_run: bool,
+
     /// Print the script with which the tool writes logs of this format (bpftrace, perf)
     #[arg(long, conflicts_with = "files")]
     pub print_script: bool,

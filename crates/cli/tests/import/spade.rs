@@ -82,10 +82,13 @@ fn reporter(desk: &Desk, format: &str) -> Child {
 
 /// One that also imports what has come so far.
 fn reporter_every(desk: &Desk, format: &str, seconds: &str) -> Child {
-    let arguments = [
-        "import", format, "--pipe", "pipe", "--cwd", "/work", "--every", seconds,
-    ];
+    reporter_with(desk, format, &["--every", seconds])
+}
+
+fn reporter_with(desk: &Desk, format: &str, options: &[&str]) -> Child {
+    let arguments = ["import", format, "--pipe", "pipe", "--cwd", "/work"];
     let mut command = desk.stage.backstory(&arguments);
+    command.args(options);
     command.current_dir(desk.work()).stderr(Stdio::piped());
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let errors = BufReader::new(child.stderr.as_mut().unwrap());
@@ -149,6 +152,35 @@ fn runs(desk: &Desk) -> Vec<String> {
     let runs = runs.as_array().unwrap().iter();
     runs.map(|run| run["run"].as_str().unwrap().to_owned())
         .collect()
+}
+
+#[test]
+fn lines_that_programs_write_one_by_one_are_one_run_if_it_is_wanted() {
+    let desk = Desk::new();
+    let mut child = reporter_with(&desk, "spade", &["--every", "1", "--one-run"]);
+    let pipe = desk.work().join("pipe");
+    let mut said = lines_of(&mut child);
+    let write = |line: &str| std::fs::write(&pipe, format!("{line}\n")).unwrap();
+    write("type:Process id:1 pid:7 name:make");
+    write("type:Artifact id:2 path:/work/first");
+    write("type:WasGeneratedBy from:2 to:1");
+    while runs(&desk).is_empty() || !desk.backstory(&["of", "/work/first"]).status.success() {
+        assert!(said().starts_with(SO_FAR));
+    }
+    // The process is known from the writer before.
+    write("type:Artifact id:3 path:/work/second");
+    write("type:WasGeneratedBy from:3 to:1");
+    ends(child);
+    for made in ["first", "second"] {
+        behind(&desk, &format!("/work/{made}"), &["make"]);
+    }
+    assert_eq!(runs(&desk).len(), 1);
+    assert!(
+        !desk.reasons().contains("edges of vertices"),
+        "{}",
+        desk.reasons()
+    );
+    has_no_copies(&desk);
 }
 
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -32,8 +32,12 @@ pub(super) fn import_all(import: &Import<'_>, path: &Path) -> Outcome {
     let fail = |error| Failure::not_found(fail(error));
     let copies = PipeCopies::of(&import.home, import.format.name(), path).map_err(fail)?;
     let left = copies.left().map_err(fail)?;
+    let hint = match import.format.is_of_lines() && !import.args.one_run {
+        true => "; each is a run, --one-run joins them",
+        false => "",
+    };
     complain(&format!(
-        "waiting for logs of the format {} at {}, until Ctrl-C",
+        "waiting for logs of the format {} at {}, until Ctrl-C{hint}",
         import.format.name(),
         path.display()
     ));
@@ -48,6 +52,7 @@ pub(super) fn import_all(import: &Import<'_>, path: &Path) -> Outcome {
             importer,
             every: (import.args.every > 0 && import.format.is_of_lines())
                 .then(|| Duration::from_secs(import.args.every)),
+            one_run: import.args.one_run,
         };
         reader.read(left.open, signals.as_fd())
     })
@@ -61,6 +66,8 @@ struct PipeReader<'a> {
     importer: PipeImporter<'a>,
     /// How often a log that goes on is imported.
     every: Option<Duration>,
+    /// The log goes on when its writers have closed the pipe.
+    one_run: bool,
 }
 
 impl PipeReader<'_> {
@@ -114,6 +121,7 @@ impl PipeReader<'_> {
             let limits = PipeLimits {
                 due,
                 bytes: if self.every.is_some() { LONG } else { u64::MAX },
+                closed: !self.one_run,
             };
             let end = self.pipe.fill(log, signals, limits);
             match end.map_err(Failure::not_found)? {
