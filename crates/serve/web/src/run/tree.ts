@@ -16,8 +16,11 @@ export interface Bar {
 export function bars(processes: readonly ProcessRow[]): Bar[] {
   const all = new Map<string, Bar>(processes.map((process) => [process.id, { process, depth: 0, lane: 0, children: [] }]));
   const roots: Bar[] = [];
+  const firsts = firstParts(processes);
   for (const bar of all.values()) {
-    const parent = bar.process.parent == null ? undefined : all.get(bar.process.parent);
+    const first = firsts.get(bar.process.id) ?? bar.process;
+    const above = first.parent == null ? undefined : (firsts.get(first.parent)?.id ?? first.parent);
+    const parent = above === undefined ? undefined : all.get(above);
     if (parent && parent !== bar) parent.children.push(bar);
     else roots.push(bar);
   }
@@ -45,6 +48,22 @@ export function bars(processes: readonly ProcessRow[]): Bar[] {
   }
   lanes(result);
   return result;
+}
+
+/**
+ * Calls of functions and marks divide a program into parts. Returns the first part for each part
+ * that goes on with another one. All of them have the row of the first.
+ */
+function firstParts(processes: readonly ProcessRow[]): Map<string, ProcessRow> {
+  const known = new Map(processes.map((process) => [process.id, process]));
+  const firsts = new Map<string, ProcessRow>();
+  for (const process of [...processes].sort((a, b) => a.epoch - b.epoch)) {
+    const before = process.parent == null ? undefined : known.get(process.parent);
+    if (!before || !process.marked || before.pid !== process.pid || before.line !== process.line) continue;
+    // An activity inside of it begins at once. Between it and its next part are others.
+    if (process.epoch > before.epoch + 1) firsts.set(process.id, firsts.get(before.id) ?? before);
+  }
+  return firsts;
 }
 
 /** Assigns each bar the first free row at or below its depth. */
