@@ -336,7 +336,6 @@ fn agree(cases: u64) {
     };
     let first = number("BACKSTORY_SEED", 1);
     for seed in first..first + number("BACKSTORY_CASES", cases) {
-        eprintln!("seed {seed}");
         let mut case = Case::new(seed);
         let mut done = vec![format!("seed {seed}")];
         case.check(&done);
