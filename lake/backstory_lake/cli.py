@@ -133,8 +133,8 @@ def _query(given: argparse.Namespace) -> int:
     if given.schema:
         sql = (
             'SELECT table_name AS "table", column_name AS "column", data_type AS type '
-            "FROM information_schema.columns WHERE NOT starts_with(table_name, 'lake_') "
-            "AND NOT ends_with(table_name, '_table') ORDER BY table_name, ordinal_position"
+            "FROM information_schema.columns WHERE NOT ends_with(table_name, '_table') "
+            "ORDER BY table_name, ordinal_position"
         )
     elif sql is None:
         raise LakeError("a question is needed: one SELECT statement")

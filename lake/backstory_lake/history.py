@@ -29,7 +29,7 @@ SELECT host, machine, path, min(first_ns) AS first_ns, max(last_ns) AS last_ns, 
 FROM turns GROUP BY host, machine, path"""
 
 #: `history(digest)` in SQL.
-MACRO = f"CREATE MACRO history(content) AS TABLE {_HISTORY.format(digest='content')}"
+MACRO = f"CREATE OR REPLACE MACRO history(content) AS TABLE {_HISTORY.format(digest='content')}"
 
 
 def history(digest: str, quoted: Callable[[str], str]) -> str:

@@ -15,8 +15,8 @@ from . import flows, hubs
 #: The least and greatest moment.
 FIRST, LAST = f"(({flows.FIRST})::BIGINT)", f"{flows.LAST}::BIGINT"
 
-_SHIFT = """CREATE MACRO lake_shifted(moment, shift) AS CASE WHEN shift IS NULL THEN {last}
-WHEN shift = 0 THEN moment ELSE
+_SHIFT = """CREATE OR REPLACE MACRO lake_shifted(moment, shift) AS
+CASE WHEN shift IS NULL THEN {last} WHEN shift = 0 THEN moment ELSE
 greatest(least(moment::HUGEINT + shift, {last}::HUGEINT), {first}::HUGEINT)::BIGINT END"""
 
 # The nodes that a question comes to: both macros begin with them. Nothing is followed from hubs.
@@ -63,8 +63,8 @@ _LINKS = """
   FROM best b JOIN jumps j ON j.here = b.node AND j.low <= b.best
   WHERE b.node {hubs} (SELECT node FROM hub_nodes)"""
 
-_LINEAGE = """CREATE MACRO lineage(files, direction, bound, possible := true, hubs := NULL,
-  summary := false) AS TABLE
+_LINEAGE = """CREATE OR REPLACE MACRO lineage(files, direction, bound, possible := true,
+  hubs := NULL, summary := false) AS TABLE
 {reached},
 links AS ({links})
 SELECT {link}
@@ -73,8 +73,8 @@ UNION ALL
 SELECT error({wrong})::BIGINT, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 WHERE {wrong} IS NOT NULL"""
 
-_HUBS = """CREATE MACRO lineage_hubs(files, direction, bound, possible := true, hubs := NULL,
-  summary := false) AS TABLE
+_HUBS = """CREATE OR REPLACE MACRO lineage_hubs(files, direction, bound, possible := true,
+  hubs := NULL, summary := false) AS TABLE
 {reached},
 links AS ({links}),
 beyond AS ({beyond}),
@@ -133,9 +133,14 @@ def _macro(text: str, **parts: str) -> str:
     return text.format(reached=reached, links=_LINKS.format(hubs="NOT IN"), wrong=_WRONG, **parts)
 
 
+#: A question that is interrupted between them makes all of them again.
 STATEMENTS = [
     _SHIFT.format(first=FIRST, last=LAST),
-    *(f"CREATE VIEW {name} AS {text}" for name, text in flows.VIEWS.items() if name != MET),
+    *(
+        f"CREATE OR REPLACE VIEW {name} AS {text}"
+        for name, text in flows.VIEWS.items()
+        if name != MET
+    ),
     _macro(_LINEAGE, link=", ".join(flows.LINK)),
     _macro(
         _HUBS,

@@ -58,10 +58,19 @@ def test_the_views_have_the_columns_of_the_program_in_its_order() -> None:
 
 def test_each_view_and_macro_of_lineage_is_made_for_a_question_that_names_it() -> None:
     for statement in [*lineage.STATEMENTS, history.MACRO]:
-        name = statement.removeprefix("CREATE VIEW ").removeprefix("CREATE MACRO ").split("(")[0]
-        name = name.split(" ")[0]
+        name = statement.removeprefix("CREATE OR REPLACE ").split(" ")[1].split("(")[0]
         assert lineage.is_needed(f'SELECT * FROM "{name.upper()}"'), name
     assert not any(lineage.is_needed(f"SELECT * FROM {name}") for name in views.VIEWS)
+
+
+def test_views_that_an_interrupted_question_began_are_made_again(
+    shipped: tuple[Machine, Path],
+) -> None:
+    question = Question(Lake.open(str(shipped[1])), Limits())
+    for statement in [*lineage.STATEMENTS, history.MACRO]:
+        question.connection.execute(statement)
+    with question.rows("SELECT count(*) FROM lake_same") as rows:
+        assert len(rows.fetchall()) == 1
 
 
 @pytest.mark.parametrize("name", sorted(views.VIEWS))
