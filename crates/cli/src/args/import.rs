@@ -31,7 +31,8 @@ pub struct ImportArgs {
     pub files: Vec<PathBuf>,
 
     /// Make a named pipe, and a run of each log that a tool writes into it. A log ends when all
-    /// writers have closed the pipe. The command ends by Ctrl-C or SIGTERM
+    /// writers have closed the pipe, unless --one-run is given. The command ends by Ctrl-C or
+    /// SIGTERM
     #[arg(long, value_name = "PIPE", conflicts_with_all = ["files", "print_script"], value_hint = clap::ValueHint::FilePath)]
     pub pipe: Option<PathBuf>,
 
@@ -41,8 +42,9 @@ pub struct ImportArgs {
     #[arg(long, value_name = "SECONDS", requires = "pipe", default_value_t = 10)]
     pub every: u64,
 
-    /// Make one run of all that comes through the pipe until the command ends, whichever programs
-    /// write it. As SPADE's reporter does, if each line is written by a command of its own
+    /// Make one run of all that comes through the pipe until the command ends, up to 128 MiB. Use
+    /// this for scripts that write each line by an `echo` of its own: SPADE's reporter joins them,
+    /// too
     #[arg(long, requires = "pipe")]
     pub one_run: bool,
 
