@@ -14,7 +14,7 @@ use crate::family::Family;
 use crate::format::{Format, Target};
 use crate::formats::notation::seconds;
 use crate::formats::opm_calls::write_calls;
-use crate::formats::opm_element::OpmElement;
+use crate::formats::opm_element::{OpmElement, opm_value};
 use crate::view::{Endpoint, ViewActivity, ViewEntity, ViewLink};
 use crate::{Result, View};
 
@@ -125,9 +125,9 @@ fn process(at: usize, activity: &ViewActivity, run: &str) -> OpmElement {
     }
     line = line.with("run", run);
     for (key, value) in &activity.notes.attributes {
-        let name = String::from_utf8_lossy(key);
-        if &key[..] != AGENT && !line.knows(&name) {
-            line = line.with(name.into_owned(), value);
+        let name = String::from_utf8_lossy(&opm_value(key)).into_owned();
+        if &key[..] != AGENT && !name.is_empty() && !line.knows(&name) {
+            line = line.with(name, value);
         }
     }
     line

@@ -1,7 +1,7 @@
 //! A line of SPADE's language, which is a vertex or an edge of the Open Provenance Model.
 //!
 //! A backslash before a space or colon makes it a part of the text. The language cannot express a
-//! line feed, or a backslash at the end of a value: these characters become `?`.
+//! line feed, or a backslash at the end of a key or value: these characters become `?`.
 
 use std::borrow::Cow;
 
@@ -42,7 +42,7 @@ impl OpmElement {
     pub fn line(&self) -> Vec<u8> {
         let mut line = Vec::new();
         for (key, value) in &self.annotations {
-            escaped(key.as_bytes(), &mut line);
+            escaped(&opm_value(key.as_bytes()), &mut line);
             line.push(b':');
             escaped(&opm_value(value), &mut line);
             line.push(b' ');
@@ -53,7 +53,7 @@ impl OpmElement {
     }
 }
 
-/// A value as SPADE's language can express it.
+/// A key or value as SPADE's language can express it.
 pub fn opm_value(value: &[u8]) -> Vec<u8> {
     let mut written: Vec<u8> = value
         .iter()
@@ -83,14 +83,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_one_word_whatever_it_contains() {
+    fn a_key_or_value_is_one_word_whatever_it_contains() {
         let line = OpmElement::new("Process")
             .with("command line", r"a b:c\ d\e")
-            .with("x", "y\nz\\");
+            .with("x", "y\nz\\")
+            .with("a\ntype:b\\", "c");
         let text = String::from_utf8(line.line()).unwrap();
         assert_eq!(
             text,
-            "type:Process command\\ line:a\\ b\\:c\\\\ d\\e x:y?z?\n"
+            "type:Process command\\ line:a\\ b\\:c\\\\ d\\e x:y?z? a?type\\:b?:c\n"
         );
     }
 }
