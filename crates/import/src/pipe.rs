@@ -57,7 +57,8 @@ pub struct PipeLimits {
     pub due: Option<Instant>,
     /// At the first end of a line from this number of bytes on.
     pub bytes: u64,
-    /// When all writers have closed the pipe. Otherwise the next writer goes on with the log.
+    /// When all writers have closed the pipe. Otherwise the next writer goes on with the log, in a
+    /// line of its own.
     pub closed: bool,
 }
 
@@ -112,6 +113,14 @@ impl PipeLog {
     /// The error after which no more was written.
     pub fn failed(&self) -> Option<&io::Error> {
         self.failed.as_ref()
+    }
+
+    /// Ends the last line, unless it has ended. The next writer begins a line of its own.
+    fn end_line(&mut self) {
+        if self.failed.is_none() && self.lines < self.bytes {
+            let written = self.file.write_all_at(b"\n", self.bytes);
+            self.failed = written.and_then(|()| self.grow(1)).err();
+        }
     }
 
     /// Counts bytes that were added.
@@ -197,7 +206,7 @@ impl LogPipe {
         limits: PipeLimits,
     ) -> Result<PipeEnd, Error> {
         // poll(2) does not tell a reader that the writers of an earlier reader are gone.
-        if log.bytes > 0 && self.take(log)? == Taken::NoWriter && limits.closed {
+        if log.bytes > 0 && self.take(log)? == Taken::NoWriter && ends(log, limits) {
             return Ok(PipeEnd::Closed);
         }
         let mut last_pieces = 0;
@@ -233,7 +242,7 @@ impl LogPipe {
             }
             last_pieces += u32::from(is_asked);
             let is_empty = log.bytes == 0 && log.failed.is_none();
-            if self.take(log)? == Taken::NoWriter && !is_empty && limits.closed {
+            if self.take(log)? == Taken::NoWriter && !is_empty && ends(log, limits) {
                 return Ok(PipeEnd::Closed);
             }
         }
@@ -260,6 +269,14 @@ impl Drop for LogPipe {
             let _ = std::fs::remove_file(&self.path);
         }
     }
+}
+
+/// True if a log ends because all writers have closed the pipe.
+fn ends(log: &mut PipeLog, limits: PipeLimits) -> bool {
+    if !limits.closed {
+        log.end_line();
+    }
+    limits.closed
 }
 
 /// Opens a pipe for reading. This does not wait for a writer.
@@ -361,6 +378,33 @@ mod tests {
         let mut pipe = LogPipe::open(&path).unwrap();
         let end = pipe.fill(&mut log, asked.as_fd(), NONE).unwrap();
         assert_eq!(end, PipeEnd::Closed);
+    }
+
+    #[test]
+    fn the_next_writer_of_a_log_begins_a_line_of_its_own() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pipe");
+        let mut pipe = LogPipe::open(&path).unwrap();
+        let (asked, ask) = rustix::pipe::pipe().unwrap();
+        let mut log = new_log();
+        written(&path, "one");
+        // The log is full when its last line has ended.
+        let full = PipeLimits {
+            due: Some(Instant::now() + std::time::Duration::from_secs(60)),
+            bytes: 4,
+            closed: false,
+        };
+        let end = pipe.fill(&mut log, asked.as_fd(), full).unwrap();
+        assert_eq!((end, text(&log).as_str()), (PipeEnd::Full, "one\n"));
+        // A reader that is asked to end takes what is there.
+        written(&path, "two\n");
+        rustix::io::write(&ask, b"x").unwrap();
+        let rest = PipeLimits {
+            bytes: u64::MAX,
+            ..full
+        };
+        let end = pipe.fill(&mut log, asked.as_fd(), rest).unwrap();
+        assert_eq!((end, text(&log).as_str()), (PipeEnd::Asked, "one\ntwo\n"));
     }
 
     #[test]

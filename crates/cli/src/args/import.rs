@@ -44,7 +44,7 @@ pub struct ImportArgs {
 
     /// Make one run of all that comes through the pipe until the command ends, up to 128 MiB. Use
     /// this for scripts that write each line by an `echo` of its own: SPADE's reporter joins them,
-    /// too
+    /// too. Only for formats whose lines stand for themselves (spade)
     #[arg(long, requires = "pipe")]
     pub one_run: bool,
 

@@ -41,6 +41,11 @@ pub fn run(args: ImportArgs, store: Option<&Path>) -> Outcome {
             "the file is missing: backstory import {name} FILE"
         )));
     }
+    if args.one_run && !format.is_of_lines() {
+        return Err(Failure::misuse(format!(
+            "logs of the format {name} cannot be joined; leave out --one-run: each becomes a run"
+        )));
+    }
     if let Some(name) = &args.name {
         check_name(name)?;
     }

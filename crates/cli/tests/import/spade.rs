@@ -183,6 +183,15 @@ fn lines_that_programs_write_one_by_one_are_one_run_if_it_is_wanted() {
     has_no_copies(&desk);
 }
 
+#[test]
+fn logs_without_lines_are_not_joined() {
+    let desk = Desk::new();
+    let refused = desk.backstory(&["import", "strace", "--pipe", "pipe", "--one-run"]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    let why = String::from_utf8_lossy(&refused.stderr);
+    assert!(why.contains("leave out --one-run"), "{why}");
+}
+
 const PATIENCE: Duration = Duration::from_secs(120);
 const SO_FAR: &str = "imported the log so far as run ";
 

@@ -33,7 +33,7 @@ pub(super) fn import_all(import: &Import<'_>, path: &Path) -> Outcome {
     let copies = PipeCopies::of(&import.home, import.format.name(), path).map_err(fail)?;
     let left = copies.left().map_err(fail)?;
     let hint = match import.format.is_of_lines() && !import.args.one_run {
-        true => "; each is a run, --one-run joins them",
+        true => "; each time the pipe is closed, a run is made (--one-run makes one of all)",
         false => "",
     };
     complain(&format!(
