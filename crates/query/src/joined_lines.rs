@@ -1,7 +1,8 @@
 //! Joins the activities into which calls of functions and marks divide a program.
 //!
 //! In: the processes of a run, in the order of their start. Out: one line for each program and each
-//! named part of it. It ends as its last activity does, and has the statements of all of them.
+//! named part of it. It ends as its last activity does, and has the attributes and records of all
+//! of them.
 
 use std::collections::HashMap;
 
@@ -14,6 +15,8 @@ pub struct JoinedLines {
     pub lines: Vec<ProcessLine>,
     /// The line of each activity.
     pub places: HashMap<u64, usize>,
+    /// The epoch of the last activity of each line.
+    pub last_epochs: Vec<u32>,
     epochs: HashMap<u64, u32>,
 }
 
@@ -25,6 +28,7 @@ impl JoinedLines {
             joined.epochs.insert(line.id, line.activity.epoch);
             if let Some(at) = joined.continued(&line) {
                 joined.places.insert(line.id, at);
+                joined.last_epochs[at] = line.activity.epoch;
                 joined.lines[at].extend(line);
                 continue;
             }
@@ -33,6 +37,7 @@ impl JoinedLines {
                 line.parent_id = Some(joined.lines[parent].id);
             }
             joined.places.insert(line.id, joined.lines.len());
+            joined.last_epochs.push(line.activity.epoch);
             joined.lines.push(line);
         }
         joined

@@ -126,6 +126,10 @@ struct Processes {
     written: Vec<u64>,
     /// The epochs, by process, after which the process went on by a mark of its program.
     goes_on: HashSet<(u32, u32)>,
+    /// The epoch of the last activity of each line.
+    last_epochs: Vec<u32>,
+    /// The processes that executed a program.
+    executed: HashSet<u32>,
 }
 
 impl Processes {
@@ -133,7 +137,8 @@ impl Processes {
     fn apart(lines: Vec<ProcessLine>) -> Processes {
         let index = lines.iter().enumerate();
         let index = index.map(|(at, line)| (line.id, at)).collect();
-        Processes::listed(HashSet::new(), lines, index)
+        let last_epochs = lines.iter().map(|line| line.activity.epoch).collect();
+        Processes::listed(HashSet::new(), last_epochs, lines, index)
     }
 
     /// A line for each program and each named part of it.
@@ -143,16 +148,22 @@ impl Processes {
         let goes_on = marked.map(|line| (line.activity.pid, before(line)));
         let goes_on = goes_on.collect();
         let joined = JoinedLines::of(lines);
-        Processes::listed(goes_on, joined.lines, joined.places)
+        Processes::listed(goes_on, joined.last_epochs, joined.lines, joined.places)
     }
 
     fn listed(
         goes_on: HashSet<(u32, u32)>,
+        last_epochs: Vec<u32>,
         lines: Vec<ProcessLine>,
         index: HashMap<u64, usize>,
     ) -> Processes {
+        let by_exec = |line: &&ProcessLine| !line.marked && line.activity.epoch > 0;
+        let executed = lines.iter().filter(by_exec);
+        let executed = executed.map(|line| line.activity.pid).collect();
         Processes {
             goes_on,
+            last_epochs,
+            executed,
             index,
             listed: vec![true; lines.len()],
             written: vec![0; lines.len()],
@@ -218,7 +229,7 @@ impl Processes {
                 }
                 _ => String::new(),
             };
-            let command = style.paint(Role::Command, &command(line, here));
+            let command = style.paint(Role::Command, &self.command(line, here));
             writeln!(out, "{written}{command}{}", self.outcome(line, style))?;
         }
         self.count_the_rest(style, out)
@@ -249,7 +260,7 @@ impl Processes {
             writeln!(
                 out,
                 "{lead}{}{}",
-                style.paint(Role::Command, &command(line, from)),
+                style.paint(Role::Command, &self.command(line, from)),
                 self.outcome(line, style)
             )?;
             stack.extend(children[at].iter().rev().map(|&child| (child, depth + 1)));
@@ -279,9 +290,7 @@ impl Processes {
             (None, Some(signal), _) => {
                 format!(", {}", style.paint(Role::Bad, &format!("signal {signal}")))
             }
-            (None, None, true) if self.goes_on.contains(&(activity.pid, activity.epoch)) => {
-                String::new()
-            }
+            (None, None, true) if self.ends_in_a_mark(line) => String::new(),
             (None, None, true) => ", then exec".to_owned(),
             (None, None, false) if line.marked => String::new(),
             (None, None, false) => ", end not observed".to_owned(),
@@ -295,7 +304,7 @@ impl Processes {
             .collect();
         let more = line.notes.attributes.len().saturating_sub(SAID);
         if more > 0 {
-            let note = format!("  … and {more} more (--json has all)");
+            let note = format!("  … and {more} more attributes (--json has all)");
             said += &style.paint(Role::Dim, &note);
         }
         // A number above those of processes is of an activity inside one.
@@ -310,6 +319,12 @@ impl Processes {
 
     fn has_line(&self, at: usize) -> bool {
         self.listed[at] && !self.is_part(&self.lines[at])
+    }
+
+    /// True if the last activity of a line ended because the next one of its program began.
+    fn ends_in_a_mark(&self, line: &ProcessLine) -> bool {
+        let last = self.last_epochs[self.index[&line.id]];
+        self.goes_on.contains(&(line.activity.pid, last))
     }
 
     /// True for an epoch between fork and exec, which belongs to the command that the shell starts.
@@ -330,16 +345,17 @@ impl Processes {
         }
         None
     }
-}
 
-fn command(line: &ProcessLine, from: &[u8]) -> String {
-    let activity = &line.activity;
-    let call = Call::of(activity);
-    let marked = line.marked;
-    let (line, left_out) = call.line(from, SHORT);
-    match (activity.epoch, left_out) {
-        (0, _) if !marked => format!("{line}  (forked, no exec)"),
-        (_, 0) => line,
-        (_, count) => format!("{line}  ({count} variables differ: see --json)"),
+    fn command(&self, line: &ProcessLine, from: &[u8]) -> String {
+        let activity = &line.activity;
+        let is_forked = activity.epoch == 0 && !line.marked;
+        let has_executed = self.executed.contains(&activity.pid);
+        let (line, left_out) = Call::of(activity).line(from, SHORT);
+        match (is_forked, left_out) {
+            (true, _) if has_executed => format!("{line}  (forked)"),
+            (true, _) => format!("{line}  (forked, no exec)"),
+            (false, 0) => line,
+            (false, count) => format!("{line}  ({count} variables differ: see --json)"),
+        }
     }
 }

@@ -87,6 +87,50 @@ fn a_program_is_one_line_with_the_calls_of_its_functions_below() {
     assert_eq!(below, expected, "{lines:?}");
 }
 
+/// Executes programs after a call of a function, and inside of one.
+const EXECUTES: &str = r#"
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+void write_out(const char *path) { FILE *file = fopen(path, "w"); fputs("x", file); fclose(file); }
+void write_last(const char *path) { write_out(path); execlp("true", "true", "inside", (char *)0); }
+int main(void) {
+    if (!fork()) {
+        write_out("child.csv");
+        execlp("true", "true", "behind", (char *)0);
+    }
+    wait(0);
+    if (!fork())
+        write_last("last.csv");
+    wait(0);
+    write_out("own.csv");
+    execlp("true", "true", "own", (char *)0);
+}
+"#;
+
+#[test]
+fn a_program_can_execute_another_one_after_a_call_and_inside_of_one() {
+    let place = Place::new();
+    place.write("next.c", EXECUTES);
+    let mut built = place.command(&["cc"]);
+    let built = built.args(["-O0", "-o", "next", "next.c"]).status();
+    if !built.is_ok_and(|status| status.success()) {
+        return skipped("functions", "there is no compiler");
+    }
+    place.keep("./next; true", &["--functions", "write_*"]);
+    let text = place.run(&["processes"]).out;
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let of = |begin: &str| -> Vec<bool> {
+        let of = lines.iter().filter(|line| line.starts_with(begin));
+        of.map(|line| line.contains(", then exec")).collect()
+    };
+    // The program, the child that executes behind a call, and the one that does so in a call.
+    assert_eq!(of("./next  ["), [true], "{text}");
+    assert_eq!(of("./next  (forked)"), [true, false], "{text}");
+    assert_eq!(of("true"), [false; 3], "{text}");
+    assert!(!text.contains("no exec"), "{text}");
+}
+
 #[test]
 fn what_a_function_read_is_a_source_of_what_one_of_a_child_wrote() {
     let Some(place) = recorded() else { return };
@@ -123,5 +167,8 @@ fn attributes_that_have_no_room_are_counted() {
     place.keep("./many; true", &["--functions", "f?"]);
     let text = place.run(&["processes"]).out;
     assert!(text.contains("calls of f3() in many.c:4=1"), "{text}");
-    assert!(text.contains("… and 3 more (--json has all)"), "{text}");
+    assert!(
+        text.contains("… and 3 more attributes (--json has all)"),
+        "{text}"
+    );
 }
