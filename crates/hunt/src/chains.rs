@@ -284,7 +284,9 @@ impl<'r> ChainSearch<'r> {
                 nodes.extend(found.into_iter().map(|node| (at, node)));
             }
         }
-        for number in changed {
+        // One search for all others comes first, as in the finished run.
+        let (first, others) = changed.split_at(changed.partition_point(|number| *number < SINGLE));
+        for number in others.iter().chain(first) {
             let Some(last) = chains[*number].last().filter(|_| look.clock.has_time()) else {
                 break;
             };

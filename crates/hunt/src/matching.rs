@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use backstory_eventlog::event::{Pid, Time};
@@ -158,6 +159,19 @@ fn single(graph: &RunGraph, hits: Vec<Fact>) -> Vec<Found> {
     found
 }
 
+/// The numbers of the chains that are followed together: the first ones singly, the others at once.
+/// Where a search through the graph costs most, that for all others comes first. So the searches
+/// for the first ones cannot use up the time of all.
+fn followed_together(count: usize, is_search: bool) -> Vec<Range<usize>> {
+    let first = count.min(SINGLE);
+    let mut together: Vec<Range<usize>> = (0..first).map(|number| number..number + 1).collect();
+    if first < count {
+        let at = if is_search { 0 } else { together.len() };
+        together.insert(at, first..count);
+    }
+    together
+}
+
 /// Chains of one fact of each part.
 fn ordered(
     graph: &RunGraph,
@@ -184,19 +198,18 @@ fn ordered(
     }
     for (number, of_part) in hits.iter().enumerate().skip(1) {
         let same = same_file.filter(|(_, later)| *later == number);
-        let mut longer: Vec<Vec<Fact>> = Vec::new();
-        let (first, others) = chains.split_at(chains.len().min(SINGLE));
-        let others = (!others.is_empty()).then_some(others);
-        for some in first.chunks(1).chain(others) {
+        let is_search = matches!(several.group, Group::Flow | Group::Descendants) && same.is_none();
+        let mut longer: Vec<(usize, Vec<Fact>)> = Vec::new();
+        for some in followed_together(chains.len(), is_search) {
             if !clock.has_time() {
                 break;
             }
+            let before = some.start;
+            let some = &chains[some];
             let ends: Vec<&Fact> = some.iter().filter_map(|chain| chain.last()).collect();
-            let reached = match several.group {
-                Group::Flow | Group::Descendants if same.is_none() => {
-                    FlowReached::from(graph, several.group, &ends)
-                }
-                _ => FlowReached::default(),
+            let reached = match is_search {
+                true => FlowReached::from(graph, several.group, &ends),
+                false => FlowReached::default(),
             };
             for fact in of_part {
                 if !clock.goes_on() {
@@ -213,10 +226,8 @@ fn ordered(
                         && !(*not_above && is_above())
                 };
                 let pid = |fact: &Fact| graph.activity(fact.activity).pid;
-                let before = match several.group {
-                    Group::Flow | Group::Descendants if same.is_none() => {
-                        reached.source(several.group, fact)
-                    }
+                let at = match several.group {
+                    _ if is_search => reached.source(several.group, fact),
                     Group::Process => {
                         let is_of_process =
                             |chain: &Vec<Fact>| pid(&chain[0]) == pid(fact) && fits(chain);
@@ -224,16 +235,16 @@ fn ordered(
                     }
                     _ => in_time(some, clock).position(fits),
                 };
-                let chain = before.map(|number| &some[number]);
-                if let Some(chain) = chain.filter(|one| fits(one)) {
-                    longer.push([chain.as_slice(), &[*fact]].concat());
+                if let Some(at) = at.filter(|at| fits(&some[*at])) {
+                    let chain = [some[at].as_slice(), &[*fact]].concat();
+                    longer.push((before + at, chain));
                 }
             }
         }
         // The next part begins with those that end first.
-        longer.sort_by_key(|chain| chain.last().map(Fact::order));
+        longer.sort_by_key(|(before, chain)| (chain.last().map(Fact::order), *before));
         longer.truncate(MOST);
-        chains = longer;
+        chains = longer.into_iter().map(|(_, chain)| chain).collect();
     }
     let mut seen = HashSet::new();
     let mut found: Vec<Found> = Vec::new();
@@ -379,6 +390,15 @@ mod tests {
              correlation: {{type: temporal_ordered, rules: [a, b], group-by: {group}, timespan: {timespan}}}\n"
         );
         Rule::parse(&yaml::documents(&text).unwrap()[0], "t.yml").unwrap()
+    }
+
+    #[test]
+    fn of_many_chains_a_search_follows_the_later_ones_first() {
+        let later = SINGLE..SINGLE + 2;
+        assert_eq!(followed_together(2, true), [0..1, 1..2]);
+        assert_eq!(followed_together(later.end, true).first(), Some(&later));
+        assert_eq!(followed_together(later.end, false).last(), Some(&later));
+        assert_eq!(followed_together(later.end, true).len(), SINGLE + 1);
     }
 
     #[test]
