@@ -173,7 +173,7 @@ class Privacy:
         """The words of a line without private names: with their hashes, or without them."""
         kept = []
         for word in QUOTED.finditer(line):
-            name = _plain(word)
+            name = _plain(word, "replace")
             if self.omits(name):
                 continue
             hide = all_of_them or self.hashes(name)

@@ -830,7 +830,7 @@ enum { BS_LOST_NO_CHUNK = 1, BS_LOST_SANDBOX = 2, BS_LOST_TOO_LONG = 3 };
 
 _Static_assert(sizeof(struct bs_record) == 32, "record header");
 _Static_assert(sizeof(struct bs_chunk) == 64, "chunk header");
-_Static_assert(sizeof(struct bs_verdicts) <= BS_CHUNK_SIZE, "table of verdicts");
+_Static_assert(sizeof(struct bs_programs) <= BS_CHUNK_SIZE, "tables of plain programs");
 _Static_assert(sizeof(struct bs_deep_record) == 48, "deep record");
 _Static_assert(sizeof(struct bs_function_table) == 120, "table of functions");
 _Static_assert(sizeof(struct bs_signature) == 12, "parameters of a function");

@@ -95,12 +95,12 @@ fn a_recorded_command_does_exactly_what_it_does_alone() {
 const RECORDER_ALONE: [&str; 2] = ["--guard=off", "--contents=off"];
 
 #[test]
-fn every_third_command_does_the_same_with_the_recorder_alone() {
-    assert_identical(corpus::all().step_by(3), &RECORDER_ALONE);
+fn many_commands_do_the_same_with_the_recorder_alone() {
+    assert_identical(corpus::one_of(3), &RECORDER_ALONE);
 }
 
 #[test]
-#[ignore = "half a minute, as the same test of every third command"]
+#[ignore = "half a minute, as the same test of fewer commands"]
 fn every_command_does_the_same_with_the_recorder_alone() {
     assert_identical(corpus::all(), &RECORDER_ALONE);
 }

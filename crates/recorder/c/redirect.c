@@ -361,7 +361,10 @@ void bs_redirect_internal(void)
     BS_AUTO_DO(if (!bs_exec_is_redirected) bs_need_filter());
 }
 
-/* The same for a function that opens files and lists directories, but executes nothing. */
+/*
+ * The same for a function that opens files and lists directories. In this form of the library the
+ * constructor has done that, but for `execve`: `wordexp` executes a shell.
+ */
 static void redirect_files(void)
 {
     BS_AUTO_DO(if (bs_lists_are_seen) return );
@@ -423,7 +426,10 @@ __attribute__((used)) void *bs_begin_walk(const char *name, u64 second)
     void *function = 0;
     (void)second;
     BS_AUTO_DO(if (walks_unseen(name, second)) bs_need_filter());
-    redirect_files();
+    if (bs_same(name, "wordexp"))
+        bs_redirect_internal();
+    else
+        redirect_files();
     return bs_find(&function, name);
 }
 

@@ -94,15 +94,15 @@ fn shown(outcome: &oracle::Outcome) -> String {
     String::from_utf8_lossy(&text).chars().take(300).collect()
 }
 
-/// Every fourth of each kind. A command that differs would also differ when it is recorded, for
-/// which all are tested.
+/// A part of them. A command that differs would also differ when it is recorded, for which all are
+/// tested.
 #[test]
 fn commands_of_the_corpus_do_the_same_every_time() {
-    do_the_same(corpus::all().step_by(4));
+    do_the_same(corpus::one_of(4));
 }
 
 #[test]
-#[ignore = "half a minute, as the same test of every fourth command"]
+#[ignore = "half a minute, as the same test of fewer commands"]
 fn every_command_of_the_corpus_does_the_same_every_time() {
     do_the_same(corpus::all());
 }

@@ -333,6 +333,51 @@ fn a_child_that_was_killed_before_its_first_call_is_killed_again() {
     runs_equal(&place, &["killer"]);
 }
 
+/// Executes a static program in a child, and kills it once it has made a file.
+const STARTER: &str = r#"
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+    struct stat about;
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        execl("./static", "static", (char *)0);
+        _exit(5);
+    }
+    while (stat("made", &about) != 0) usleep(1000);
+    kill(child, SIGTERM);
+    if (waitpid(child, &status, 0) != child) return 1;
+    printf("%x\n", status);
+    return 0;
+}
+"#;
+
+/// Makes a file, and waits for a signal.
+const STATIC: &str = r#"
+#include <fcntl.h>
+#include <unistd.h>
+int main(void) {
+    close(open("made", O_CREAT | O_WRONLY, 0600));
+    pause();
+    return 0;
+}
+"#;
+
+#[test]
+fn a_program_without_a_deep_record_runs_again_until_it_is_killed() {
+    let place = Place::new();
+    let is_static = compiled(&place, "-static", "static", STATIC);
+    if !is_static || !compiled(&place, "", "starter", STARTER) {
+        return;
+    }
+    place.deep("RECORD ./starter > out");
+    runs_alike(&place, &["starter"], "equal");
+}
+
 /// Limits its own system calls to a few, and then copies its input.
 const LIMITED: &str = r#"
 #include <linux/filter.h>

@@ -417,3 +417,15 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         .into_iter()
         .flatten()
 }
+
+/// A quick part of them: every adversary, and one of so many other cases. All of them where
+/// `BACKSTORY_ORACLE_ONLY` chooses some.
+#[allow(dead_code)] // each test program takes what it needs of this file
+pub fn one_of(step: usize) -> impl Iterator<Item = &'static Case> {
+    let step = match std::env::var_os("BACKSTORY_ORACLE_ONLY") {
+        Some(_) => 1,
+        None => step,
+    };
+    let ordinary = all().take(all().count() - foes::FOES.len());
+    ordinary.step_by(step).chain(foes::FOES)
+}

@@ -87,7 +87,8 @@ fn asks_stores(chosen: impl Fn(usize) -> Vec<Instead>) {
     // The background indexer closes the database a moment later, and removes this file.
     let open = store.join("graph.db-shm");
     assert!(eventually(Duration::from_secs(120), || !open.exists()));
-    let all = files(&store, Path::new(""));
+    let mut all = files(&store, Path::new(""));
+    all.sort();
     assert!(
         all.iter().any(|file| file.starts_with("contents/objects")),
         "{all:?}"

@@ -37,8 +37,7 @@ pub struct RecordedRun {
     pub units: Vec<Option<RecordedUnit>>,
     /// The time of day of its counters.
     pub clock: RecordedClock,
-    /// The forked children that a signal killed before their first recorded call: the signal, by
-    /// process id.
+    /// The forked children without a record that a signal killed: the signal, by process id.
     pub killed_early: HashMap<u32, i32>,
     /// The record goes on behind the part that is here.
     pub is_cut: bool,

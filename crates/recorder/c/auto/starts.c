@@ -1,6 +1,6 @@
 /*
  * Announces a program that begins, without a chunk: one entry in memory that the supervisor looks
- * at. Most programs that do nothing else then cost the run no more than that.
+ * at. A program that does nothing else costs the run no more than that.
  *
  * Invariants:
  *
@@ -67,6 +67,8 @@ static bool fill(struct bs_programs *programs, u64 pid, struct bs_start start)
 
 bool bs_announce_start(void)
 {
+    if (bs_arena) /* attached already: it has a number and a chunk */
+        return false;
     struct bs_programs *programs = bs_programs();
     const struct bs_library_set *set = programs ? library_set(programs) : 0;
     if (!set || bs_first_pages->flags & (BS_ARENA_CLOSED | BS_ARENA_PIDNS))

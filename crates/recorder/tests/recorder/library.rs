@@ -91,7 +91,8 @@ fn a_programs_start_maps_the_library_with_two_calls() {
 #[test]
 fn the_library_is_small() {
     let size = backstory_recorder::LIBRARY.len();
-    assert!(size < 92 * 1024, "{size} bytes");
+    // 24 pages. Programs share them.
+    assert!(size <= 96 * 1024, "{size} bytes");
     assert!(backstory_recorder::TWIN32.len() < 16 * 1024);
     assert_eq!(backstory_recorder::TWIN32[4], 1, "32-bit");
 }

@@ -144,6 +144,8 @@ pub fn write(path: &Path, root: &Path, stamp: &Stamp, lists: &Lists) -> io::Resu
         .open(&beside)?;
     let written = file
         .write_all(&bytes)
+        // Otherwise a power failure could leave a file of this length with zeros in it.
+        .and_then(|()| file.sync_data())
         .and_then(|()| fs::rename(&beside, path));
     if written.is_err() {
         let _ = fs::remove_file(&beside);

@@ -121,7 +121,13 @@ impl Supervisor {
         let role = process.map(|process| process.role);
         let executes = matches!(call.number, libc::SYS_execve | libc::SYS_execveat);
         match role {
-            Some(Role::KilledEarly(signal)) => return Ok(self.await_early_killer(call, signal)),
+            Some(Role::KilledEarly(signal)) => {
+                // A program without a deep record leaves no call either, however long it ran.
+                if !executes || is_refused(call, &executed_path(call)?) {
+                    return Ok(self.await_early_killer(call, signal));
+                }
+                self.become_role(call, Role::Shallow);
+            }
             Some(Role::Waiting(index)) if executes => {
                 let path = executed_path(call)?;
                 // A search through PATH tries names that do not exist.

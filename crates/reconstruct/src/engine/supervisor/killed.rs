@@ -4,6 +4,7 @@
 //! no such reader. So a process is killed where it goes on behind its record. Where another process
 //! of the run may have killed it, that one gets the time to do so again.
 
+use super::processes::Role;
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
 use crate::resource::ResourceId;
@@ -52,14 +53,18 @@ impl Supervisor {
         self.kill_as_recorded(call, index, errno)
     }
 
-    /// A child without a record goes no further: in the record it was killed before. If no signal
-    /// comes, it is killed here.
-    pub(super) fn await_early_killer(&self, call: &NotifiedCall, signal: i32) -> Response {
+    /// A child without a record goes no further, unless it executes a program: in the record it was
+    /// killed before. If no signal comes, it is killed here.
+    pub(super) fn await_early_killer(&mut self, call: &NotifiedCall, signal: i32) -> Response {
         if self.parked_for < LONGEST {
             return Response::Park;
         }
-        let group = self.groups.get(&call.tid).unwrap_or(&call.tid);
-        let _ = sys::kill(*group as sys::Pid, signal);
+        let group = self.groups.get(&call.tid).copied().unwrap_or(call.tid);
+        let _ = sys::kill(group as sys::Pid, signal);
+        if let Some(process) = self.live.get_mut(&group) {
+            // A process that survives is killed at its next call.
+            process.role = Role::KilledEarly(libc::SIGKILL);
+        }
         Response::Errno(libc::EINTR)
     }
 

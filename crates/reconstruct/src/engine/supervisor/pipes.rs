@@ -4,8 +4,9 @@
 //! go on before the writer has done what it did before, and would find a file that both use in
 //! another state. So the reader waits for the writer, as in the record.
 //!
-//! Invariant: no program waits for ever. The wait ends when no process has done anything for
-//! [`LONGEST`]. It also ends after [`LONGEST_ASLEEP`] if the writer sleeps.
+//! Invariant: no program waits for one that does nothing. The wait ends when no process has done
+//! anything for [`LONGEST`]. It also ends after [`LONGEST_ASLEEP`] if the writer sleeps. A reader
+//! of a writer that computes for ever waits as long.
 
 use super::Supervisor;
 use super::processes::{Role, state_and_time};

@@ -29,7 +29,8 @@ pub(super) enum Role {
     Tool,
     /// A program without a deep record.
     Shallow,
-    /// A forked child that this signal killed before its first recorded call.
+    /// A forked child that has no record and was killed by this signal: before its first call, or
+    /// in a program without a deep record.
     KilledEarly(i32),
     /// A child whose program cannot be executed, as in the record. The call that makes it fails.
     Failing,
