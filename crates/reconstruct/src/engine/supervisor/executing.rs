@@ -59,7 +59,7 @@ impl Supervisor {
     /// arguments. It ran in the same process, or in one that no recorded process made.
     fn behind_shallow(&self, call: &NotifiedCall, path: &[u8]) -> io::Result<Option<usize>> {
         let words = arguments(call)?;
-        let group = self.groups.get(&call.tid).copied().unwrap_or(call.tid);
+        let group = self.group_of(call);
         let all = self.matchers.iter().zip(&self.started).enumerate();
         let fitting = all.filter(|(_, (matcher, started))| {
             let rest = &matcher.rest;

@@ -103,10 +103,6 @@ impl Supervisor {
             gap.get_or_insert_with(|| why.to_owned());
         }
     }
-
-    fn group_of(&self, call: &NotifiedCall) -> u32 {
-        self.groups.get(&call.tid).copied().unwrap_or(call.tid)
-    }
 }
 
 /// The addresses of the dynamic loader of a program. All are, if it is not known.

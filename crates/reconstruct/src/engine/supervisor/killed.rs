@@ -59,7 +59,7 @@ impl Supervisor {
         if self.parked_for < LONGEST {
             return Response::Park;
         }
-        let group = self.groups.get(&call.tid).copied().unwrap_or(call.tid);
+        let group = self.group_of(call);
         let _ = sys::kill(group as sys::Pid, signal);
         if let Some(process) = self.live.get_mut(&group) {
             // A process that survives is killed at its next call.

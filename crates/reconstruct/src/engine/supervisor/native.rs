@@ -150,7 +150,7 @@ impl StatusLayout {
 impl Supervisor {
     /// A descriptor of the caller.
     pub(super) fn copy_of(&self, call: &NotifiedCall, fd: i32) -> io::Result<OwnedFd> {
-        let group = self.groups.get(&call.tid).copied().unwrap_or(call.tid);
+        let group = self.group_of(call);
         let process = sys::pidfd_open(group, false)?;
         sys::pidfd_getfd(process.as_fd(), fd)
     }

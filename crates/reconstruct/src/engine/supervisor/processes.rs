@@ -134,6 +134,11 @@ impl Supervisor {
         }
     }
 
+    /// The process of a caller. One that is not known yet counts as a process of its own.
+    pub(super) fn group_of(&self, call: &NotifiedCall) -> u32 {
+        self.groups.get(&call.tid).copied().unwrap_or(call.tid)
+    }
+
     /// A new process made its first call.
     fn born(&mut self, group: u32, parent: u32) {
         // A parent that has ended is not its parent any more.
