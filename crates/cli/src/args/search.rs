@@ -28,8 +28,9 @@ pub const PROCESSES: &str = "Examples:\n  \
     backstory processes --sort time          the longest first\n  \
     backstory processes nightly --json | jq '.[].argv'\n\n\
     With conditions on files, those processes are listed that used such a file.\n\
-    A program is listed once, with the recorded calls of its functions below it. --json\n\
-    lists each part of a program between two calls, and `show` counts these parts.";
+    A program is listed once, with the recorded calls of its functions below it.\n\
+    --json lists each part of a program between two calls, and `show` counts these\n\
+    parts.";
 
 /// The text after the options in the help of `who`.
 pub const WHO: &str = "Examples:\n  \
