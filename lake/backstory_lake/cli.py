@@ -18,7 +18,7 @@ from .errors import LakeError, first_line
 from .lake import Lake
 from .privacy import Config
 from .program import Program
-from .questions import Limits, Question
+from .questions import Limits, Question, add_limits, add_memory_limit, chosen_limits
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -63,8 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     query.add_argument("--schema", action="store_true", help="list the tables and their columns")
     query.add_argument("--json", action="store_true", help="print JSON: an array of objects")
     query.add_argument("--csv", action="store_true", help="print comma-separated values")
-    query.add_argument("--timeout", type=int, default=60, metavar="SECONDS", help="0: no bound")
-    query.add_argument("--memory", type=int, default=512, metavar="MB", help="most memory")
+    add_limits(query)
     query.add_argument("sql", nargs="?", metavar="SQL", help="a SELECT; -: standard input")
     query.set_defaults(run=_query)
 
@@ -72,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
         "graphs", help="give `backstory hunt --lake` the runs that a request on the input means"
     )
     graphs.add_argument("--lake", required=True, metavar="LAKE")
-    graphs.add_argument("--memory", type=int, default=512, metavar="MB", help="most memory")
+    add_memory_limit(graphs)
     graphs.set_defaults(run=_graphs)
 
     forget = commands.add_parser("forget", help="erase runs from the lake, and check that")
@@ -128,7 +127,7 @@ def _ship(given: argparse.Namespace) -> int:
 
 
 def _query(given: argparse.Namespace) -> int:
-    question = Question(Lake.open(given.lake), Limits(given.timeout, given.memory))
+    question = Question(Lake.open(given.lake), chosen_limits(given))
     sql = given.sql
     if given.schema:
         sql = (

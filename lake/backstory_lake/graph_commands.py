@@ -18,7 +18,7 @@ from .engine import Duck, Engine
 from .errors import LakeError, MisuseError
 from .lake import Lake
 from .printing import Answer, escaped, json_array, moment, table, text
-from .questions import Limits
+from .questions import add_limits, chosen_limits
 from .subjects import Subjects
 
 EPILOG = (
@@ -58,8 +58,7 @@ def _command(commands: Any, name: str, what: str, run: Any) -> argparse.Argument
     made.add_argument("--digest", action="append", default=[], metavar="DIGEST")
     made.add_argument("--path", action="append", default=[], metavar="PATH")
     made.add_argument("--json", action="store_true", help="print JSON")
-    made.add_argument("--timeout", type=int, default=60, metavar="SECONDS", help="0: no bound")
-    made.add_argument("--memory", type=int, default=512, metavar="MB", help="most memory")
+    add_limits(made)
     made.add_argument("--spark", metavar="MASTER", help="such as local[4] or spark://host:7077")
     made.add_argument("--jar", metavar="FILE", help="iceberg-spark-runtime-*.jar")
     made.set_defaults(run=run)
@@ -88,7 +87,7 @@ def engine(given: argparse.Namespace) -> Iterator[Engine]:
     """The engine that the options name."""
     lake = Lake.open(given.lake)
     if not given.spark:
-        duck = Duck(lake, Limits(given.timeout, given.memory))
+        duck = Duck(lake, chosen_limits(given))
         with closing(duck), duck.bounded():
             yield duck
         return

@@ -14,7 +14,7 @@ from . import places, rounds, ways
 from .engine import Duck
 from .lake import Lake
 from .printing import Answer, columns, cut, escaped, json_array, moment, text
-from .questions import Limits
+from .questions import add_limits, chosen_limits
 
 #: The least columns of a shortened command.
 LEAST = 16
@@ -39,15 +39,14 @@ def _command(commands: Any, name: str, what: str, subject: str) -> argparse.Argu
     made: argparse.ArgumentParser = commands.add_parser(name, help=what)
     made.add_argument("--lake", required=True, metavar="LAKE")
     made.add_argument("--json", action="store_true", help="print JSON")
-    made.add_argument("--timeout", type=int, default=60, metavar="SECONDS", help="0: no bound")
-    made.add_argument("--memory", type=int, default=512, metavar="MB", help="most memory")
+    add_limits(made)
     made.add_argument("subject", metavar=subject)
     return made
 
 
 def _ends(given: argparse.Namespace) -> int:
     way = rounds.Way(given.direction, None, given.possible)
-    duck = Duck(Lake.open(given.lake), Limits(given.timeout, given.memory))
+    duck = Duck(Lake.open(given.lake), chosen_limits(given))
     with closing(duck), duck.bounded():
         found = places.ends(duck, given.subject, way)
     if given.json:
@@ -69,7 +68,7 @@ def _ends(given: argparse.Namespace) -> int:
 
 
 def _touched(given: argparse.Namespace) -> int:
-    duck = Duck(Lake.open(given.lake), Limits(given.timeout, given.memory))
+    duck = Duck(Lake.open(given.lake), chosen_limits(given))
     with closing(duck), duck.bounded():
         found = places.touches(duck, given.subject, given.lookups)
     shown = found[: given.most]

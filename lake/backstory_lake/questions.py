@@ -6,6 +6,7 @@ that do not fit into memory go to temporary files, which are bounded, too.
 
 from __future__ import annotations
 
+import argparse
 import os
 import tempfile
 import threading
@@ -34,6 +35,30 @@ class Limits:
 
     seconds: int = 60
     megabytes: int = 512
+
+
+#: The bounds of a command without options.
+USUAL = Limits()
+
+
+def add_limits(parser: argparse.ArgumentParser) -> None:
+    """Adds the options for the bounds of a question."""
+    parser.add_argument(
+        "--timeout", type=int, default=USUAL.seconds, metavar="SECONDS", help="0: no bound"
+    )
+    add_memory_limit(parser)
+
+
+def add_memory_limit(parser: argparse.ArgumentParser) -> None:
+    """Adds the option for the memory of a question."""
+    parser.add_argument(
+        "--memory", type=int, default=USUAL.megabytes, metavar="MB", help="most memory"
+    )
+
+
+def chosen_limits(given: argparse.Namespace) -> Limits:
+    """The bounds that the options choose."""
+    return Limits(given.timeout, given.memory)
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from conftest import PACKAGE
+from conftest import LIMITS, PACKAGE
 
 from backstory_lake.lake import Lake
-from backstory_lake.questions import Limits, Question
+from backstory_lake.questions import Question
 from backstory_lake.run_graphs import Request, RunGraphs
 
 #: A program `backstory-lake` that keeps the answer.
@@ -77,7 +77,7 @@ class Hunter:
 
     def answered(self, lake: Path, request: Request, *words: str) -> list[str]:
         """The findings, if the package is asked for this. It runs in this process."""
-        question = Question(Lake.open(str(lake)), Limits())
+        question = Question(Lake.open(str(lake)), LIMITS)
         with closing(question), self._answer.open("w") as out:
             RunGraphs(question, request).write(out)
         return essence(self.found(*words, package="stub"))

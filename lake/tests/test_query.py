@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import Machine, answer, command
+from conftest import LIMITS, Machine, answer, command
 from pyiceberg.types import StringType
 
 from backstory_lake import history, lineage, upkeep, views
 from backstory_lake.errors import LakeError
 from backstory_lake.lake import Lake
 from backstory_lake.program import Program
-from backstory_lake.questions import Limits, Question
+from backstory_lake.questions import Question
 from backstory_lake.tables import FILES, TABLES
 
 #: A program that has both ends of a connection.
@@ -66,7 +66,7 @@ def test_each_view_and_macro_of_lineage_is_made_for_a_question_that_names_it() -
 def test_views_that_an_interrupted_question_began_are_made_again(
     shipped: tuple[Machine, Path],
 ) -> None:
-    question = Question(Lake.open(str(shipped[1])), Limits())
+    question = Question(Lake.open(str(shipped[1])), LIMITS)
     for statement in [*lineage.STATEMENTS, history.MACRO]:
         question.connection.execute(statement)
     with question.rows("SELECT count(*) FROM lake_same") as rows:
@@ -105,7 +105,7 @@ def test_the_bytes_of_a_name_that_is_not_utf8_are_there(shipped: tuple[Machine, 
 
 
 def test_a_question_only_reads_and_only_the_lake(shipped: tuple[Machine, Path]) -> None:
-    question = Question(Lake.open(str(shipped[1])), Limits())
+    question = Question(Lake.open(str(shipped[1])), LIMITS)
     for sql, status, words in [
         ("DELETE FROM runs", 2, "only SELECT is allowed"),
         ("SELECT 1; SELECT 2", 2, "expected one SELECT"),
@@ -153,5 +153,5 @@ def test_no_lake_is_a_clear_error(tmp_path: Path) -> None:
 
 def test_an_empty_lake_has_empty_views(tmp_path: Path) -> None:
     Lake.open(str(tmp_path / "lake"), create=True)
-    with Question(Lake.open(str(tmp_path / "lake")), Limits()).rows("FROM edges") as rows:
+    with Question(Lake.open(str(tmp_path / "lake")), LIMITS).rows("FROM edges") as rows:
         assert rows.fetchall() == []
