@@ -12,18 +12,18 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from backstory_lake.errors import LakeError
+from backstory_lake.errors import LakeError, MisuseError
 from backstory_lake.lake import Lake
 from backstory_lake.questions import Limits, Question
 
 from . import corpus, distributions, measure, templates
 from .fleet import Parameters, Size
 from .generate import generate
-from .measure import Measurement
+from .measure import Asked, Measurement
 
 #: The directory in a given one, and the file in it that says who made it.
 OWN, MARK = "backstory-scale", "made-by-backstory-fleet"
@@ -137,14 +137,21 @@ def _in_a_process(lake: Path, out: Path, engine: str, workers: int) -> None:
         raise LakeError(f"measuring {engine} failed; its messages are above")
 
 
-def ask(lake: Lake, out: Path, engine: str, workers: int) -> None:
-    """Asks one engine the questions about a lake that it has not answered with these workers."""
+def ask(
+    lake: Lake, out: Path, engine: str, workers: int, only: Sequence[str] | None = None
+) -> None:
+    """Asks one engine the questions about a lake that it has not answered with these workers.
+
+    `only` are names of questions; without it, all are asked.
+    """
     edges = measure.sizes(lake)[0].edges
     known = measure.read(out) if out.exists() else []
     cores = workers if engine == "spark" else os.cpu_count() or 1
     asker = (engine, edges, cores)
     done = {one.question for one in known if (one.engine, one.edges, one.workers) == asker}
     asked = measure.questions(Question(lake, Limits(0, measure.MEMORY)))
+    if only is not None:
+        asked = _chosen(asked, only)
     left = [one for one in asked if one.name not in done]
     if not left and "open" in done:
         return
@@ -156,3 +163,12 @@ def ask(lake: Lake, out: Path, engine: str, workers: int) -> None:
     else:
         found = measure.duckdb(lake, left or asked[:1])
     _add(out, found)
+
+
+def _chosen(asked: list[Asked], only: Sequence[str]) -> list[Asked]:
+    names = [one.name for one in asked]
+    unknown = [name for name in only if name not in names]
+    if unknown:
+        known = "; ".join(names)
+        raise MisuseError(f"no question of this lake is named {unknown[0]!r}; there are: {known}")
+    return [one for one in asked if one.name in only]

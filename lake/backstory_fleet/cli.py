@@ -71,6 +71,8 @@ def _parser() -> argparse.ArgumentParser:
     ask.add_argument("--out", required=True, metavar="CSV", type=Path)
     ask.add_argument("--engine", choices=("duckdb", "spark"), required=True)
     ask.add_argument("--workers", type=int, default=2)
+    named = "ask only this question, by its name in the results; may be given several times"
+    ask.add_argument("--only", metavar="NAME", action="append", help=named)
     ask.set_defaults(run=_ask)
 
     write = commands.add_parser("page", help="write what was measured, and what follows from it")
@@ -118,7 +120,7 @@ def _measure(given: argparse.Namespace) -> int:
 
 
 def _ask(given: argparse.Namespace) -> int:
-    asking.ask(Lake.open(given.lake), given.out, given.engine, given.workers)
+    asking.ask(Lake.open(given.lake), given.out, given.engine, given.workers, given.only)
     return 0
 
 

@@ -51,9 +51,9 @@ def _ask(
     size = sizes(lake)[0]
     lineage, seconds, _ = timed(lambda: Lineage(opened, lake))
     start = Measurement("spark", "open", size.edges, size.runs, workers, size.files, seconds)
-    # The first question also finds where runs meet, and fills the workers' memory.
-    first = Asked("first question", asked[0].files, asked[0].direction, asked[0].sql)
-    for one in [first, *asked]:
+    # The first question about lineage also finds where runs meet, and fills the workers' memory.
+    first = [Asked("first question", one.files, one.direction) for one in asked[:1] if not one.sql]
+    for one in [*first, *asked]:
         opened.sparkContext.setJobGroup(one.name, one.name)
 
         def answer(one: Asked = one) -> int:

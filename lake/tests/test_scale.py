@@ -121,6 +121,19 @@ def test_answers_with_other_workers_are_not_those_of_the_question(
     assert found == [("open", 1), ("of 1 file", 1), ("open", 2), ("of 1 file", 2)]
 
 
+def test_only_the_named_questions_are_asked(
+    recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, lake = tmp_path / "runs.csv", asking.Lake.open(str(recorded))
+    asked = [measure.Asked(name, sql="SELECT 1") for name in ("first", "second")]
+    monkeypatch.setattr(measure, "questions", lambda _: asked)
+    with pytest.raises(LakeError, match="named 'third'; there are: first; second"):
+        asking.ask(lake, out, "duckdb", 1, ["third"])
+    asking.ask(lake, out, "duckdb", 1, ["second"])
+    found = [one.question for one in measure.read(out) if one.engine == "duckdb"]
+    assert found == ["open", "second"]
+
+
 def test_small_lakes_come_first_on_the_page() -> None:
     rows = [
         row
