@@ -30,10 +30,14 @@ def spark(lake: Lake, asked: list[Asked], workers: int) -> Iterator[Measurement]
     jar = os.environ.get("BACKSTORY_ICEBERG_JAR")
     if not jar:
         raise LakeError("BACKSTORY_ICEBERG_JAR must name the file iceberg-spark-runtime-*.jar")
-    with tempfile.TemporaryDirectory(prefix="backstory-events-") as log:
+    with (
+        tempfile.TemporaryDirectory(prefix="backstory-events-") as log,
+        tempfile.TemporaryDirectory(prefix="backstory-steps-") as steps,
+    ):
         with cluster(workers, 1, f"{MEMORY + 500}m") as running:
             with session(running.address, jar, _options(Path(log), workers)) as opened:
-                yield from _ask(opened, lake, asked, workers, EventLog(Path(log)))
+                events = EventLog(Path(log))
+                yield from _ask(opened, lake, asked, workers, Path(steps), events)
 
 
 def _options(log: Path, workers: int) -> dict[str, str]:
@@ -46,10 +50,10 @@ def _options(log: Path, workers: int) -> dict[str, str]:
 
 
 def _ask(
-    opened: Any, lake: Lake, asked: list[Asked], workers: int, log: EventLog
+    opened: Any, lake: Lake, asked: list[Asked], workers: int, scratch: Path, log: EventLog
 ) -> Iterator[Measurement]:
     size = sizes(lake)[0]
-    lineage, seconds, _ = timed(lambda: Lineage(opened, lake))
+    lineage, seconds, _ = timed(lambda: Lineage(opened, lake, scratch.as_uri()))
     start = Measurement("spark", "open", size.edges, size.runs, workers, size.files, seconds)
     # The first question about lineage also finds where runs meet, and fills the workers' memory.
     first = [Asked("first question", one.files, one.direction) for one in asked[:1] if not one.sql]
@@ -70,6 +74,7 @@ def _ask(
         )  # fmt: skip
     kept = opened.sparkContext._jsc.sc().getRDDStorageInfo()
     start.bytes = sum(int(one.memSize()) + int(one.diskSize()) for one in kept)
+    start.bytes += sum(one.stat().st_size for one in scratch.rglob("*.parquet"))
     yield start
 
 

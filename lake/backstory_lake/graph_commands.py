@@ -61,6 +61,8 @@ def _command(commands: Any, name: str, what: str, run: Any) -> argparse.Argument
     add_limits(made)
     made.add_argument("--spark", metavar="MASTER", help="such as local[4] or spark://host:7077")
     made.add_argument("--jar", metavar="FILE", help="iceberg-spark-runtime-*.jar")
+    shared = "a directory that Spark's driver and workers share, for what does not fit into memory"
+    made.add_argument("--scratch", metavar="DIR", help=shared)
     made.set_defaults(run=run)
     return made
 
@@ -104,9 +106,16 @@ def engine(given: argparse.Namespace) -> Iterator[Engine]:
             "iceberg-spark-runtime-3.5_2.12-1.9.1.jar, and name it with --jar"
         )
     with cluster.session(given.spark, jar, log="OFF") as session:
-        made = SparkEngine(session, lake)
-        with made.bounded():
+        made = SparkEngine(session, lake, _address(given.scratch))
+        with closing(made), made.bounded():
             yield made
+
+
+def _address(directory: str | None) -> str | None:
+    """The address by which Spark finds a directory of this machine."""
+    if directory is None or "://" in directory:
+        return directory
+    return Path(directory).absolute().as_uri()
 
 
 def subjects(given: argparse.Namespace) -> Subjects:

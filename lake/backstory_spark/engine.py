@@ -6,10 +6,15 @@ of steps that have one of them. A larger frontier goes to each worker, so no ste
 first frontier that is too large for that divides the steps by the node where they begin, once.
 From then on, rounds shuffle no steps. The steps of a node with very many are divided further
 (salted). No row passes through Python.
+
+A round that reads steps from workers' disks reads whole parts of them. With a directory that the
+driver and all workers reach, steps that do not fit into memory are kept there instead, as files of
+Parquet. Spark then reads only the pages of a file that may have one of few nodes.
 """
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,23 +43,40 @@ PART = 1_000_000
 HOT = 50_000
 #: Nodes of a frontier that are written into the query.
 FEW = 64
+#: Bytes of memory that the steps of an edge take: `docs/scale.md` has the measurement.
+KEPT = 106
+#: Bytes of a group of rows in a file of steps. A group is read as a whole, or not at all, unless
+#: its index of pages says more.
+GROUP = 8 << 20
 #: In a text of `_written`, the place for the name of the steps.
 _MANY = "{many}"
-#: The most values of a list for which Spark compares the bounds of a batch of kept rows.
+#: The most values of a list that Spark compares with the bounds of a batch of kept rows. The second
+#: is for pages of files.
 COMPARED = "spark.sql.optimizer.inSetConversionThreshold"
+COMPARED_IN_FILES = "spark.sql.parquet.pushdown.inFilterThreshold"
 
 
 class SparkEngine:
-    """A session of its own, with the views of one snapshot of a lake."""
+    """A session of its own, with the views of one snapshot of a lake.
 
-    def __init__(self, session: SparkSession, lake: Lake) -> None:
+    `scratch` is a directory, or an address of Hadoop's, that the driver and all workers reach.
+    """
+
+    def __init__(self, session: SparkSession, lake: Lake, scratch: str | None = None) -> None:
         self.lake = lake
+        self._scratch = scratch
         #: Its names differ from those of the given session, and its workers are the same.
         self.session = session.newSession()
         # Spark 3.5 loses columns of the constraints of checkpoints: "key not found" in a union.
         self.session.conf.set("spark.sql.constraintPropagation.enabled", "false")
         self.session.conf.set(COMPARED, FEW)
-        self._parts = _parts(self.session, lake)
+        self.session.conf.set(COMPARED_IN_FILES, FEW)
+        edges = _edges(lake)
+        self._parts = _parts(self.session, edges)
+        self._use_files = scratch is not None and KEPT * edges > _memory(self.session)
+        #: The names of steps that are kept in files, and all directories of such files.
+        self._in_files: set[str] = set()
+        self._directories: list[str] = []
         #: The rows that workers keep, by name.
         self._kept: dict[str, DataFrame] = {}
         self._salted: set[str] = set()
@@ -66,20 +88,24 @@ class SparkEngine:
         self._persist("lake_forgetful", open_views(self.session, self.lake)["lake_forgetful"])
 
     def close(self) -> None:
-        """Frees the workers' memory. The session itself may have other engines."""
+        """Frees the workers' memory, and removes files. The session may have other engines."""
         for rows in self._kept.values():
             rows.unpersist()
         self._kept.clear()
         self._salted.clear()
         self._few.clear()
+        for directory in self._directories:
+            self._remove(directory)
+        self._directories.clear()
+        self._in_files.clear()
 
     def steps(self, direction: str) -> tuple[str, str]:
         names = (f"lake_steps_{direction}", f"lake_jumps_{direction}")
         for name, texts in zip(names, (STEPS, JUMPS)):
-            if name not in self._kept:
+            if name not in self._kept and name not in self._in_files:
                 # A lake has many small files, which are no good tasks.
                 rows = self.session.sql(texts[direction]).coalesce(self._parts)
-                self._persist(name, rows.sortWithinPartitions("here"))
+                self._keep_steps(name, rows.sortWithinPartitions("here"))
         return names
 
     def view(self, name: str, sql: str) -> None:
@@ -155,8 +181,26 @@ class SparkEngine:
         # Fewer parts than those of a shuffle would be divided again in each round.
         parts = max(self._parts, int(self.session.conf.get("spark.sql.shuffle.partitions")))
         rows = rows.repartition(parts, "here", "salt").sortWithinPartitions("here")
-        self._persist(many, rows)
+        self._keep_steps(many, rows)
         self._salted.add(many)
+
+    def _keep_steps(self, name: str, rows: DataFrame) -> None:
+        """Keeps sorted steps: in the workers' memory, or in files if they do not fit there."""
+        if not self._use_files:
+            self._persist(name, rows)
+            return
+        # Rows of earlier rounds may still be made from the former files: all stay to the end.
+        directory = f"{self._scratch}/backstory-{name}-{uuid.uuid4().hex}"
+        self._directories.append(directory)
+        rows.write.option("parquet.block.size", GROUP).parquet(directory)
+        self.session.read.parquet(directory).createOrReplaceTempView(name)
+        self._in_files.add(name)
+
+    def _remove(self, directory: str) -> None:
+        path = self.session._jvm.org.apache.hadoop.fs.Path(directory)
+        path.getFileSystem(self.session._jsparkSession.sessionState().newHadoopConf()).delete(
+            path, True
+        )
 
     def _persist(self, name: str, rows: DataFrame) -> None:
         former = self._kept.get(name)
@@ -242,8 +286,21 @@ def _renamed(rows: DataFrame) -> DataFrame:
     return rows.toDF(*rows.columns)
 
 
-def _parts(session: SparkSession, lake: Lake) -> int:
-    """The tasks of a round: enough for all cores, and each with rows that fit into memory."""
+def _edges(lake: Lake) -> int:
     snapshot = lake.table(EDGES).current_snapshot()
-    rows = int((snapshot and snapshot.summary and snapshot.summary["total-records"]) or 0)
-    return max(2 * session.sparkContext.defaultParallelism, -(-rows // PART))
+    return int((snapshot and snapshot.summary and snapshot.summary["total-records"]) or 0)
+
+
+def _parts(session: SparkSession, edges: int) -> int:
+    """The tasks of a round: enough for all cores, and each with rows that fit into memory."""
+    return max(2 * session.sparkContext.defaultParallelism, -(-edges // PART))
+
+
+def _memory(session: SparkSession) -> int:
+    """Bytes of memory that all workers have for kept rows."""
+    status = session.sparkContext._jsc.sc().getExecutorMemoryStatus()
+    found, stores = [], status.values().iterator()
+    while stores.hasNext():
+        found.append(int(stores.next()._1()))
+    # The driver of a cluster keeps no rows, and has a store, too.
+    return sum(found) if len(found) == 1 else sum(found) - min(found)

@@ -13,10 +13,15 @@ from .engine import SparkEngine
 
 
 class Lineage:
-    """Answers questions about one snapshot of a lake."""
+    """Answers questions about one snapshot of a lake.
 
-    def __init__(self, session: SparkSession, lake: Lake) -> None:
-        self.engine = SparkEngine(session, lake)
+    Steps that do not fit into the workers' memory are kept in files in `scratch`, a directory that
+    the driver and all workers reach. Without it, workers keep them on their own disks, which takes
+    longer.
+    """
+
+    def __init__(self, session: SparkSession, lake: Lake, scratch: str | None = None) -> None:
+        self.engine = SparkEngine(session, lake, scratch)
         #: The nodes that became better in each round of the last question.
         self.rounds: list[int] = []
         self._summary = False
@@ -43,7 +48,7 @@ class Lineage:
         return self.engine.session.sql(rounds.answer())
 
     def close(self) -> None:
-        """Frees the workers' memory, if the session lasts longer than the questions."""
+        """Frees the workers' memory, and removes the files in `scratch`."""
         self.engine.close()
 
     def hubs(self) -> DataFrame:

@@ -80,11 +80,12 @@ def session(lasting: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
 class ComparedSpark(Compared):
     """A lake as Spark sees it."""
 
-    def __init__(self, lake: Path, session: object) -> None:
+    def __init__(self, lake: Path, session: object, scratch: Path | None = None) -> None:
         from backstory_spark import Lineage
 
         super().__init__(lake)
-        self.lineage = Lineage(session, Lake.open(str(lake)))  # type: ignore[arg-type]
+        directory = scratch and scratch.as_uri()
+        self.lineage = Lineage(session, Lake.open(str(lake)), directory)  # type: ignore[arg-type]
 
     def links(
         self, roots: list[Node], direction: str, bound: int | None, possible: bool
@@ -107,6 +108,28 @@ def test_lineage_on_spark_is_that_of_the_reference_for_a_fleet(
     fleet_of(recorded, lake, seed=9, size=Size(machines=3, days=2))
     engine, reference = ComparedSpark(lake, session), Reference(lake)
     assert agree(engine, reference, 2, each=False, options=((None, True), (2, False))) > 200
+
+
+def test_steps_that_do_not_fit_into_memory_are_kept_in_files_until_the_end(
+    lake: Path, session: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from backstory_spark import engine
+
+    monkeypatch.setattr(engine, "KEPT", 1 << 40)
+    # Larger frontiers are shuffled with the steps.
+    monkeypatch.setattr(engine, "BROADCAST", 2)
+    monkeypatch.setattr(engine, "FEW", 1)
+    made: list[ComparedSpark] = []
+
+    def compared(lake: Path) -> ComparedSpark:
+        made.append(ComparedSpark(lake, session, tmp_path / "steps"))
+        return made[-1]
+
+    assert agree_on_coincidences(lake, 200, compared, each=False) > 20
+    kept = {one.name.rsplit("-", 1)[0] for one in (tmp_path / "steps").iterdir()}
+    assert {"backstory-lake_steps_back", "backstory-lake_steps_forth"} <= kept
+    made[-1].lineage.close()
+    assert list((tmp_path / "steps").iterdir()) == []
 
 
 # The lake of seed 3 has clients of watched servers.
