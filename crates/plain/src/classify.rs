@@ -5,6 +5,7 @@ use crate::elf::{Damaged, Object, is_wide};
 use crate::instructions::{Entry, find_entry};
 use crate::symbols::{InnerActs, is_unseen};
 use backstory_files::{Ident, executable, now, regular};
+use memchr::memmem;
 use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, fgetxattr, statx};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ffi::OsStr;
@@ -284,7 +285,8 @@ fn read_open(file: &mut File, path: &Path) -> Result<(Ident, Vec<u8>), NotPlain>
     if state.mode & 0o6000 != 0 || has_capabilities(file) {
         return Err(NotPlain::Privileged(path.to_owned()));
     }
-    let mut bytes = Vec::new();
+    // One byte more, so that the end of the file is seen without a larger buffer.
+    let mut bytes = Vec::with_capacity(usize::try_from(state.size).unwrap_or(0).saturating_add(1));
     file.rewind().map_err(|_| unreadable())?;
     file.take(LARGEST)
         .read_to_end(&mut bytes)
@@ -368,8 +370,7 @@ fn begins_as_usual(object: &Object<'_>) -> bool {
 /// Checks that glibc's own file is of a known release, by the text that it prints when executed.
 fn known_release(path: &Path, file: &[u8]) -> Verdict {
     const TEXT: &[u8] = b" stable release version ";
-    let mut texts = file.windows(TEXT.len()).enumerate();
-    let release = texts.find(|(_, text)| *text == TEXT).and_then(|(at, _)| {
+    let release = memmem::find(file, TEXT).and_then(|at| {
         let rest = &file[at + TEXT.len()..];
         let end = rest
             .iter()

@@ -8,6 +8,7 @@
 
 use crate::elf::Object;
 use iced_x86::{Code, Decoder, DecoderOptions};
+use memchr::memmem;
 
 /// Most occurrences that are looked at in one file. The largest compiler has some hundred.
 const MOST: usize = 20_000;
@@ -15,6 +16,9 @@ const MOST: usize = 20_000;
 const LONGEST_FUNCTION: u64 = 4 << 20;
 /// Most bytes that are decoded for one file.
 const MOST_DECODED: u64 = 1 << 30;
+
+/// The bytes of `syscall`, `sysenter` and `int 0x80`.
+const ENTERING: [[u8; 2]; 3] = [[0x0f, 0x05], [0x0f, 0x34], [0xcd, 0x80]];
 
 /// How a program could enter the kernel by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,9 +34,10 @@ pub fn find_entry(object: &Object<'_>) -> Option<Entry> {
     let mut decoded = 0;
     let mut looked_at = 0;
     for segment in object.segments.iter().filter(|s| s.executable) {
-        let pairs = segment.bytes.windows(2).enumerate();
-        let found = pairs.filter(|(_, pair)| matches!(pair, [0x0f, 0x05 | 0x34] | [0xcd, 0x80]));
-        for (at, _) in found {
+        let found = ENTERING
+            .iter()
+            .flat_map(|pair| memmem::find_iter(segment.bytes, pair));
+        for at in found {
             let address = segment.address.wrapping_add(at as u64);
             looked_at += 1;
             if looked_at > MOST {
