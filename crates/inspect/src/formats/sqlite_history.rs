@@ -6,7 +6,7 @@
 //! Invariant: the steps in order lead from the older state to the newer one, and none is left out
 //! without a note.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use backstory_inspection::row_changes::{
     DatabaseFiles, RowChange, RowChanges, RowStep, RowsWanted, TableStep,
@@ -17,9 +17,11 @@ use super::sqlite_content::{open, tables};
 use super::sqlite_row::RowImage;
 use super::sqlite_rows::{TableReader, compare};
 use super::sqlite_states::DatabaseStates;
+use crate::sandbox::processor_time;
 use crate::{Read, UnreadableContent};
 
-/// The time after which the rest of the log's transactions becomes one step. The worker has 2 s.
+/// The processor time after which the rest of the log's transactions becomes one step. The worker
+/// has 2 s. On a busy machine, other processes' time must not shorten the answer.
 const LONGEST: Duration = Duration::from_millis(900);
 
 /// The most bytes of all files. The worker also needs two whole states of the database.
@@ -110,7 +112,7 @@ impl Steps<'_> {
         older: Option<&DatabaseStates<'_>>,
         newer: &DatabaseStates<'_>,
     ) -> Read<Option<usize>> {
-        let began = Instant::now();
+        let began = processor_time();
         // Without the last content there is nothing to compare with.
         let last = older.and_then(|older| older.after(older.transactions(), None));
         let base = last
@@ -125,7 +127,7 @@ impl Steps<'_> {
         let mut first_known = before.as_ref().map(|_| 0);
         let end = newer.transactions();
         for number in first + usize::from(is_continued)..=end {
-            let is_late = self.wanted.as_one || began.elapsed() > LONGEST;
+            let is_late = self.wanted.as_one || processor_time() - began > LONGEST;
             let content = match is_late && number < end {
                 true => None,
                 false => newer.after(number, base),
