@@ -222,7 +222,17 @@ fn program(chance: &mut Chance, busybox: &str) -> String {
     let mut text = String::new();
     for _ in 0..=chance.below(9) {
         let step = chance.of(STEPS).replace('~', busybox);
-        let (first, second) = (chance.of(&FILES), chance.of(&FILES));
+        let first = chance.of(&FILES);
+        let mut second = chance.of(&FILES);
+        // The programs of a pipeline would race for one file: one empties it, another reads it.
+        if step.contains('|') && first == second {
+            let next = FILES
+                .iter()
+                .cycle()
+                .skip_while(|file| **file != first)
+                .nth(1);
+            second = next.unwrap();
+        }
         let mut words = String::new();
         for letter in step.chars() {
             match letter {
