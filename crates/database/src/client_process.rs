@@ -400,6 +400,8 @@ mod tests {
     #[test]
     fn a_process_that_is_younger_than_the_session_is_only_possibly_its_client() {
         let (listener, stream, _accepted) = connected();
+        // Before the other process begins, however long that takes.
+        let seen = now() - SECOND;
         let heir = heir(&stream);
         let (own, port) = (
             stream.local_addr().unwrap(),
@@ -407,7 +409,7 @@ mod tests {
         );
         drop(stream);
         let host = own.ip().to_string();
-        let client = find((&host, own.port()), port, None, now() - SECOND);
+        let client = find((&host, own.port()), port, None, seen);
         assert!(is_possibly(&client, &[heir.0.id()]), "{client:?}");
     }
 
