@@ -4,6 +4,7 @@
 //! server. The servers of two tests are therefore equal in what that program chooses at random.
 
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -12,21 +13,22 @@ use std::process::Command;
 use crate::stage::Stage;
 
 /// Fills `data`, a directory that does not exist yet, with the first files of a server. They belong
-/// to the user of the stage. The test that comes first calls `make`, which runs `program`.
+/// to the user of the stage. The test that comes first calls `make` with the options, by which
+/// `program` makes them.
 pub fn fill(
     stage: &Stage,
     data: &Path,
-    program: &Path,
-    make: impl FnOnce() -> io::Result<()>,
+    (program, options): (&Path, &[&str]),
+    make: impl FnOnce(&[&str]) -> io::Result<()>,
 ) -> io::Result<()> {
-    let kept = kept(program)?;
+    let kept = kept(program, options)?;
     let lock = fs::File::create(kept.with_extension("lock"))?;
     lock.lock()?;
     if kept.exists() {
         copy(&kept, data)?;
         return stage.user().owns(data);
     }
-    make()?;
+    make(options)?;
     let part = kept.with_extension("part");
     if part.exists() {
         fs::remove_dir_all(&part)?;
@@ -35,9 +37,9 @@ pub fn fill(
     fs::rename(part, kept)
 }
 
-/// Where the files that this version of the program makes are kept: below the build directory of
-/// the running test, `target/debug/deps/…`.
-fn kept(program: &Path) -> io::Result<PathBuf> {
+/// Where the files that this version of the program makes with these options are kept: below the
+/// build directory of the running test, `target/debug/deps/…`.
+fn kept(program: &Path, options: &[&str]) -> io::Result<PathBuf> {
     let test = std::env::current_exe()?;
     let target = test.ancestors().nth(3);
     let target = target.ok_or_else(|| io::Error::other("a test outside of a build directory"))?;
@@ -45,7 +47,9 @@ fn kept(program: &Path) -> io::Result<PathBuf> {
     fs::create_dir_all(&target)?;
     let name = program.file_name().unwrap_or_default().to_string_lossy();
     let status = fs::metadata(program)?;
-    Ok(target.join(format!("{name}-{}-{}", status.ino(), status.mtime())))
+    let mut of = DefaultHasher::new();
+    (status.ino(), status.mtime(), options).hash(&mut of);
+    Ok(target.join(format!("{name}-{:x}", of.finish())))
 }
 
 /// Copies a directory with its modes.
@@ -69,29 +73,33 @@ mod tests {
     use crate::user::User;
 
     #[test]
-    fn the_files_are_made_once_and_belong_to_the_user_of_each_stage() {
+    fn the_files_are_made_once_for_each_choice_of_options_and_belong_to_the_user_of_each_stage() {
         let mut program = tempfile::NamedTempFile::new().unwrap();
         io::Write::write_all(&mut program, b"a server").unwrap();
         let made = std::cell::Cell::new(0);
-        for _ in 0..2 {
+        let choices: [&[&str]; 2] = [&[], &["--large"]];
+        for options in choices.into_iter().chain(choices) {
             let stage = Stage::of(User::ordinary(), program.path()).unwrap();
             let data = stage.path().join("database");
-            let make = || {
+            let make = |options: &[&str]| {
                 made.set(made.get() + 1);
                 let first = stage.directory("database")?.join("first");
-                fs::write(&first, "files")?;
+                fs::write(&first, options.concat())?;
                 stage.user().owns(&first)
             };
-            fill(&stage, &data, program.path(), make).unwrap();
-            assert_eq!(fs::read(data.join("first")).unwrap(), b"files");
+            fill(&stage, &data, (program.path(), options), make).unwrap();
+            let first = fs::read_to_string(data.join("first")).unwrap();
+            assert_eq!(first, options.concat());
             for path in [&data, &data.join("first")] {
                 let (file, home) = (fs::metadata(path), fs::metadata(stage.path().join("home")));
                 assert_eq!(file.unwrap().uid(), home.unwrap().uid(), "{path:?}");
             }
         }
-        assert_eq!(made.get(), 1);
-        let kept = kept(program.path()).unwrap();
-        fs::remove_file(kept.with_extension("lock")).unwrap();
-        fs::remove_dir_all(kept).unwrap();
+        assert_eq!(made.get(), 2);
+        for options in choices {
+            let kept = kept(program.path(), options).unwrap();
+            fs::remove_file(kept.with_extension("lock")).unwrap();
+            fs::remove_dir_all(kept).unwrap();
+        }
     }
 }

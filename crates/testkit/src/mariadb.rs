@@ -60,16 +60,17 @@ impl MariadbServer {
         let data = stage.path().join("database");
         let program = find("mariadbd").ok_or_else(|| io::Error::other("no mariadbd"))?;
         let mut refusal = None;
-        let made = database_directory::fill(stage, &data, &program, || {
+        let options = [
+            "--no-defaults",
+            "--auth-root-authentication-method=normal",
+            "--skip-test-db",
+            LOG_SIZE,
+        ];
+        let made = database_directory::fill(stage, &data, (&program, &options), |options| {
             stage.directory("database")?;
             let mut command = stage.command("mariadb-install-db");
             command
-                .args([
-                    "--no-defaults",
-                    "--auth-root-authentication-method=normal",
-                    "--skip-test-db",
-                    LOG_SIZE,
-                ])
+                .args(options)
                 .arg(format!("--datadir={}", data.display()));
             let output = command.output()?;
             if !output.status.success() {

@@ -48,19 +48,19 @@ impl PostgresServer {
         let data = stage.path().join("database");
         stage.directory("sockets")?;
         let initdb = programs.join("initdb");
-        database_directory::fill(stage, &data, &initdb, || {
+        let options = [
+            "-A",
+            "trust",
+            "-U",
+            "ann",
+            "--no-sync",
+            "--locale=C",
+            "--encoding=UTF8",
+        ];
+        database_directory::fill(stage, &data, (&initdb, &options), |options| {
             stage.directory("database")?;
             let mut command = stage.command(&initdb);
-            command.args([
-                "-A",
-                "trust",
-                "-U",
-                "ann",
-                "--no-sync",
-                "--locale=C",
-                "--encoding=UTF8",
-            ]);
-            succeeds(command.arg("-D").arg(&data))
+            succeeds(command.args(options).arg("-D").arg(&data))
         })?;
         let port = free_port()?;
         let sockets = stage.path().join("sockets");
