@@ -5,22 +5,23 @@
 //! any calls are accepted, because the log may be damaged.
 
 mod descriptors;
+mod facts;
 mod positions;
+mod results;
 mod same;
 mod statuses;
+mod streams;
 mod waits;
 
+pub use results::{detail, family};
+
 use crate::input::InputItem;
-use crate::output::OutputItem;
-use crate::process::{
-    CallObject, ProcessStart, RecordedChild, RecordedProcess, RecordedResult, ResultKey,
-};
+use crate::process::{ProcessStart, RecordedChild, RecordedProcess};
 use crate::ready::{poll_entries, select_entries};
 use crate::resource::{Resource, ResourceId};
 use crate::time::RecordedClock;
 use crate::unit::RecordedUnit;
-use backstory_abi::deep;
-use backstory_deep::{Call, Content};
+use backstory_deep::Call;
 use libc::c_long;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
@@ -46,8 +47,6 @@ pub struct RecordedRun {
     /// All units that are fed then, in the order of their answers.
     pub fed: Vec<RecordedUnit>,
 }
-
-const RECORDS_MISSING: &str = "records of it are missing";
 
 type Table = HashMap<i32, ResourceId>;
 
@@ -305,268 +304,6 @@ impl Arranging {
             start.program = parent.map_or(Vec::new(), |parent| parent.start.program.clone());
         }
     }
-
-    fn fact(&mut self, call: &Call) {
-        match call.number {
-            deep::BEGIN if call.a != deep::BY_THREAD => self.begin(call),
-            deep::BEGIN => self.process.add_thread(call.b as u32),
-            deep::CLOCK => {
-                let queue = self.process.times.entry((call.tid, call.a as i32));
-                queue.or_default().push_back((call.result, call.time));
-            }
-            deep::PROCESSOR => {
-                let queue = self.process.processors.entry(call.tid);
-                let told = (call.a as u32, call.b as u32);
-                queue.or_default().push_back((told, call.time));
-            }
-            deep::COUNTER => {
-                let queue = self.process.counters.entry(call.tid).or_default();
-                let told = (call.result.cast_unsigned(), call.b as u32);
-                queue.push_back((told, call.time));
-            }
-            deep::CPUID => self.identified(call),
-            deep::DESCRIPTOR => self.descriptor(call),
-            deep::SIGNAL => self.process.signals.push_back(call.result as i32),
-            deep::GAP => self.lacks_calls(RECORDS_MISSING),
-            deep::UNTIMED => {
-                let why = "it tried to limit its own system calls, and its later times are missing";
-                self.process.gap.get_or_insert_with(|| why.to_owned());
-            }
-            deep::UNCOUNTED => {
-                let why = "some of its instructions that ask the processor are not recorded";
-                self.process.gap.get_or_insert_with(|| why.to_owned());
-            }
-            deep::SHALLOW => self.lacks_calls(match call.a {
-                1 => "it limited its own system calls",
-                2 => "the disk had no room",
-                _ => "the recording ended before it did",
-            }),
-            _ => {}
-        }
-    }
-
-    /// `cpuid`
-    fn identified(&mut self, call: &Call) {
-        let (words, _) = call.entered_at(0).unwrap_or_default().as_chunks::<4>();
-        let words: Vec<u32> = words.iter().map(|one| u32::from_le_bytes(*one)).collect();
-        if let Ok(told) = <[u32; 4]>::try_from(words) {
-            let key = (call.tid, call.a as u32, call.b as u32);
-            let queue = self.process.identities.entry(key).or_default();
-            queue.push_back((told, call.time));
-        }
-    }
-
-    fn lacks_calls(&mut self, why: &str) {
-        self.process.gap = Some(why.to_owned());
-        self.process.lacks_calls = true;
-    }
-
-    /// The log of this process is not whole, whether or not a record says so.
-    pub(crate) fn is_not_whole(&mut self) {
-        if !self.process.lacks_calls {
-            self.lacks_calls(RECORDS_MISSING);
-        }
-    }
-
-    /// Remembers which thread made a call.
-    fn note_mover(&mut self, call: &Call) {
-        self.process.movers.insert(ended(call), call.tid);
-    }
-
-    /// Remembers which connection a call moved bytes of: requests name it by time and descriptor.
-    fn note_move(&mut self, call: &Call) {
-        let fd = match c_long::from(call.number) {
-            libc::SYS_sendfile => call.a as i32,
-            _ => call.fd,
-        };
-        if call.result > 0
-            && let Some(id) = self.table.get(&fd)
-            && self.run.resources[*id].is_connection()
-        {
-            self.process.moves.insert((call.time, fd), *id);
-        }
-    }
-
-    fn begin(&mut self, call: &Call) {
-        let words = |arg| {
-            let bytes = call.section(deep::WORDS, arg).unwrap_or_default();
-            let bytes = bytes.strip_suffix(b"\0").unwrap_or(bytes);
-            match bytes.is_empty() {
-                true => Vec::new(),
-                false => bytes.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect(),
-            }
-        };
-        let bytes = |kind, arg| call.section(kind, arg).unwrap_or_default().to_vec();
-        if call.a == deep::BY_EXEC && self.unseen.contains(&self.process.pid) {
-            self.forget_vague();
-        }
-        self.process.began = call.time;
-        let start = &mut self.process.start;
-        start.by_exec = call.a == deep::BY_EXEC;
-        start.arguments = words(0);
-        start.environment = words(1);
-        start.random = bytes(deep::LEFT, 3);
-        start.program = bytes(deep::PATH, 4);
-        start.directory = bytes(deep::PATH, 5);
-    }
-
-    fn read(&mut self, call: &Call) {
-        self.note_mover(call);
-        if call.a == 0 && call.result == 0 {
-            return;
-        }
-        let peeks = !matches!(
-            c_long::from(call.number),
-            libc::SYS_read | libc::SYS_readv | libc::SYS_pread64 | libc::SYS_preadv
-        ) && call.b & libc::MSG_PEEK as u64 != 0;
-        let id = self.behind(call.fd, 0);
-        let resource = &mut self.run.resources[id];
-        let messages = resource.keeps_messages();
-        let item = match (call.result, call.content_in()) {
-            (result, _) if result == -i64::from(libc::EAGAIN) => InputItem::Absent,
-            (result, _) if result < 0 => InputItem::Failed(-result as i32),
-            (
-                _,
-                Some(Content::File {
-                    descriptor,
-                    position,
-                    length,
-                    xxh64,
-                }),
-            ) => {
-                resource.is_reference = true;
-                self.start(id, call, length);
-                let file = self.numbers.get(&descriptor).copied().unwrap_or(id);
-                let references = self.process.references.entry(file).or_default();
-                references.insert((position, length, xxh64));
-                return;
-            }
-            (_, Some(Content::Bytes(bytes))) if messages => InputItem::Message {
-                bytes: bytes.to_vec(),
-                address: call.address().unwrap_or_default().to_vec(),
-            },
-            (1.., Some(Content::Bytes(bytes))) => InputItem::Bytes(bytes.to_vec()),
-            _ => InputItem::End,
-        };
-        let item_has_bytes = matches!(item, InputItem::Bytes(_) | InputItem::Message { .. });
-        resource.has_bytes |= item_has_bytes;
-        if let Some(bytes) = call.section(deep::CONTROL, 1).filter(|_| !peeks) {
-            self.controlled(id, call, bytes);
-        }
-        if !peeks {
-            let start = self.start(id, call, u64::try_from(call.result).unwrap_or(0));
-            let input = &mut self.streams(id).input;
-            match start {
-                Some(start) => input.push_from(item, ended(call), start),
-                None => input.push_at(item, ended(call)),
-            }
-        }
-    }
-
-    /// The position in a file at which a call moved so many bytes. `None`: it is no file.
-    fn start(&mut self, id: ResourceId, call: &Call, length: u64) -> Option<u64> {
-        if self.run.resources[id].kind != libc::S_IFREG {
-            return None;
-        }
-        let own = match c_long::from(call.number) {
-            libc::SYS_pread64 | libc::SYS_pwrite64 | libc::SYS_preadv | libc::SYS_pwritev => true,
-            libc::SYS_preadv2 | libc::SYS_pwritev2 => call.b != u64::MAX,
-            _ => false,
-        };
-        if own {
-            return Some(call.b);
-        }
-        let next = self.offsets.entry(id).or_default();
-        let start = match (c_long::from(call.number), call.b) {
-            // The record has the position.
-            (libc::SYS_read, 1..) => call.b - 1,
-            _ => *next,
-        };
-        *next = start.saturating_add(length);
-        Some(start)
-    }
-
-    fn write(&mut self, call: &Call) {
-        self.note_mover(call);
-        let id = self.behind(call.fd, 0);
-        self.run.resources[id].is_written = true;
-        let item = match (call.result, call.content_out()) {
-            (result, _) if result < 0 => OutputItem::Failed(-result as i32),
-            (_, Some(Content::Bytes(bytes))) => OutputItem::Bytes(bytes.to_vec()),
-            (_, Some(Content::Digest { length, xxh64 })) => OutputItem::Digest(length, xxh64),
-            (result, _) => OutputItem::Unknown(result as u64),
-        };
-        let start = self.start(id, call, u64::try_from(call.result).unwrap_or(0));
-        let output = &mut self.streams(id).output;
-        match start {
-            Some(start) => output.push_from(item, ended(call), start),
-            None => output.push_at(item, ended(call)),
-        }
-    }
-
-    /// `tee` or `vmsplice`: the pipes that it uses.
-    fn spliced(&mut self, call: &Call) {
-        let ends = match c_long::from(call.number) {
-            libc::SYS_tee => [call.fd, call.a as i32],
-            _ => [call.fd, -1],
-        };
-        for id in ends.iter().filter_map(|fd| self.table.get(fd)) {
-            self.run.resources[*id].is_spliced = true;
-        }
-    }
-
-    /// Bytes that moved in the kernel: their number is known.
-    fn moved(&mut self, call: &Call) {
-        for fd in [call.fd, call.a as i32] {
-            if let Some(id) = self.table.get(&fd) {
-                self.run.resources[*id].is_spliced = true;
-            }
-        }
-        if let Ok(length) = u64::try_from(call.result) {
-            let target = self.behind(call.a as i32, 0);
-            let resource = &mut self.run.resources[target];
-            resource.is_written |= !resource.is_own_pipe();
-            self.streams(target)
-                .output
-                .push_at(OutputItem::Unknown(length), ended(call));
-        }
-    }
-
-    /// Any other call: its result is kept under its object.
-    fn result(&mut self, call: &Call) {
-        let object = match (call.path(), self.table.get(&call.fd)) {
-            (Some(path), _) if !path.is_empty() => CallObject::Path(path.to_vec()),
-            // A descriptor of a file of the root has its name only.
-            (_, Some(id)) if is_status(call.number) && self.run.resources[*id].is_native() => {
-                CallObject::Path(self.run.resources[*id].name.clone())
-            }
-            (_, Some(id)) => CallObject::Resource(*id),
-            _ if call.fd >= 0 && is_about_descriptor(call.number) => {
-                CallObject::Resource(self.behind(call.fd, 0))
-            }
-            _ => CallObject::Process,
-        };
-        let entered = call.sections.iter();
-        let entered = entered.filter(|section| section.kind == deep::ENTERED);
-        let mut entered: Vec<_> = entered.map(|section| section.bytes.clone()).collect();
-        if let Some(address) = call.address() {
-            entered.push(address.to_vec());
-        }
-        let key = ResultKey {
-            call: family(call.number),
-            object,
-            detail: detail(call.number, call.a, call.b),
-        };
-        let result = RecordedResult {
-            value: call.result,
-            entered,
-        };
-        self.process
-            .results
-            .entry(key)
-            .or_default()
-            .push_back((result, ended(call)));
-    }
 }
 
 /// The time-stamp counter when a call returned.
@@ -574,54 +311,6 @@ fn ended(call: &Call) -> u64 {
     call.time.saturating_add(call.took)
 }
 
-/// Calls that libc uses in the place of each other have one number here.
-pub fn family(call: u16) -> u16 {
-    let family = match c_long::from(call) {
-        libc::SYS_stat | libc::SYS_lstat | libc::SYS_fstat => libc::SYS_newfstatat,
-        libc::SYS_access | libc::SYS_faccessat2 => libc::SYS_faccessat,
-        libc::SYS_readlink => libc::SYS_readlinkat,
-        other => other,
-    };
-    family as u16
-}
-
 fn is_plain_write(call: u16) -> bool {
     matches!(c_long::from(call), libc::SYS_write | libc::SYS_writev)
-}
-
-/// True for calls that return the status of a descriptor.
-fn is_status(call: u16) -> bool {
-    let call = c_long::from(call);
-    call == libc::SYS_fstat || call == libc::SYS_newfstatat || call == libc::SYS_statx
-}
-
-/// True for calls whose first argument is a descriptor.
-fn is_about_descriptor(call: u16) -> bool {
-    matches!(
-        c_long::from(call),
-        libc::SYS_fstat
-            | libc::SYS_newfstatat
-            | libc::SYS_statx
-            | libc::SYS_getdents64
-            | libc::SYS_ioctl
-            | libc::SYS_lseek
-            | libc::SYS_fcntl
-            | libc::SYS_bind
-            | libc::SYS_listen
-            | libc::SYS_shutdown
-            | libc::SYS_getsockname
-            | libc::SYS_getpeername
-            | libc::SYS_setsockopt
-            | libc::SYS_getsockopt
-    )
-}
-
-/// The argument that tells calls of one number on one object apart.
-pub fn detail(call: u16, a: u64, b: u64) -> u64 {
-    match c_long::from(call) {
-        libc::SYS_ioctl | libc::SYS_clock_gettime | libc::SYS_getrusage | libc::SYS_fcntl => a,
-        libc::SYS_access | libc::SYS_faccessat | libc::SYS_faccessat2 => a,
-        libc::SYS_getsockopt => a << 32 | b & 0xffff_ffff,
-        _ => 0,
-    }
 }

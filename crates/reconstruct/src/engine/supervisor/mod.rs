@@ -20,6 +20,7 @@ mod numbers;
 mod part;
 mod pipes;
 mod places;
+mod preparing;
 mod processes;
 mod sights;
 mod turns;
@@ -28,13 +29,11 @@ mod written;
 
 use super::caller::NotifiedCall;
 use super::standin::StandIns;
+use super::start;
 use super::vdso::TimeFunctions;
-use super::{Options, start};
 use crate::divergence::DivergenceKind;
 use crate::error::Error;
 use crate::matcher::ProcessMatcher;
-use crate::process::RecordedProcess;
-use crate::recorded::RecordedRun;
 use crate::resource::{Resource, ResourceId};
 use crate::sighting::SightingSearch;
 use crate::time::RecordedClock;
@@ -154,74 +153,6 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// Prepares to watch a program that was started.
-    pub fn new(
-        run: RecordedRun,
-        first: usize,
-        listener: OwnedFd,
-        child: sys::Pid,
-        options: &Options,
-        unit: Option<RecordedUnit>,
-    ) -> Supervisor {
-        use std::os::unix::ffi::OsStrExt;
-        let process = &run.processes[first];
-        let recorded = std::ffi::OsStr::from_bytes(&process.start.program);
-        let program = options.binary.clone().unwrap_or_else(|| recorded.into());
-        let shows = process.inherited.iter().find(|(fd, _, _)| *fd == 1);
-        let state = match options.tool.is_empty() {
-            true => LiveProcess::waiting_for(first),
-            false => LiveProcess::tool(),
-        };
-        let is_whole = options.process.is_none() && options.request.is_none() && !run.is_cut;
-        Supervisor {
-            listener,
-            pipes: match is_whole {
-                true => Pipes::of(&run.processes),
-                false => Pipes::default(),
-            },
-            shows: shows.map(|(_, id, _)| *id),
-            started: vec![false; run.processes.len()],
-            passed: vec![Passed::default(); run.processes.len()],
-            clock: run.clock,
-            rules: run.clock.rules(&options.volatile),
-            since_boot: clock::since_boot(),
-            time_functions: match run.clock.to {
-                Some(_) => TimeFunctions::find(),
-                None => TimeFunctions::default(),
-            },
-            sought: options.wanted.as_ref().map(SightingSearch::new),
-            units: run.units,
-            part: unit.map(|unit| Part::new(unit, run.fed, options)),
-            parked_for: Duration::ZERO,
-            places: Places::of(&run.processes, options.follows_bytes),
-            follows_bytes: options.follows_bytes,
-            redirector: Redirector::default(),
-            in_vain: vec![0; run.processes.len()],
-            hidden: HashMap::new(),
-            has_tool: !options.tool.is_empty(),
-            last_calls: HashMap::new(),
-            resources: run.resources,
-            killed_early: run.killed_early,
-            made: made(&run.processes),
-            users: users(&run.processes),
-            matchers: run.processes.into_iter().map(ProcessMatcher::new).collect(),
-            first,
-            child,
-            live: HashMap::from([(child as u32, state)]),
-            groups: HashMap::new(),
-            threads: HashMap::new(),
-            announced: HashSet::new(),
-            creating: None,
-            stand_ins: StandIns::default(),
-            idents: HashMap::new(),
-            parked: Vec::new(),
-            program,
-            patience: options.patience,
-            is_whole,
-            result: Reconstruction::default(),
-        }
-    }
-
     /// Responds to calls until all processes have ended.
     ///
     /// # Errors
@@ -462,23 +393,6 @@ impl Supervisor {
         }
         self.result
     }
-}
-
-/// The number of programs that read or wrote each resource.
-fn users(processes: &[RecordedProcess]) -> HashMap<ResourceId, usize> {
-    let mut users = HashMap::new();
-    for id in processes.iter().flat_map(|one| one.streams.keys()) {
-        *users.entry(*id).or_default() += 1;
-    }
-    users
-}
-
-/// The processes that recorded processes made.
-fn made(processes: &[RecordedProcess]) -> HashSet<u32> {
-    let children = processes.iter().flat_map(|one| &one.children);
-    children
-        .filter_map(|child| child.pid.try_into().ok())
-        .collect()
 }
 
 /// A signal interrupted the wait, or the caller is gone.

@@ -1,0 +1,152 @@
+//! Arranges the bytes that calls moved, by resource.
+
+use super::{Arranging, ended};
+use crate::input::InputItem;
+use crate::output::OutputItem;
+use crate::resource::ResourceId;
+use backstory_abi::deep;
+use backstory_deep::{Call, Content};
+use libc::c_long;
+
+impl Arranging {
+    pub(super) fn read(&mut self, call: &Call) {
+        self.note_mover(call);
+        if call.a == 0 && call.result == 0 {
+            return;
+        }
+        let peeks = !matches!(
+            c_long::from(call.number),
+            libc::SYS_read | libc::SYS_readv | libc::SYS_pread64 | libc::SYS_preadv
+        ) && call.b & libc::MSG_PEEK as u64 != 0;
+        let id = self.behind(call.fd, 0);
+        let resource = &mut self.run.resources[id];
+        let messages = resource.keeps_messages();
+        let item = match (call.result, call.content_in()) {
+            (result, _) if result == -i64::from(libc::EAGAIN) => InputItem::Absent,
+            (result, _) if result < 0 => InputItem::Failed(-result as i32),
+            (
+                _,
+                Some(Content::File {
+                    descriptor,
+                    position,
+                    length,
+                    xxh64,
+                }),
+            ) => {
+                resource.is_reference = true;
+                self.start(id, call, length);
+                let file = self.numbers.get(&descriptor).copied().unwrap_or(id);
+                let references = self.process.references.entry(file).or_default();
+                references.insert((position, length, xxh64));
+                return;
+            }
+            (_, Some(Content::Bytes(bytes))) if messages => InputItem::Message {
+                bytes: bytes.to_vec(),
+                address: call.address().unwrap_or_default().to_vec(),
+            },
+            (1.., Some(Content::Bytes(bytes))) => InputItem::Bytes(bytes.to_vec()),
+            _ => InputItem::End,
+        };
+        let item_has_bytes = matches!(item, InputItem::Bytes(_) | InputItem::Message { .. });
+        resource.has_bytes |= item_has_bytes;
+        if let Some(bytes) = call.section(deep::CONTROL, 1).filter(|_| !peeks) {
+            self.controlled(id, call, bytes);
+        }
+        if !peeks {
+            let start = self.start(id, call, u64::try_from(call.result).unwrap_or(0));
+            let input = &mut self.streams(id).input;
+            match start {
+                Some(start) => input.push_from(item, ended(call), start),
+                None => input.push_at(item, ended(call)),
+            }
+        }
+    }
+
+    /// The position in a file at which a call moved so many bytes. `None`: it is no file.
+    fn start(&mut self, id: ResourceId, call: &Call, length: u64) -> Option<u64> {
+        if self.run.resources[id].kind != libc::S_IFREG {
+            return None;
+        }
+        let own = match c_long::from(call.number) {
+            libc::SYS_pread64 | libc::SYS_pwrite64 | libc::SYS_preadv | libc::SYS_pwritev => true,
+            libc::SYS_preadv2 | libc::SYS_pwritev2 => call.b != u64::MAX,
+            _ => false,
+        };
+        if own {
+            return Some(call.b);
+        }
+        let next = self.offsets.entry(id).or_default();
+        let start = match (c_long::from(call.number), call.b) {
+            // The record has the position.
+            (libc::SYS_read, 1..) => call.b - 1,
+            _ => *next,
+        };
+        *next = start.saturating_add(length);
+        Some(start)
+    }
+
+    pub(super) fn write(&mut self, call: &Call) {
+        self.note_mover(call);
+        let id = self.behind(call.fd, 0);
+        self.run.resources[id].is_written = true;
+        let item = match (call.result, call.content_out()) {
+            (result, _) if result < 0 => OutputItem::Failed(-result as i32),
+            (_, Some(Content::Bytes(bytes))) => OutputItem::Bytes(bytes.to_vec()),
+            (_, Some(Content::Digest { length, xxh64 })) => OutputItem::Digest(length, xxh64),
+            (result, _) => OutputItem::Unknown(result as u64),
+        };
+        let start = self.start(id, call, u64::try_from(call.result).unwrap_or(0));
+        let output = &mut self.streams(id).output;
+        match start {
+            Some(start) => output.push_from(item, ended(call), start),
+            None => output.push_at(item, ended(call)),
+        }
+    }
+
+    /// `tee` or `vmsplice`: the pipes that it uses.
+    pub(super) fn spliced(&mut self, call: &Call) {
+        let ends = match c_long::from(call.number) {
+            libc::SYS_tee => [call.fd, call.a as i32],
+            _ => [call.fd, -1],
+        };
+        for id in ends.iter().filter_map(|fd| self.table.get(fd)) {
+            self.run.resources[*id].is_spliced = true;
+        }
+    }
+
+    /// Bytes that moved in the kernel: their number is known.
+    pub(super) fn moved(&mut self, call: &Call) {
+        for fd in [call.fd, call.a as i32] {
+            if let Some(id) = self.table.get(&fd) {
+                self.run.resources[*id].is_spliced = true;
+            }
+        }
+        if let Ok(length) = u64::try_from(call.result) {
+            let target = self.behind(call.a as i32, 0);
+            let resource = &mut self.run.resources[target];
+            resource.is_written |= !resource.is_own_pipe();
+            self.streams(target)
+                .output
+                .push_at(OutputItem::Unknown(length), ended(call));
+        }
+    }
+
+    /// Remembers which thread made a call.
+    pub(super) fn note_mover(&mut self, call: &Call) {
+        self.process.movers.insert(ended(call), call.tid);
+    }
+
+    /// Remembers which connection a call moved bytes of: requests name it by time and descriptor.
+    pub(super) fn note_move(&mut self, call: &Call) {
+        let fd = match c_long::from(call.number) {
+            libc::SYS_sendfile => call.a as i32,
+            _ => call.fd,
+        };
+        if call.result > 0
+            && let Some(id) = self.table.get(&fd)
+            && self.run.resources[*id].is_connection()
+        {
+            self.process.moves.insert((call.time, fd), *id);
+        }
+    }
+}
