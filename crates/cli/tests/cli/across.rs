@@ -64,6 +64,23 @@ fn a_database_that_a_program_only_read_leads_to_the_run_that_filled_it() {
 }
 
 #[test]
+fn a_database_that_a_program_only_read_is_an_input_whose_change_makes_results_outdated() {
+    if !needs("a database of SQLite", &["sqlite3"]) {
+        return;
+    }
+    let place = Place::new();
+    place.shell("sqlite3 bank.db 'create table t(a)'");
+    place.age("bank.db");
+    place.record("sqlite3 bank.db 'select * from t' > g");
+    let shown = place.run(&["show"]).out;
+    assert!(shown.contains("inputs       bank.db\n"), "{shown}");
+    assert!(shown.contains("outputs      g\n"), "{shown}");
+    place.shell("sqlite3 bank.db 'insert into t values (3)'");
+    let status = place.run(&["status", "g"]).out;
+    assert!(status.starts_with("outdated"), "{status}");
+}
+
+#[test]
 fn a_file_with_changed_times_leads_to_its_writer() {
     if !needs("times set by path", &["python3"]) {
         return;

@@ -268,6 +268,19 @@ impl<S: Sink> Fold<'_, S> {
         }
     }
 
+    /// Notes the identity after the run of a file that has the identity `now` at a call, if both
+    /// are the same. Nothing changed the file in between.
+    pub(super) fn settle(&mut self, object: ObjectId, path: PathId, now: Option<Ident>) {
+        if now.is_none() || self.object(object).settled.is_some() {
+            return;
+        }
+        if let Some(after) = self.hint(path, true).filter(|after| Some(*after) == now) {
+            let made_before = self.made_before(&after);
+            let object = self.object_mut(object);
+            (object.settled, object.made_before) = (Some(after), made_before);
+        }
+    }
+
     /// The identity of the file that was at `path` after the run.
     pub(super) fn hint(&self, path: PathId, follow: bool) -> Option<Ident> {
         self.final_state

@@ -131,6 +131,9 @@ impl<S: Sink> Fold<'_, S> {
         let writes = !looked && (mode == O_WRONLY || mode == O_RDWR);
         let definite = !looked && (made || flags & O_TRUNC != 0 && writes);
         let before = self.object(object).now().number;
+        if writes && !definite {
+            self.settle(object, place, call.ident);
+        }
         if looked || !definite && !writes {
             self.object_mut(object).now_mut().read |= reads;
         } else if definite || !self.object(object).unchanged_since(call.time, super::SLACK) {

@@ -5,7 +5,7 @@
 
 use super::descriptors::at;
 use super::entities::NamedEntity;
-use super::{CallContext, Fold};
+use super::{CallContext, Fold, SLACK};
 use crate::activity::EntityUse;
 use crate::model::{Certainty, EntityKind, Interval, Relation, Sink};
 use crate::object::ObjectId;
@@ -88,6 +88,7 @@ impl<S: Sink> Fold<'_, S> {
             if can
                 && let Some((start, certainty)) =
                     self.can_have(call.epoch, fd, held, what, seen, only)
+                && (relation == Relation::Read || self.can_have_changed(object, start, certainty))
             {
                 let interval = Interval {
                     start,
@@ -99,6 +100,14 @@ impl<S: Sink> Fold<'_, S> {
             }
         }
         Ok(())
+    }
+
+    /// False if a write since `start` is only possible, and the file surely did not change.
+    fn can_have_changed(&self, object: ObjectId, start: Time, certainty: Certainty) -> bool {
+        let object = self.object(object);
+        certainty == Certainty::Seen
+            || object.kind != EntityKind::File
+            || !object.unchanged_since(start, SLACK)
     }
 
     pub(super) fn let_go(

@@ -320,6 +320,42 @@ fn the_only_possible_writer_of_a_changed_file_wrote_it() {
 }
 
 #[test]
+fn a_file_that_did_not_change_until_the_end_was_not_written() {
+    let mut s = Scene::new(&["prog"]);
+    let idle = ident(7, START - STEP, START - STEP);
+    s.open(2, "idle", RDWR, 3).ident = Some(idle);
+    s.close(2, 3).ident = Some(idle);
+    // Another file is at this path after the run.
+    let moved = ident(8, START - STEP, START - STEP);
+    s.open(2, "moved", RDWR, 3).ident = Some(moved);
+    s.close(2, 3).ident = Some(moved);
+    let other = ident(9, START - STEP, START - STEP);
+    // A call that was seen counts, whatever the file system says.
+    let still = ident(10, START - STEP, START - STEP);
+    s.open(2, "still", RDWR, 3).ident = Some(still);
+    s.write(2, 3);
+    s.close(2, 3).ident = Some(still);
+    let files = [("idle", idle), ("moved", other), ("still", still)];
+    let files = files.map(|(name, ident)| (format!("/w/{name}").into_bytes(), ident));
+    s.after = Some(After {
+        files: files.into(),
+        ..After::default()
+    });
+    check(
+        &s,
+        "moved@1 from moved@0
+         prog#1 Read? idle@0
+         prog#1 Read? moved@0
+         prog#1 Read? moved@1
+         prog#1 Read? still@0
+         prog#1 Read? still@1
+         prog#1 Write still@1
+         prog#1 Write? moved@1
+         still@1 from still@0",
+    );
+}
+
+#[test]
 fn a_symbolic_link_is_another_name_for_its_target() {
     let mut s = Scene::new(&["sh"]);
     s.symlink(2, "real", "alias");
