@@ -30,7 +30,7 @@ use backstory_functions::{FunctionPatterns, UnmatchedPattern};
 use backstory_sys::{self as sys, Pid};
 use deep::DeepDrain;
 use interpreted::InterpretedFunctions;
-use logged_pieces::LoggedPieces;
+use logged_pieces::{LoggedPieces, ReadingPlaces};
 use privileges::Privileges;
 use silent_programs::SilentPrograms;
 use starts::{LibrarySets, Start};
@@ -367,10 +367,7 @@ impl Drainer {
         let Some(pieces) = &mut self.pieces else {
             return;
         };
-        let (news, before) = (
-            pieces.first_news(index, bytes),
-            pieces.state_before(index, bytes),
-        );
+        let (news, places) = (pieces.first_news(index, bytes), pieces.places(index, bytes));
         if last {
             pieces.forget(index);
             self.undecoded.look_for_unfinished(bytes);
@@ -378,9 +375,18 @@ impl Drainer {
         let Some(offset) = news else {
             return;
         };
-        let before = before.unwrap_or_else(|| self.secrets.reading_state());
         let raw = bytes.to_vec();
-        self.secrets.scrub_again(bytes, &before);
+        let places = match places {
+            Some(places) => ReadingPlaces {
+                last: self.secrets.scrub_from(bytes, places.before(offset)),
+                first: places.first,
+            },
+            None => {
+                let first = self.secrets.first_place();
+                let last = self.secrets.scrub_from(bytes, &first);
+                ReadingPlaces { first, last }
+            }
+        };
         let piece = [&bytes[..abi::Chunk::SIZE], &bytes[offset..]].concat();
         self.look_for_programs(&piece);
         self.undecoded.look_at_piece(&piece);
@@ -396,7 +402,7 @@ impl Drainer {
             (false, false) => {}
         }
         if let (true, false, Some(pieces)) = (done, last, &mut self.pieces) {
-            pieces.put(index, raw, before);
+            pieces.put(index, raw, places);
         }
     }
 

@@ -43,9 +43,11 @@ pub struct Secrets {
     reading: HashMap<Owner, Reading>,
 }
 
-/// The strings that continue in the next records of their threads.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct ReadingState {
+/// A place between two records of a chunk, and the strings that continue behind it.
+#[derive(Debug, Clone)]
+pub(crate) struct ReadingPlace {
+    /// The offset in the chunk.
+    pub(crate) offset: usize,
     within: HashSet<Owner>,
     reading: HashMap<Owner, Reading>,
 }
@@ -95,35 +97,47 @@ impl Secrets {
         all.iter().map(&mut next).collect()
     }
 
-    /// The strings that are being read now.
-    pub(crate) fn reading_state(&self) -> ReadingState {
-        ReadingState {
+    /// The place before the first record of a chunk that is seen for the first time.
+    pub(crate) fn first_place(&self) -> ReadingPlace {
+        ReadingPlace {
+            offset: abi::Chunk::SIZE,
             within: self.within.clone(),
             reading: self.reading.clone(),
         }
     }
 
-    /// As [`Secrets::scrub`], of a chunk that was scrubbed before with fewer records. `before` is
-    /// the state before its first record.
-    pub(crate) fn scrub_again(&mut self, chunk: &mut [u8], before: &ReadingState) {
-        for owner in owners(chunk) {
-            match before.within.contains(&owner) {
-                true => self.within.insert(owner),
-                false => self.within.remove(&owner),
-            };
-            match before.reading.get(&owner) {
-                Some(reading) => self.reading.insert(owner, *reading),
-                None => self.reading.remove(&owner),
-            };
+    /// As [`Secrets::scrub`], of a chunk that was scrubbed before with fewer records: only behind a
+    /// place before which all records are as they were. Returns the place before the first record
+    /// that is not whole, from which the next call can go on.
+    pub(crate) fn scrub_from(&mut self, chunk: &mut [u8], from: &ReadingPlace) -> ReadingPlace {
+        let owners = owners(chunk, from.offset);
+        for &owner in &owners {
+            set(&mut self.within, owner, from.within.contains(&owner));
+            set_entry(&mut self.reading, owner, from.reading.get(&owner));
         }
-        self.scrub(chunk);
+        let mut place = ReadingPlace {
+            offset: end_of_whole(chunk, from.offset),
+            ..from.clone()
+        };
+        self.scrub_records(chunk, from.offset, place.offset);
+        // The strings of other owners belong to other chunks, and may end there.
+        for &owner in &owners {
+            set(&mut place.within, owner, self.within.contains(&owner));
+            set_entry(&mut place.reading, owner, self.reading.get(&owner));
+        }
+        self.scrub_records(chunk, place.offset, chunk.len());
+        place
     }
 
     /// Replaces the values of secrets in the `ENV`, `ARGS` and `VALUES` records of a chunk. No
     /// record changes its position or size.
     pub(crate) fn scrub(&mut self, chunk: &mut [u8]) {
-        let mut at = abi::Chunk::SIZE;
-        loop {
+        self.scrub_records(chunk, abi::Chunk::SIZE, chunk.len());
+    }
+
+    /// Scrubs the records that begin between two offsets.
+    fn scrub_records(&mut self, chunk: &mut [u8], mut at: usize, until: usize) {
+        while at < until {
             let Some((head, view)) = ChunkView::new(chunk) else {
                 return;
             };
@@ -244,12 +258,12 @@ impl Secrets {
     }
 }
 
-/// The owners of the records in a chunk.
-fn owners(chunk: &[u8]) -> HashSet<Owner> {
+/// The owners of the records in a chunk, from an offset on.
+fn owners(chunk: &[u8], mut at: usize) -> HashSet<Owner> {
     let mut owners = HashSet::new();
     if let Some((head, view)) = ChunkView::new(chunk) {
         owners.insert((head.pid, head.tid));
-        let (mut at, mut skipped) = (abi::Chunk::SIZE, SkippedRecords::default());
+        let mut skipped = SkippedRecords::default();
         while let Some((found, record)) = view.next(at, &mut skipped) {
             at = found + usize::from(record.size);
             let caller = RawRecord::parse(&chunk[found..at]).and_then(|raw| raw.caller);
@@ -257,6 +271,36 @@ fn owners(chunk: &[u8]) -> HashSet<Owner> {
         }
     }
     owners
+}
+
+/// The offset of the first record from `at` on that is not whole, or the end of the records.
+fn end_of_whole(chunk: &[u8], mut at: usize) -> usize {
+    let Some((_, view)) = ChunkView::new(chunk) else {
+        return at;
+    };
+    while let Some((found, record)) = view.next(at, &mut SkippedRecords::default()) {
+        if found != at || record.state != abi::DONE {
+            break;
+        }
+        at += usize::from(record.size);
+    }
+    at
+}
+
+/// Adds an owner to a set, or removes it.
+fn set(owners: &mut HashSet<Owner>, owner: Owner, is_in: bool) {
+    match is_in {
+        true => owners.insert(owner),
+        false => owners.remove(&owner),
+    };
+}
+
+/// Gives an owner this state, or none.
+fn set_entry(owners: &mut HashMap<Owner, Reading>, owner: Owner, reading: Option<&Reading>) {
+    match reading {
+        Some(reading) => owners.insert(owner, *reading),
+        None => owners.remove(&owner),
+    };
 }
 
 /// A value that is stored beside the record, or a mark if its name matches the patterns of secrets

@@ -8,15 +8,33 @@
 //! Invariant: an entry has the chunk's bytes exactly as they were when the log got them, before
 //! secrets were removed. So a record that its owner completes later is found, too.
 
-use crate::redact::ReadingState;
+use crate::redact::ReadingPlace;
 use backstory_abi as abi;
 use std::collections::HashMap;
 
 /// The part of one chunk that is in the log.
 struct LoggedChunk {
     bytes: Vec<u8>,
-    /// The state of the reader of secrets before the chunk's first record.
-    before: ReadingState,
+    places: ReadingPlaces,
+}
+
+/// Where the reader of secrets can begin in a chunk.
+#[derive(Clone)]
+pub(super) struct ReadingPlaces {
+    /// Before the first record.
+    pub(super) first: ReadingPlace,
+    /// Behind the records that were whole when the log got them.
+    pub(super) last: ReadingPlace,
+}
+
+impl ReadingPlaces {
+    /// The last place that is not behind an offset.
+    pub(super) fn before(&self, offset: usize) -> &ReadingPlace {
+        match self.last.offset <= offset {
+            true => &self.last,
+            false => &self.first,
+        }
+    }
 }
 
 /// The logged parts of unfinished chunks, by the chunk's index in the arena.
@@ -42,15 +60,14 @@ impl LoggedPieces {
         Some(record_around(bytes, abi::Chunk::SIZE + same))
     }
 
-    /// The state of the reader of secrets before the chunk's first record, if the log has a part of
-    /// the chunk.
-    pub(super) fn state_before(&self, index: usize, bytes: &[u8]) -> Option<ReadingState> {
-        self.of(index, bytes).map(|old| old.before.clone())
+    /// Where the reader of secrets can begin, if the log has a part of the chunk.
+    pub(super) fn places(&self, index: usize, bytes: &[u8]) -> Option<ReadingPlaces> {
+        self.of(index, bytes).map(|old| old.places.clone())
     }
 
     /// Notes that the log has these bytes of a chunk.
-    pub(super) fn put(&mut self, index: usize, bytes: Vec<u8>, before: ReadingState) {
-        self.chunks.insert(index, LoggedChunk { bytes, before });
+    pub(super) fn put(&mut self, index: usize, bytes: Vec<u8>, places: ReadingPlaces) {
+        self.chunks.insert(index, LoggedChunk { bytes, places });
     }
 
     /// Forgets a chunk, which its owner has finished.
@@ -99,6 +116,7 @@ fn record_around(chunk: &[u8], offset: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::redact::Secrets;
     use abi::op;
     use backstory_eventlog::record::RecordBuilder;
 
@@ -119,12 +137,20 @@ mod tests {
         bytes
     }
 
+    fn places() -> ReadingPlaces {
+        let first = Secrets::default().first_place();
+        ReadingPlaces {
+            last: first.clone(),
+            first,
+        }
+    }
+
     #[test]
     fn only_records_that_are_new_or_have_changed_are_news() {
         let mut logged = LoggedPieces::default();
         let first = chunk(0, &[(op::READ, Some(1)), (op::WRITE, None)]);
         assert_eq!(logged.first_news(3, &first), Some(abi::Chunk::SIZE));
-        logged.put(3, first.clone(), ReadingState::default());
+        logged.put(3, first.clone(), places());
         assert_eq!(logged.first_news(3, &first), None);
         let more = chunk(
             0,
@@ -139,7 +165,7 @@ mod tests {
     #[test]
     fn another_chunk_at_the_same_index_is_news_as_a_whole() {
         let mut logged = LoggedPieces::default();
-        logged.put(3, chunk(0, &[(op::READ, Some(1))]), ReadingState::default());
+        logged.put(3, chunk(0, &[(op::READ, Some(1))]), places());
         let next = chunk(1, &[(op::READ, Some(1)), (op::READ, Some(2))]);
         assert_eq!(logged.first_news(3, &next), Some(abi::Chunk::SIZE));
         logged.forget(3);

@@ -190,3 +190,120 @@ fn a_secret_that_goes_on_in_the_next_records_is_replaced_in_all() {
     );
     assert_eq!(strings(&second), [vec!["", "Z=9"]]);
 }
+
+/// The whole chunk, redacted again after each of its records, from the place where it was left.
+fn scrubbed_in_pieces(chunk: &[u8]) -> (Vec<u8>, ReadingPlace) {
+    let mut secrets = Secrets::default();
+    let mut place = secrets.first_place();
+    let mut redacted = Vec::new();
+    let mut end = abi::Chunk::SIZE;
+    while end < chunk.len() {
+        end += usize::from(abi::Record::read(&chunk[end..]).unwrap().size);
+        let mut grown = chunk[..end].to_vec();
+        place = secrets.scrub_from(&mut grown, &place);
+        let news = redacted.len();
+        redacted.extend_from_slice(&grown[news..]);
+    }
+    (redacted, place)
+}
+
+#[test]
+fn a_chunk_that_grows_is_redacted_as_one_that_is_whole() {
+    let chunk = chunk(
+        &[
+            (&["A=1", "MY_TOKEN=0123456789abcdef"], true),
+            (&["ghijkl"], true),
+            (&["mnopqr", "Z=9"], false),
+            (&["MY_TOKEN=again"], false),
+        ],
+        true,
+    );
+    let mut whole = chunk.clone();
+    Secrets::default().scrub(&mut whole);
+    let (redacted, place) = scrubbed_in_pieces(&chunk);
+    assert_eq!(redacted, whole);
+    assert_eq!(place.offset, chunk.len(), "nothing is read again");
+}
+
+#[test]
+fn a_record_that_is_not_whole_is_redacted_again() {
+    let whole = chunk(
+        &[
+            (&["A=1"], false),
+            (&["MY_TOKEN=0123456789abcdef"], true),
+            (&["ghijkl"], false),
+        ],
+        true,
+    );
+    let first = usize::from(abi::Record::read(&whole[abi::Chunk::SIZE..]).unwrap().size);
+    let second = abi::Chunk::SIZE + first;
+    let mut begun = whole.clone();
+    let mut record = abi::Record::read(&whole[second..]).unwrap();
+    record.state = abi::RESERVED;
+    begun[second..second + abi::Record::SIZE].copy_from_slice(&record.to_bytes());
+    let mut secrets = Secrets::default();
+    let place = secrets.first_place();
+    let place = secrets.scrub_from(&mut begun, &place);
+    assert_eq!(place.offset, second);
+    let mut later = whole.clone();
+    let end = secrets.scrub_from(&mut later, &place);
+    assert_eq!(
+        strings(&later)[1..],
+        [vec!["MY_TOKEN=<redacted>"], vec![""]]
+    );
+    assert_eq!(end.offset, whole.len());
+}
+
+/// Appends an `ENV` record of a thread to a chunk. With `true`, its string continues in the next
+/// one.
+fn add(chunk: &mut Vec<u8>, tid: u32, string: &str, more: bool) {
+    let mut builder = backstory_eventlog::record::RecordBuilder::new();
+    let caller = CallerIds {
+        pid: 7,
+        tid,
+        ..CallerIds::default()
+    };
+    builder.start(op::ENV, 1).caller(caller).result(0);
+    builder.string(string.as_bytes());
+    if more {
+        builder.more();
+    }
+    chunk.extend_from_slice(builder.finish());
+    let mut head = abi::Chunk::read(chunk).unwrap();
+    head.next = chunk.len() as u64;
+    chunk[..abi::Chunk::SIZE].copy_from_slice(&head.to_bytes());
+}
+
+#[test]
+fn a_secret_that_ends_in_another_chunk_empties_no_string_of_one_that_grows() {
+    let mut secrets = Secrets::default();
+    let mut grown = chunk(&[], true);
+    add(&mut grown, 7, "A=1", false);
+    let place = secrets.first_place();
+    let place = secrets.scrub_from(&mut grown.clone(), &place);
+    let mut other = chunk(&[], true);
+    add(&mut other, 8, "MY_TOKEN=0123456789abcdef", true);
+    secrets.scrub(&mut other);
+    add(&mut grown, 7, "B=2", false);
+    let place = secrets.scrub_from(&mut grown.clone(), &place);
+    let mut other = chunk(&[], true);
+    add(&mut other, 8, "ghijkl", false);
+    secrets.scrub(&mut other);
+    add(&mut grown, 8, "C=3", false);
+    secrets.scrub_from(&mut grown, &place);
+    assert_eq!(strings(&grown)[2], ["C=3"]);
+}
+
+#[test]
+fn a_secret_goes_on_behind_the_first_records_of_the_next_chunk() {
+    let mut secrets = Secrets::default();
+    let mut before = chunk(&[], true);
+    add(&mut before, 8, "MY_TOKEN=0123456789abcdef", true);
+    secrets.scrub(&mut before);
+    let (mut grown, place) = (chunk(&[], true), secrets.first_place());
+    add(&mut grown, 7, "A=1", false);
+    let place = secrets.scrub_from(&mut grown.clone(), &place);
+    add(&mut grown, 8, "ghijkl", false);
+    secrets.scrub_from(&mut grown, &place);
+    assert_eq!(strings(&grown), [vec!["A=1"], vec![""]]);
+}
