@@ -376,6 +376,7 @@ impl Drainer {
             return;
         };
         let raw = bytes.to_vec();
+        let is_new = places.is_none();
         let places = match places {
             Some(places) => ReadingPlaces {
                 last: self.secrets.scrub_from(bytes, places.before(offset)),
@@ -399,6 +400,7 @@ impl Drainer {
             (true, _) => self.remember(count),
             (false, true) => self.lost += count,
             // The next pass tries again.
+            (false, false) if is_new => self.secrets.return_to(&places.first),
             (false, false) => {}
         }
         if let (true, false, Some(pieces)) = (done, last, &mut self.pieces) {

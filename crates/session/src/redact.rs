@@ -106,6 +106,12 @@ impl Secrets {
         }
     }
 
+    /// Continues at a place as if no record behind it had been read.
+    pub(crate) fn return_to(&mut self, place: &ReadingPlace) {
+        self.within.clone_from(&place.within);
+        self.reading.clone_from(&place.reading);
+    }
+
     /// As [`Secrets::scrub`], of a chunk that was scrubbed before with fewer records: only behind a
     /// place before which all records are as they were. Returns the place before the first record
     /// that is not whole, from which the next call can go on.

@@ -67,10 +67,14 @@ pub(super) fn killed(place: &TestArena) -> Vec<i32> {
 
 /// Takes a chunk as a recorder would, with one record in it.
 pub(super) fn take(place: &TestArena, pid: u32, tid: u32, epoch: u64, number: i32) -> usize {
+    let mut builder = RecordBuilder::new();
+    take_for(place, (pid, tid, epoch), kill_record(&mut builder, number))
+}
+
+/// The same with this record.
+fn take_for(place: &TestArena, (pid, tid, epoch): (u32, u32, u64), record: &[u8]) -> usize {
     let arena = &place.stock.arena;
     let index = arena.take().unwrap();
-    let mut builder = RecordBuilder::new();
-    let record = kill_record(&mut builder, number);
     let header = abi::Chunk {
         magic: abi::CHUNK_MAGIC,
         index: index as u32,
@@ -345,4 +349,36 @@ fn a_log_that_cannot_be_written_counts_what_it_loses() {
     assert_eq!(place.drainer.lost(), 1);
     assert!(place.drainer.failure().unwrap().contains("No space left"));
     assert_eq!(place.stock.arena.owned().len(), 0, "the program can go on");
+}
+
+#[test]
+fn a_chunk_that_is_appended_again_holds_no_secret_either() {
+    if !Path::new("/dev/full").exists() {
+        println!("SKIPPED: needs /dev/full");
+        return;
+    }
+    let mut place = place();
+    place.drainer.append_pieces();
+    let owner = (std::process::id(), std::process::id(), 1);
+    let mut builder = RecordBuilder::new();
+    builder
+        .start(op::ENV, backstory_sys::clock::counter())
+        .more();
+    let begun = builder.string(b"MY_TOKEN=0123456789").result(0).finish();
+    let first = take_for(&place, owner, begun);
+    let arena = &place.stock.arena;
+    arena.set(&arena.header().full, first);
+    place.drainer.pass(ChunkSelection::All);
+    let full = Writer::reopen("/dev/full").unwrap();
+    let log = std::mem::replace(&mut place.drainer.log, full);
+    builder.start(op::ENV, backstory_sys::clock::counter());
+    let rest = builder.string(b"abcdef").string(b"Z=9").result(0).finish();
+    take_for(&place, owner, rest);
+    place.drainer.drain_all().unwrap_err();
+    place.drainer.log = log;
+    place.drainer.drain_all().unwrap();
+    let log = std::fs::read(&place.path).unwrap();
+    let has = |text: &[u8]| log.windows(text.len()).any(|part| part == text);
+    assert!(has(b"Z=9"));
+    assert!(!has(b"abcdef"), "it belongs to a secret");
 }
