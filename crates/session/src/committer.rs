@@ -10,10 +10,11 @@
 //! - A call never waits longer than [`PATIENCE`]. A second thread lets it go on then, even if the
 //!   disk stopped the first one.
 //! - If a commit fails, its calls go on at once, and the run says so.
-//! - Without a call that waits, a commit follows each [`REGULAR`]: long before the kernel writes
-//!   back what it was given (`vm.dirty_expire_centisecs`, 30 s).
+//! - Calls do not wait for the disk if nothing new explains a content ([`DurablePart`]).
+//! - All of the log is committed after each [`REGULAR`], whether a call waits or not. The kernel
+//!   writes back what it was given much later (`vm.dirty_expire_centisecs`, 30 s).
 
-use crate::drain::Drainer;
+use crate::drain::{Drainer, DurablePart};
 use backstory_eventlog::Reason;
 use backstory_guard::ParkedCall;
 use backstory_sys as sys;
@@ -25,7 +26,7 @@ use std::time::{Duration, Instant};
 
 /// Longest wait of a call.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Interval between two commits if no call waits.
+/// Longest interval between two commits of the whole log.
 const REGULAR: Duration = Duration::from_secs(1);
 /// How often calls are found that have waited too long.
 const LOOK: Duration = Duration::from_millis(200);
@@ -73,11 +74,11 @@ struct CommittedLog {
 }
 
 impl CommittedLog {
-    /// Drains all chunks and makes the log durable.
-    fn commit(&mut self) -> Result<(), String> {
+    /// Drains all chunks and makes the log durable, if it has frames of this part that are not.
+    fn commit(&mut self, part: DurablePart) -> Result<(), String> {
         let drained = {
             let mut drainer = self.drainer.lock().unwrap_or_else(PoisonError::into_inner);
-            drainer.drain_all()
+            drainer.drain_all(part)
         };
         // The lock is free: the disk must stop no thread that needs a chunk.
         if drained? {
@@ -188,18 +189,22 @@ impl Committer {
         // Calls wait for this thread. On a busy machine it would otherwise wait for a processor
         // many times longer than for the disk.
         sys::come_first();
-        while self.begin() {
-            if let Err(error) = log.commit() {
+        let mut whole = Instant::now();
+        while let Some(part) = self.begin(whole) {
+            if let Err(error) = log.commit(part) {
                 self.unordered(error);
+            }
+            if part == DurablePart::Whole {
+                whole = Instant::now();
             }
             let done = std::mem::take(&mut self.state().committing);
             drop(done); // outside the lock: this lets the calls go on
         }
     }
 
-    /// Waits for a call or for the time of a regular commit. False once there is nothing to do any
-    /// more.
-    fn begin(&self) -> bool {
+    /// Waits for a call or for the time of a regular commit. Returns the part to commit, or `None`
+    /// once there is nothing to do any more. `whole`: when all of the log was committed last.
+    fn begin(&self, whole: Instant) -> Option<DurablePart> {
         let mut state = self.state();
         if state.waiting.is_empty() && !state.stopped {
             let waited = self.work.wait_timeout(state, REGULAR);
@@ -207,7 +212,11 @@ impl Committer {
         }
         let goes_on = !state.stopped || !state.waiting.is_empty();
         state.committing = std::mem::take(&mut state.waiting);
-        goes_on
+        let is_regular = state.committing.is_empty() || whole.elapsed() >= REGULAR;
+        goes_on.then_some(match is_regular {
+            true => DurablePart::Whole,
+            false => DurablePart::Explanations,
+        })
     }
 
     /// The thread that lets calls go on that have waited too long.

@@ -6,6 +6,7 @@
 
 mod deep;
 mod executed;
+mod explaining_records;
 mod interpreted;
 mod lined;
 mod logged_pieces;
@@ -29,6 +30,7 @@ use backstory_eventlog::{Error as LogError, Reason, Writer};
 use backstory_functions::{FunctionPatterns, UnmatchedPattern};
 use backstory_sys::{self as sys, Pid};
 use deep::DeepDrain;
+use explaining_records::has_explanation;
 use interpreted::InterpretedFunctions;
 use logged_pieces::{LoggedPieces, ReadingPlaces};
 use privileges::Privileges;
@@ -69,6 +71,15 @@ pub(crate) enum ChunkSelection {
     Last,
 }
 
+/// The part of a log that is to be durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DurablePart {
+    /// The records that explain contents.
+    Explanations,
+    /// All of it.
+    Whole,
+}
+
 /// The only writer of a run's log.
 pub(crate) struct Drainer {
     stock: Arc<ChunkSupply>,
@@ -101,6 +112,8 @@ pub(crate) struct Drainer {
     /// The logged parts of unfinished chunks, in a run whose log is to be durable before its
     /// results.
     pieces: Option<LoggedPieces>,
+    /// The log has an explanation of a content that may not be durable.
+    owes_explanation: bool,
     /// Another process follows the log, so unfinished chunks are appended in every pass.
     is_followed: bool,
     /// Where chunks of deep records go. `None` if the run has no deep log.
@@ -127,6 +140,7 @@ impl Drainer {
             failed: None,
             clock_due: 0,
             pieces: None,
+            owes_explanation: true,
             is_followed: false,
             deep: None,
         };
@@ -163,19 +177,23 @@ impl Drainer {
         Ok((self.log.second_handle()?, self.log.path().to_owned()))
     }
 
-    /// Appends everything that is in the arena now. Returns whether the log has frames that may not
-    /// be durable.
+    /// Appends everything that is in the arena now. Returns whether the log is to be made durable,
+    /// because it has frames of this part that may not be.
     ///
     /// # Errors
     /// The first error of writing the log in this pass, as a message.
-    pub(crate) fn drain_all(&mut self) -> Result<bool, String> {
+    pub(crate) fn drain_all(&mut self, part: DurablePart) -> Result<bool, String> {
         let before = self.failed.take();
         self.pass(ChunkSelection::All);
         let failed = self.failed.clone();
         self.failed = before.or(self.failed.take());
         match failed {
             Some(error) => Err(error),
-            None => Ok(self.log.take_unsynced()),
+            None if part == DurablePart::Explanations && !self.owes_explanation => Ok(false),
+            None => {
+                self.owes_explanation = false;
+                Ok(self.log.take_unsynced())
+            }
         }
     }
 
@@ -340,6 +358,7 @@ impl Drainer {
     /// Appends a chunk to the log.
     fn write(&mut self, bytes: &[u8]) {
         self.undecoded.look(bytes);
+        self.owes_explanation = true;
         let result = self.log.chunk(bytes);
         let count = records(bytes);
         match self.note(result) {
@@ -391,6 +410,7 @@ impl Drainer {
         let piece = [&bytes[..abi::Chunk::SIZE], &bytes[offset..]].concat();
         self.look_for_programs(&piece);
         self.undecoded.look_at_piece(&piece);
+        self.owes_explanation |= has_explanation(&piece);
         let result = match offset {
             abi::Chunk::SIZE => self.log.chunk(&piece),
             _ => self.log.more(&piece, offset),

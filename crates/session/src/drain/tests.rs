@@ -126,10 +126,10 @@ fn a_record_that_is_whole_in_a_later_piece_is_no_damage() {
     // Only the size is there yet.
     arena.write(index, end, &record[..2]);
     arena.write(index, 0, &header.to_bytes());
-    place.drainer.drain_all().unwrap();
+    place.drainer.drain_all(DurablePart::Whole).unwrap();
     assert_eq!(place.drainer.undecoded().count(), 1, "it may stay so");
     place.stock.arena.write(index, end, &record);
-    place.drainer.drain_all().unwrap();
+    place.drainer.drain_all(DurablePart::Whole).unwrap();
     assert_eq!(place.drainer.undecoded().next(), None);
 }
 
@@ -144,13 +144,47 @@ fn a_record_that_its_owner_never_finished_is_damage_once() {
     header.next += abi::Record::SIZE as u64;
     arena.write(index, end, &[abi::Record::SIZE as u8, 0]);
     arena.write(index, 0, &header.to_bytes());
-    place.drainer.drain_all().unwrap();
-    place.drainer.drain_all().unwrap();
+    place.drainer.drain_all(DurablePart::Whole).unwrap();
+    place.drainer.drain_all(DurablePart::Whole).unwrap();
     let said: Vec<String> = place.drainer.undecoded().collect();
     assert!(
         said.len() == 1 && said[0].contains("1 operations"),
         "{said:?}"
     );
+}
+
+/// Appends a record to a chunk as its owner would.
+fn add(place: &TestArena, index: usize, operation: u16) {
+    let (mut builder, arena) = (RecordBuilder::new(), &place.stock.arena);
+    builder.start(operation, backstory_sys::clock::counter());
+    let record = builder.string(b"/file").result(3).finish();
+    let at = arena.chunk_header(index).next as usize;
+    arena.write(index, at, record);
+    arena.set_next(index, at + record.len());
+}
+
+#[test]
+fn a_call_waits_for_records_that_explain_a_content_alone() {
+    use DurablePart::{Explanations, Whole};
+    let mut place = place();
+    place.drainer.append_pieces();
+    let due = |place: &mut TestArena, part| place.drainer.drain_all(part).unwrap();
+    let index = take(&place, std::process::id(), std::process::id(), 1, 7);
+    assert!(due(&mut place, Explanations), "the log is new");
+    assert!(!due(&mut place, Explanations));
+    for operation in [op::STAT, op::CLOSE, op::CLOSE_RANGE, op::ACCESS] {
+        add(&place, index, operation);
+        assert!(!due(&mut place, Explanations), "{operation}");
+    }
+    assert!(due(&mut place, Whole), "these records are in the log");
+    assert!(!due(&mut place, Whole));
+    for operation in [op::OPEN, op::READ, op::RENAME, op::DUP, u16::MAX] {
+        add(&place, index, op::CLOSE);
+        add(&place, index, operation);
+        add(&place, index, op::CLOSE);
+        assert!(due(&mut place, Explanations), "{operation}");
+        assert!(!due(&mut place, Whole), "{operation}");
+    }
 }
 
 #[test]
@@ -374,9 +408,9 @@ fn a_chunk_that_is_appended_again_holds_no_secret_either() {
     builder.start(op::ENV, backstory_sys::clock::counter());
     let rest = builder.string(b"abcdef").string(b"Z=9").result(0).finish();
     take_for(&place, owner, rest);
-    place.drainer.drain_all().unwrap_err();
+    place.drainer.drain_all(DurablePart::Whole).unwrap_err();
     place.drainer.log = log;
-    place.drainer.drain_all().unwrap();
+    place.drainer.drain_all(DurablePart::Whole).unwrap();
     let log = std::fs::read(&place.path).unwrap();
     let has = |text: &[u8]| log.windows(text.len()).any(|part| part == text);
     assert!(has(b"Z=9"));
