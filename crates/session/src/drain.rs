@@ -386,7 +386,8 @@ impl Drainer {
         let Some(pieces) = &mut self.pieces else {
             return;
         };
-        let (news, places) = (pieces.first_news(index, bytes), pieces.places(index, bytes));
+        let news = pieces.first_news(index, bytes);
+        let places = news.and_then(|_| pieces.places(index, bytes));
         if last {
             pieces.forget(index);
             self.undecoded.look_for_unfinished(bytes);
@@ -394,7 +395,7 @@ impl Drainer {
         let Some(offset) = news else {
             return;
         };
-        let raw = bytes.to_vec();
+        let raw = bytes[offset..].to_vec();
         let is_new = places.is_none();
         let places = match places {
             Some(places) => ReadingPlaces {
@@ -424,7 +425,8 @@ impl Drainer {
             (false, false) => {}
         }
         if let (true, false, Some(pieces)) = (done, last, &mut self.pieces) {
-            pieces.put(index, raw, places);
+            let head = &bytes[..abi::Chunk::SIZE];
+            pieces.put(index, (head, offset), &raw, places);
         }
     }
 

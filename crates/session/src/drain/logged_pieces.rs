@@ -65,9 +65,25 @@ impl LoggedPieces {
         self.of(index, bytes).map(|old| old.places.clone())
     }
 
-    /// Notes that the log has these bytes of a chunk.
-    pub(super) fn put(&mut self, index: usize, bytes: Vec<u8>, places: ReadingPlaces) {
-        self.chunks.insert(index, LoggedChunk { bytes, places });
+    /// Notes that the log has a chunk with this head, and these records from the offset on that
+    /// [`LoggedPieces::first_news`] gave.
+    pub(super) fn put(
+        &mut self,
+        index: usize,
+        (head, offset): (&[u8], usize),
+        records: &[u8],
+        places: ReadingPlaces,
+    ) {
+        let known = self.chunks.get_mut(&index);
+        if let Some(known) = known.filter(|_| offset > abi::Chunk::SIZE) {
+            known.bytes[..abi::Chunk::SIZE].copy_from_slice(head);
+            known.bytes.truncate(offset);
+            known.bytes.extend_from_slice(records);
+            known.places = places;
+        } else {
+            let bytes = [head, records].concat();
+            self.chunks.insert(index, LoggedChunk { bytes, places });
+        }
     }
 
     /// Forgets a chunk, which its owner has finished.
@@ -137,6 +153,12 @@ mod tests {
         bytes
     }
 
+    /// Notes that the log has a whole chunk.
+    fn put(logged: &mut LoggedPieces, chunk: &[u8]) {
+        let (head, records) = chunk.split_at(abi::Chunk::SIZE);
+        logged.put(3, (head, abi::Chunk::SIZE), records, places());
+    }
+
     fn places() -> ReadingPlaces {
         let first = Secrets::default().first_place();
         ReadingPlaces {
@@ -150,7 +172,7 @@ mod tests {
         let mut logged = LoggedPieces::default();
         let first = chunk(0, &[(op::READ, Some(1)), (op::WRITE, None)]);
         assert_eq!(logged.first_news(3, &first), Some(abi::Chunk::SIZE));
-        logged.put(3, first.clone(), places());
+        put(&mut logged, &first);
         assert_eq!(logged.first_news(3, &first), None);
         let more = chunk(
             0,
@@ -163,9 +185,32 @@ mod tests {
     }
 
     #[test]
+    fn a_chunk_is_known_whole_after_its_news() {
+        let mut logged = LoggedPieces::default();
+        put(
+            &mut logged,
+            &chunk(0, &[(op::READ, Some(1)), (op::WRITE, None)]),
+        );
+        let grown = chunk(
+            0,
+            &[
+                (op::READ, Some(1)),
+                (op::WRITE, Some(7)),
+                (op::CLOSE, Some(0)),
+            ],
+        );
+        let offset = logged.first_news(3, &grown).unwrap();
+        assert!(offset > abi::Chunk::SIZE);
+        let head = &grown[..abi::Chunk::SIZE];
+        logged.put(3, (head, offset), &grown[offset..], places());
+        assert_eq!(logged.chunks().collect::<Vec<_>>(), [&grown[..]]);
+        assert_eq!(logged.first_news(3, &grown), None);
+    }
+
+    #[test]
     fn another_chunk_at_the_same_index_is_news_as_a_whole() {
         let mut logged = LoggedPieces::default();
-        logged.put(3, chunk(0, &[(op::READ, Some(1))]), places());
+        put(&mut logged, &chunk(0, &[(op::READ, Some(1))]));
         let next = chunk(1, &[(op::READ, Some(1)), (op::READ, Some(2))]);
         assert_eq!(logged.first_news(3, &next), Some(abi::Chunk::SIZE));
         logged.forget(3);
