@@ -142,13 +142,17 @@ impl Catalogue {
     /// The first inspector that takes a file with this name and content. `None` if no inspector
     /// does: a content with NUL bytes that no other inspector knows.
     pub fn choose(&self, name: &[u8], content: &[u8]) -> Option<&InspectorEntry> {
-        self.entries
-            .iter()
-            .find(|entry| self.takes(entry, name, content))
+        let path = name_pattern::absolute(name);
+        let mut entries = self.entries.iter();
+        entries.find(|entry| self.takes_path(entry, &path, content))
     }
 
     /// True if an inspector takes a file with this name and content.
     pub fn takes(&self, entry: &InspectorEntry, name: &[u8], content: &[u8]) -> bool {
+        self.takes_path(entry, &name_pattern::absolute(name), content)
+    }
+
+    fn takes_path(&self, entry: &InspectorEntry, path: &[u8], content: &[u8]) -> bool {
         // The first bytes of an image of the type BMP are letters.
         let fits = match entry.name.as_str() {
             "text" => is_text(content) || is_utf16(content),
@@ -158,8 +162,8 @@ impl Catalogue {
         };
         // The types of a built-in inspector say no more than its names and bytes.
         let types = (entry.is_users() && !entry.types.is_empty())
-            .then(|| self.media_types.are(&entry.types, name, content));
-        fits && entry.is_fit(types, name, content)
+            .then(|| self.media_types.are(&entry.types, path, content));
+        fits && entry.is_fit(types, path, content)
     }
 }
 
@@ -238,6 +242,28 @@ mod tests {
         ] {
             assert_eq!(chosen(text, name, content).as_deref(), Some(any), "{name}");
             assert_eq!(chosen(&both, name, content).as_deref(), Some(all), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_with_directories_matches_a_path_from_the_current_directory() {
+        let text = "[[inspector]]\nname = 'mesh'\nversion = 1\nglobs = ['*/sub/*.fb']\n\
+            command = ['mesh-facts']\n";
+        let all = Catalogue::extended(text, Path::new("/c/inspectors.toml")).unwrap();
+        for (name, content, chosen) in [
+            ("sub/a.fb", &b"text"[..], "mesh"),
+            ("./sub/a.fb", b"text", "mesh"),
+            ("/p/sub/a.fb", b"text", "mesh"),
+            ("a.fb", b"text", "text"),
+            (".git/refs/heads/master", b"0123\n", "git"),
+            (".git/objects/f7/f5e0", b"x\x01\0", "git"),
+        ] {
+            let entry = all.choose(name.as_bytes(), content);
+            assert_eq!(entry.map(|entry| &*entry.name), Some(chosen), "{name}");
+            assert!(
+                all.takes(entry.unwrap(), name.as_bytes(), content),
+                "{name}"
+            );
         }
     }
 

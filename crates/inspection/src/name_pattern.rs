@@ -1,5 +1,9 @@
 //! Matches a file's name and bytes with the patterns of an inspector or of a type.
 
+use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
 use serde::Deserialize;
 
 /// Bytes at a place of a file.
@@ -29,6 +33,18 @@ impl MagicBytes {
     pub fn matches(&self, content: &[u8]) -> bool {
         let rest = content.get(self.offset..);
         rest.is_some_and(|rest| rest.starts_with(&self.bytes))
+    }
+}
+
+/// The path of a name, which a user may have written for the current directory. Patterns are about
+/// paths.
+pub fn absolute(name: &[u8]) -> Cow<'_, [u8]> {
+    match std::env::current_dir() {
+        Ok(here) if !name.starts_with(b"/") => {
+            let path = here.join(OsStr::from_bytes(name));
+            Cow::Owned(path.into_os_string().into_encoded_bytes())
+        }
+        _ => Cow::Borrowed(name),
     }
 }
 

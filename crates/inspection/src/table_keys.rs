@@ -9,10 +9,6 @@
 //! key = ["place", "year"]
 //! ```
 
-use std::borrow::Cow;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-
 use serde::Deserialize;
 
 use crate::name_pattern;
@@ -72,21 +68,10 @@ impl TableKeys {
         if self.tables.is_empty() || !has_columns(inspector) {
             return &[];
         }
-        let path = absolute(name);
+        let path = name_pattern::absolute(name);
         let mut tables = self.tables.iter();
         let listed = tables.find(|table| name_pattern::matches_any(&table.globs, &path));
         listed.map_or(&[], |table| &table.key)
-    }
-}
-
-/// The path of a name, which a user may have written for the current directory.
-fn absolute(name: &[u8]) -> Cow<'_, [u8]> {
-    match std::env::current_dir() {
-        Ok(here) if !name.starts_with(b"/") => {
-            let path = here.join(OsStr::from_bytes(name));
-            Cow::Owned(path.into_os_string().into_encoded_bytes())
-        }
-        _ => Cow::Borrowed(name),
     }
 }
 
