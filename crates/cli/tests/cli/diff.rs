@@ -511,6 +511,26 @@ fn one_path_compares_the_two_latest_versions_of_the_file() {
 }
 
 #[test]
+fn files_of_the_user_and_files_of_both_runs_are_not_called_otherwise() {
+    let place = Place::new();
+    let line = "[ ! -e made ] || read -r x < made; cp src made; read -r y < src; echo $y > out";
+    let run = |content: &str| {
+        place.write_aged("src", content);
+        place.keep(line, &["--contents=lazy"])
+    };
+    let (a, b) = (run("one\n"), run("two\n"));
+    let text = view(&place, &[&a, &b]);
+    assert!(text.contains("1 file of your own (made)"), "{text}");
+    assert!(!text.contains("of the system (made"), "{text}");
+    // The second version comes from both runs: its run read what the first run had made.
+    let text = view(&place, &["out"]);
+    assert!(
+        text.contains("1 file in the history of b only (made)"),
+        "{text}"
+    );
+}
+
+#[test]
 fn other_arguments_of_a_command_are_the_cause_under_different_callers() {
     if !needs("two callers of a compiler", &["make", "gcc"]) {
         return;

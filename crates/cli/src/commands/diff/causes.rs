@@ -198,8 +198,13 @@ impl Printer<'_> {
             }
             return Ok(Vec::new());
         };
+        use DifferenceKind::{Input, Library, Program};
+        // The user's own files that a run made weigh as much as commands.
+        let of_command = self.of(Command).into_iter();
+        let mut kinds = of_command.map(|(_, cause)| cause.kind);
         let heading = match groups[first] {
             Own => "Causes",
+            Command if kinds.any(|kind| matches!(kind, Input | Library | Program)) => "Causes",
             Command => "Causes (no file of your own differs)",
             System => "Causes (no file of your own differs, nor a command or variable)",
             _ => "No likely cause differs; these do",

@@ -4,7 +4,7 @@
 use backstory_ordering::SmallSort;
 use std::io::{self, Write};
 
-use backstory_replay::diff::{Difference, DifferenceKind, DifferenceWeight};
+use backstory_replay::diff::{DiffSubject, Difference, DifferenceKind, DifferenceWeight};
 
 use super::causes::{LISTED, NAMED, Printer, listed};
 use super::sides::ComparedSide;
@@ -94,6 +94,11 @@ impl Printer<'_> {
             let number = counted(between.len(), "intermediate file", "intermediate files");
             writeln!(out, "  {number}: {}", listed(&names(&between)))?;
         }
+        // The history of a version has files of earlier runs, which the other side may have made.
+        let only = match self.answered.a.subject() {
+            Some(DiffSubject::Version(_)) => "in the history of",
+            _ => "made by",
+        };
         for (letter, is_a) in [("a", true), ("b", false)] {
             let own: Vec<&Difference> = alone
                 .iter()
@@ -103,7 +108,7 @@ impl Printer<'_> {
             if !own.is_empty() {
                 let number = counted(own.len(), "file", "files");
                 folded.push(format!(
-                    "{number} made by {letter} only ({})",
+                    "{number} {only} {letter} only ({})",
                     listed(&names(&own))
                 ));
             }
