@@ -42,6 +42,7 @@ mod shell_policy;
 mod subject;
 mod text;
 mod tool_file;
+mod undo_note;
 mod version_change;
 mod version_contents;
 mod version_inspections;

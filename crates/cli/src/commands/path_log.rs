@@ -1,7 +1,9 @@
 //! `log -- PATH`: what happened to a file, one line for each run.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use backstory_query as query;
@@ -17,6 +19,7 @@ use crate::text::paths::shown;
 use crate::text::shell;
 use crate::text::style::{Role, Style};
 use crate::text::when;
+use crate::undo_note::is_put_back;
 
 /// Prints the history of a path, newest first.
 pub fn run(path: &Path, filter: RunFilter, as_json: bool, store: Option<&Path>) -> Outcome {
@@ -70,6 +73,8 @@ struct HistoryLine {
     run: Option<String>,
     /// The events, oldest first.
     events: Vec<PathEvent>,
+    /// The file is as `undo` or `redo` put it back.
+    is_put_back: bool,
     /// The arguments of the program that did the last of them.
     argv: Vec<backstory_eventlog::event::Bytes>,
 }
@@ -82,8 +87,12 @@ impl HistoryLine {
             Some(activity) => current.store.activity(activity)?.argv,
             None => Vec::new(),
         };
+        // Only the present file has a version that no run knows.
+        let is_present = newest.version.is_none() && newest.change.leaves_file();
+        let path = Path::new(OsStr::from_bytes(&newest.path));
         Ok(HistoryLine {
             run: run_of(current, newest)?,
+            is_put_back: is_present && is_put_back(current.home.dir(), path),
             events: events.iter().rev().cloned().collect(),
             argv,
         })
@@ -91,6 +100,9 @@ impl HistoryLine {
 
     /// The changes in words, each once.
     fn words(&self) -> String {
+        if self.is_put_back {
+            return "put back by `backstory undo` or `redo`".to_owned();
+        }
         let content = |change: &PathChange| {
             matches!(
                 change,
@@ -123,7 +135,13 @@ impl HistoryLine {
                 _ => Value::Null,
             };
             Value::Object(vec![
-                ("change", name(&event.change).into()),
+                (
+                    "change",
+                    match self.is_put_back {
+                        true => "put-back".into(),
+                        false => name(&event.change).into(),
+                    },
+                ),
                 ("time", Value::Time(event.time)),
                 ("other_path", other),
             ])
@@ -139,8 +157,7 @@ impl HistoryLine {
             ("events", Value::Array(events.collect())),
             (
                 "inferred",
-                newest
-                    .is_some_and(|event| event.change.is_inferred())
+                (!self.is_put_back && newest.is_some_and(|event| event.change.is_inferred()))
                     .into(),
             ),
             ("argv", Value::array(&self.argv)),

@@ -10,7 +10,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use backstory_eventlog::event::Time;
 use backstory_files::{Digest, regular};
@@ -31,6 +31,7 @@ use crate::text::line::printable;
 use crate::text::paths::shown;
 use crate::text::when::moment;
 use crate::text::words::counted;
+use crate::undo_note::{UndoNote, digest_of};
 use crate::version_contents::VersionContents;
 
 /// Where to go in the file's history.
@@ -57,7 +58,7 @@ pub fn run(args: &UndoArgs, step: HistoryMove, store: Option<&Path>) -> Outcome 
     let name = shown(args.path.as_os_str().as_bytes());
     let path = fs::canonicalize(&args.path).unwrap_or_else(|_| args.path.clone());
     let (states, unknown) = states(&current, &path)?;
-    let note = PositionNote::of(&current, &path)?;
+    let note = UndoNote::of(current.home.dir(), &path)?;
     let present = present(&path, &name)?;
     let now = present.as_deref().map(digest_of).transpose()?;
     let at = match now {
@@ -169,10 +170,6 @@ fn states(
     Ok((known?, states.unknown))
 }
 
-fn digest_of(mut content: &[u8]) -> io::Result<Digest> {
-    backstory_contents::digest_of(&mut content).map(|(digest, _)| digest)
-}
-
 /// The file's content. `None` if the file is gone.
 fn present(path: &Path, name: &str) -> Result<Option<Vec<u8>>, Failure> {
     match regular::read(path) {
@@ -236,31 +233,4 @@ fn replace(path: &Path, content: &[u8], now: Option<Digest>) -> io::Result<()> {
             .map_err(|error| error.error)?,
     };
     Ok(())
-}
-
-/// Says which of several equal contents the present one is.
-struct PositionNote {
-    file: PathBuf,
-}
-
-impl PositionNote {
-    fn of(current: &CurrentStore, path: &Path) -> Result<PositionNote, Failure> {
-        let name = digest_of(path.as_os_str().as_bytes())?.to_string();
-        Ok(PositionNote {
-            file: current.home.dir().join("undone").join(name),
-        })
-    }
-
-    fn read(&self) -> Option<(Digest, usize)> {
-        let text = fs::read_to_string(&self.file).ok()?;
-        let (digest, at) = text.trim().split_once(' ')?;
-        Some((digest.parse().ok()?, at.parse().ok()?))
-    }
-
-    /// Without the note, the newest of equal contents is meant.
-    fn write(&self, digest: Digest, at: usize) {
-        let directory = self.file.parent().unwrap_or(Path::new("/"));
-        let _ = fs::create_dir_all(directory)
-            .and_then(|()| fs::write(&self.file, format!("{digest} {at}\n")));
-    }
 }

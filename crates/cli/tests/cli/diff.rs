@@ -511,6 +511,31 @@ fn one_path_compares_the_two_latest_versions_of_the_file() {
 }
 
 #[test]
+fn what_undo_put_back_is_no_unrecorded_change() {
+    let place = Place::new();
+    for line in ["one", "two"] {
+        place.keep(&format!("echo {line} > out"), &["--contents=all"]);
+    }
+    assert_eq!(place.run(&["undo", "out"]).status, 0);
+    let text = view(&place, &["out"]);
+    assert!(
+        text.contains("`undo` or `redo` put this content back"),
+        "{text}"
+    );
+    assert!(text.contains("-two") && text.contains("+one"), "{text}");
+    let log = place.run(&["log", "--", "out"]).out;
+    assert!(
+        log.contains("put back by `backstory undo`") && !log.contains("outside"),
+        "{log}"
+    );
+    place.write("out", "by hand\n");
+    let text = view(&place, &["out"]);
+    assert!(text.contains("no recorded run made this"), "{text}");
+    let log = place.run(&["log", "--", "out"]).out;
+    assert!(log.contains("outside of recorded runs"), "{log}");
+}
+
+#[test]
 fn files_of_the_user_and_files_of_both_runs_are_not_called_otherwise() {
     let place = Place::new();
     let line = "[ ! -e made ] || read -r x < made; cp src made; read -r y < src; echo $y > out";

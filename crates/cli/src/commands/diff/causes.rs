@@ -101,8 +101,8 @@ impl Printer<'_> {
         if let ComparedSide::Version(version) = side {
             head = format!("{letter}  {}", shown(&version.name));
             if version.version.is_none() {
-                let now = "as it is now; no recorded run made this version";
-                return writeln!(out, "{head}  {}", self.style.paint(Role::Dim, now));
+                let now = self.style.paint(Role::Dim, version.now());
+                return writeln!(out, "{head}  {now}");
             }
         }
         // The newest run made the version; the others made its inputs.

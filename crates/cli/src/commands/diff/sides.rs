@@ -16,6 +16,7 @@ use crate::current_store::CurrentStore;
 use crate::error::Failure;
 use crate::subject::{self, PathNotation};
 use crate::text::paths::shown;
+use crate::undo_note::is_put_back;
 use crate::version_contents::VersionContents;
 
 /// One side of the comparison.
@@ -34,6 +35,8 @@ pub struct ComparedVersion {
     pub version: Option<EntityKey>,
     /// The run that made the version, or first used it.
     pub run: Option<String>,
+    /// The file as it is now has the content of a recorded version, by `undo` or `redo`.
+    is_put_back: bool,
     path: PathBuf,
 }
 
@@ -61,6 +64,7 @@ impl ComparedVersion {
             name: path.as_os_str().as_encoded_bytes().to_vec(),
             version: Some(version),
             run: current.store.run_id(version.run())?,
+            is_put_back: false,
             path: path.to_owned(),
         })
     }
@@ -72,6 +76,7 @@ impl ComparedVersion {
                 name: path.as_os_str().as_encoded_bytes().to_vec(),
                 version: None,
                 run: None,
+                is_put_back: is_put_back(current.home.dir(), path),
                 path: path.to_owned(),
             }),
         }
@@ -87,6 +92,14 @@ impl ComparedVersion {
 }
 
 impl ComparedVersion {
+    /// A version that no run knows, in words.
+    pub fn now(&self) -> &'static str {
+        match self.is_put_back {
+            true => "as it is now; `undo` or `redo` put this content back",
+            false => "as it is now; no recorded run made this version",
+        }
+    }
+
     /// Why its content is not available, and what helps.
     pub fn why_absent(&self, current: &CurrentStore) -> String {
         let name = shown(&self.name);
