@@ -511,6 +511,30 @@ fn one_path_compares_the_two_latest_versions_of_the_file() {
 }
 
 #[test]
+fn one_path_compares_two_versions_of_one_run_if_there_is_no_other_run() {
+    let place = Place::new();
+    let lines = "echo one > out; echo two > out; echo three > out";
+    let run = place.keep(lines, &["--contents=all"]);
+    let answer = diff(&place, &["out"]);
+    assert_eq!(answer["a"], serde_json::json!([run]), "{answer}");
+    assert_eq!(answer["b"], serde_json::json!([run]), "{answer}");
+    let text = view(&place, &["out"]);
+    assert!(text.contains("-two") && text.contains("+three"), "{text}");
+    for command in ["undo", "redo"] {
+        assert_eq!(place.run(&[command, "out"]).status, 0);
+    }
+    let text = view(&place, &["out"]);
+    assert!(text.contains("-two") && text.contains("+three"), "{text}");
+    // With another run, the work of one is compared with that of the other.
+    place.keep("echo other > out; echo three > out", &["--contents=all"]);
+    let text = view(&place, &["out"]);
+    assert!(text.contains("same content"), "{text}");
+    place.keep("echo four > out; echo five > out", &["--contents=all"]);
+    let text = view(&place, &["out"]);
+    assert!(text.contains("-three") && text.contains("+five"), "{text}");
+}
+
+#[test]
 fn what_undo_put_back_is_no_unrecorded_change() {
     let place = Place::new();
     for line in ["one", "two"] {

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use backstory_files::regular;
+use backstory_files::{Digest, regular};
 use backstory_query::subject as versions;
 use backstory_query::{self as query, PathChange, PathEvent};
 use backstory_replay::diff::DiffSubject;
@@ -185,7 +185,8 @@ fn side(current: &CurrentStore, wanted: &OsStr) -> Result<ComparedSide, Failure>
     Ok(ComparedSide::Version(version))
 }
 
-/// The last version of a file, and the last one before it that had another content.
+/// The last version of a file, and the last one before it that had another content. If one run made
+/// all versions, as a mount does, they are compared with each other.
 fn latest_two(
     current: &CurrentStore,
     path: &Path,
@@ -227,6 +228,13 @@ fn latest_two(
         // The run that introduced the content made the difference.
         last = event;
     }
+    let made = states.iter().filter(|event| event.activity.is_some());
+    if other.is_none()
+        && made.count() == 1
+        && let Some(both) = of_one_run(current, path, content)?
+    {
+        return Ok(both);
+    }
     let (first, last) = match (other, earlier.last()) {
         (Some(other), _) => (other, last),
         (None, Some(previous)) => (previous, &states[states.len() - 1]),
@@ -243,4 +251,22 @@ fn latest_two(
         ComparedSide::Version(version(first)?),
         ComparedSide::Version(version(last)?),
     ))
+}
+
+/// The last two contents of a file, although one run made both. `None` if the last one that is
+/// known is not that of the newest version.
+fn of_one_run(
+    current: &CurrentStore,
+    path: &Path,
+    newest: Option<Digest>,
+) -> Result<Option<(ComparedSide, ComparedSide)>, Failure> {
+    let known = query::content_states(&current.store, path)?.known;
+    let [.., first, last] = &known[..] else {
+        return Ok(None);
+    };
+    if newest != Some(last.digest) {
+        return Ok(None);
+    }
+    let version = |version| ComparedVersion::of(current, path, version).map(ComparedSide::Version);
+    Ok(Some((version(first.version)?, version(last.version)?)))
 }
