@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use backstory_comparison::is_text;
+use backstory_comparison::{ContentDifference, is_text};
 use backstory_files::{Digest, regular};
 use backstory_inspection::worker::printable;
 use backstory_inspection::{
@@ -162,9 +162,26 @@ impl FileInspector {
             .is_some_and(InspectorEntry::is_users)
     }
 
+    /// Asks an inspector about the difference of two contents, where the comparison does not see
+    /// all of it. `None` if no inspector is asked.
+    pub fn stated(
+        &self,
+        name: &[u8],
+        (old, new): (&[u8], &[u8]),
+        compared: &ComparedContents,
+    ) -> Option<Result<Answer, Trouble>> {
+        let is_same = matches!(compared.difference, ContentDifference::Same);
+        let is_table = matches!(compared.difference, ContentDifference::Table(_));
+        // A format that could not be read is not read again.
+        let is_asked = !is_same && !is_table && compared.trouble.is_none();
+        // An inspector of the user's own has priority over each comparison.
+        let is_asked = is_asked || !is_same && self.is_users(name, new);
+        is_asked.then(|| self.changes(name, old, new)).flatten()
+    }
+
     /// Asks what changed inside of a file whose format a comparison of lines or cells does not see
     /// into. `None` for other formats, and when earlier questions took too long.
-    pub fn changes(&self, name: &[u8], old: &[u8], new: &[u8]) -> Option<Result<Answer, Trouble>> {
+    fn changes(&self, name: &[u8], old: &[u8], new: &[u8]) -> Option<Result<Answer, Trouble>> {
         let entry = self.entry(name, new)?;
         let is_seen = match entry.name.as_str() {
             "csv" => true,

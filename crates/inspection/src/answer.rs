@@ -77,15 +77,16 @@ impl Answer {
 
     /// The first sentences in one line, for a place with little room.
     pub fn one_line(&self) -> String {
-        const SHOWN: usize = 3;
-        let shown = &self.sentences[..self.sentences.len().min(SHOWN)];
-        let more = if self.sentences.len() > SHOWN {
-            ", …"
-        } else {
-            ""
-        };
-        format!("{}{more}", shown.join(", "))
+        one_line(&self.sentences)
     }
+}
+
+/// The first of an answer's sentences in one line.
+pub fn one_line(sentences: &[String]) -> String {
+    const SHOWN: usize = 3;
+    let shown = &sentences[..sentences.len().min(SHOWN)];
+    let more = if sentences.len() > SHOWN { ", …" } else { "" };
+    format!("{}{more}", shown.join(", "))
 }
 
 /// True for a character that a terminal would obey, or that reorders the text around it.

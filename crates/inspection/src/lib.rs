@@ -48,7 +48,7 @@ mod trouble;
 pub mod worker;
 mod worker_process;
 
-pub use answer::Answer;
+pub use answer::{Answer, one_line};
 pub use answer_cache::AnswerCache;
 pub use catalogue::{Catalogue, InspectorEntry};
 pub use format_reader::{ComparedContents, FormatReader};

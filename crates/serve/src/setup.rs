@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use backstory_inspection::TableKeys;
+use backstory_inspection::{ComparedContents, TableKeys};
 use backstory_store::Home;
 
 use crate::gate::AccessToken;
@@ -22,6 +22,12 @@ pub struct InsideChange {
 /// Asks an inspector: the file's name, its former content, and its present one. `None` if none
 /// reads the format, or if it has nothing to tell in time.
 pub type AskInside = dyn Fn(&[u8], &[u8], &[u8]) -> Option<InsideChange> + Send + Sync;
+
+/// Asks an inspector about the difference of two contents, as `backstory diff` does: the file's
+/// name, both contents, and what their comparison found. `None` if no inspector is asked.
+pub type AskStated = dyn Fn(&[u8], (&[u8], &[u8]), &ComparedContents) -> Option<Result<InsideChange, String>>
+    + Send
+    + Sync;
 
 /// A source of bytes. Ends of ranges are behind the last byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,6 +99,8 @@ pub struct Hooks {
     pub is_recording: fn(&Path) -> bool,
     /// Asks an inspector in its sandbox.
     pub inside: Arc<AskInside>,
+    /// Asks an inspector about a difference.
+    pub stated: Arc<AskStated>,
     /// Follows bytes.
     pub bytes: Arc<AskBytes>,
     /// The program whose command `rerun` brings a file up to date.

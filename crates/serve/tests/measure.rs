@@ -88,6 +88,7 @@ impl MeasuredServer {
                 refresh: Arc::new(|| Ok(())),
                 is_recording: |_| false,
                 inside: Arc::new(|_, _, _| None),
+                stated: Arc::new(|_, _, _| None),
                 bytes: Arc::new(|_, _, _| Ok(None)),
                 program: "/bin/false".into(),
             },

@@ -168,23 +168,15 @@ impl ComparedContent {
     }
 
     fn of(inspector: &FileInspector, name: &[u8], old: &[u8], new: &[u8]) -> ComparedContent {
+        let compared = inspector.compare(name, old, new);
+        let inside = inspector.stated(name, (old, new), &compared);
         let ComparedContents {
             difference,
             trouble,
-        } = inspector.compare(name, old, new);
-        let is_seen = matches!(
-            difference,
-            ContentDifference::Same | ContentDifference::Table(_)
-        );
-        // An inspector of the user's own has priority over each comparison.
-        let is_asked = !is_seen
-            || !matches!(difference, ContentDifference::Same) && inspector.is_users(name, new);
-        // A format that could not be read is not read again.
-        let is_asked = is_asked && (trouble.is_none() || inspector.is_users(name, new));
-        let inside = is_asked.then(|| inspector.changes(name, old, new));
+        } = compared;
         ComparedContent {
             difference,
-            inside: inside.flatten(),
+            inside,
             trouble,
             differs_beside: false,
         }

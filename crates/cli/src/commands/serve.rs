@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use backstory_bytes::{FlowKind, RangeSet};
 use backstory_eventlog::event::Bytes;
+use backstory_inspection::Answer;
 use backstory_query::subject as versions;
 use backstory_serve::{
     self as server, AccessToken, ByteOrigins, ByteSource, ByteWriter, Hooks, InsideChange, Setup,
@@ -25,7 +26,7 @@ use super::{Outcome, here};
 use crate::args::serve::ServeArgs;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain, complain};
-use crate::file_inspector;
+use crate::file_inspector::{self, FileInspector};
 use crate::index::{self, Busy};
 use crate::scope::ProjectScope;
 use crate::text::paths::shown;
@@ -57,6 +58,14 @@ pub fn run(args: ServeArgs, store: Option<&Path>) -> Outcome {
             inside: Arc::new({
                 let store = home.dir().to_owned();
                 move |name, old, new| inside(&store, name, old, new)
+            }),
+            stated: Arc::new({
+                let store = home.dir().to_owned();
+                move |name, contents, compared| {
+                    let inspector = FileInspector::new(Some(&store));
+                    let stated = inspector.stated(name, contents, compared)?;
+                    Some(stated.map(change).map_err(|trouble| trouble.to_string()))
+                }
             }),
             bytes: Arc::new({
                 let store = home.dir().to_owned();
@@ -116,11 +125,14 @@ fn start(current: &CurrentStore, subject: &OsStr) -> Result<Start, Failure> {
 
 /// An inspector's sentences about the changes between two contents.
 fn inside(store: &Path, name: &[u8], old: &[u8], new: &[u8]) -> Option<InsideChange> {
-    let answer = version_change::changes(store, name, old, new)?;
-    Some(InsideChange {
+    version_change::changes(store, name, old, new).map(change)
+}
+
+fn change(answer: Answer) -> InsideChange {
+    InsideChange {
         inspector: answer.inspector,
         sentences: answer.sentences,
-    })
+    }
 }
 
 /// The sources of a range of bytes of a file that a run wrote.

@@ -168,6 +168,34 @@ fn a_content_is_shown_by_its_kind_and_two_versions_are_compared() {
 }
 
 #[test]
+fn a_difference_is_stated_in_the_terms_of_the_format() {
+    let place = ServedPlace::new();
+    if !place.has_worker() || !needs("archives", &["python3"]) {
+        return;
+    }
+    let program = "import sys, zipfile\n\
+        member = zipfile.ZipInfo('one.txt')\n\
+        zipfile.ZipFile('out.zip', 'w').writestr(member, sys.argv[1])\n";
+    place.write("pack.py", program);
+    let mut versions = Vec::new();
+    for content in ["1", "2"] {
+        place.record(&["python3", "pack.py", content]);
+        let server = place.serve(&[]);
+        versions.push(server.version(&place.path("out.zip")));
+    }
+    let server = place.serve(&[]);
+    let [a, b] = &versions[..] else { panic!() };
+    let diff = server.get(&format!("/diff?a={a}&b={b}"));
+    let told = "1 member changed: `one.txt` crc32 83dcefb7 → 1ad5be0d";
+    assert_eq!(diff["sentences"], serde_json::json!([told]), "{diff}");
+    assert_eq!(diff["inspector"], "zip");
+    assert_eq!(diff["summary"], told);
+    let command = place.backstory(&["diff", "out.zip"]).output().unwrap();
+    let command = String::from_utf8_lossy(&command.stdout);
+    assert!(command.contains(told), "{command}");
+}
+
+#[test]
 fn runs_are_searched_sorted_and_paged_and_streamed_one_a_line() {
     let place = ServedPlace::new();
     place.write("a", "x");

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use backstory_comparison::{ContentDifference, LineMark};
-use backstory_inspection::{ComparedContents, FormatReader};
+use backstory_inspection::{ComparedContents, FormatReader, one_line};
 use backstory_store::EntityKey;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -14,6 +14,7 @@ use crate::params::Params;
 use crate::path_text::PathText;
 use crate::problem::{Answer, Problem, ProblemBody};
 use crate::readers::{PATIENCE, Reading};
+use crate::setup::InsideChange;
 use crate::site::Site;
 use crate::version_bytes::VersionBytes;
 
@@ -32,6 +33,10 @@ pub struct DifferenceView {
     pub b: VersionName,
     /// The difference in one line.
     pub summary: String,
+    /// The inspector that states the changes. `null` if none does.
+    pub inspector: Option<String>,
+    /// The changes in the terms of the file's format, in plain sentences.
+    pub sentences: Vec<String>,
     /// The difference.
     pub body: DifferenceBody,
     /// Why the format of the file was not read, so that the difference is by lines or bytes.
@@ -197,22 +202,44 @@ pub async fn difference_view(State(site): State<Site>, params: Params) -> Answer
         let formats = FormatReader::new()
             .by_keys(site.setup.keys.clone())
             .within(PATIENCE);
-        let ComparedContents {
-            difference: found,
-            trouble,
-        } = formats.compare(&entity.path, &before, &after);
+        let compared = formats.compare(&entity.path, &before, &after);
         let printable = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
         let rows = match formats.is_of_database(&entity.path, &after) {
             true => database_rows::between(reading, &formats, &entity.path, (a, b))?,
             false => None,
         };
-        let summary = rows.map(|rows| rows.one_line());
+        let stated = match rows {
+            Some(rows) => Some(Ok(InsideChange {
+                inspector: rows.inspector,
+                sentences: rows.sentences,
+            })),
+            None => (site.setup.hooks.stated)(&entity.path, (&before, &after), &compared),
+        };
+        let (stated, refusal) = match stated {
+            Some(Ok(stated)) if !stated.sentences.is_empty() => (Some(stated), None),
+            Some(Err(refusal)) => (None, Some(refusal)),
+            _ => (None, None),
+        };
+        let ComparedContents {
+            difference: found,
+            trouble,
+        } = compared;
+        let summary = match &stated {
+            Some(stated) => one_line(&stated.sentences),
+            None => found.summary(&printable),
+        };
+        let (inspector, sentences) = match stated {
+            Some(stated) => (Some(stated.inspector), stated.sentences),
+            None => (None, Vec::new()),
+        };
         Ok(DifferenceView {
             a: named(reading, a)?,
             b: named(reading, b)?,
-            summary: summary.unwrap_or_else(|| found.summary(&printable)),
+            summary,
+            inspector,
+            sentences,
             body: body(&found),
-            note: trouble.map(|trouble| trouble.to_string()),
+            note: refusal.or_else(|| trouble.map(|trouble| trouble.to_string())),
         })
     })
     .await
