@@ -148,9 +148,10 @@ pub fn logged_states<E: From<Error>>(
     })
 }
 
-/// The last state to which a version belongs. `place` is that of the version's file in
-/// [`DatabaseState::files`]. `None` if it belongs to none: another version came in the middle of
-/// the same process's changes.
+/// The last state of a version's own run to which the version belongs, else the last of any run. A
+/// later run may leave the database as it is, and change its log. `place` is that of the version's
+/// file in [`DatabaseState::files`]. `None` if it belongs to none: another version came in the
+/// middle of the same process's changes.
 fn state_of<'s>(
     store: &dyn Store,
     states: &'s [DatabaseState],
@@ -159,21 +160,22 @@ fn state_of<'s>(
 ) -> Result<Option<&'s DatabaseState>> {
     let ident = store.entity(version)?.ident;
     // Each run has its own name for a version that it used without changing it.
-    let [mut named, mut in_run, mut elsewhere] = [None, None, None];
+    let [mut in_run, mut named, mut elsewhere] = [None, None, None];
     for state in states {
         let FileThen::Version(then) = state.files[place] else {
             continue;
         };
-        if then == version {
-            named = Some(state);
-        } else if ident.is_some() && store.entity(then)?.ident == ident {
-            match state.run == Some(version.run()) {
-                true => in_run = Some(state),
-                false => elsewhere = Some(state),
-            }
+        let is_named = then == version;
+        if !is_named && (ident.is_none() || store.entity(then)?.ident != ident) {
+            continue;
+        }
+        match (state.run == Some(version.run()), is_named) {
+            (true, _) => in_run = Some(state),
+            (false, true) => named = Some(state),
+            (false, false) => elsewhere = Some(state),
         }
     }
-    Ok(named.or(in_run).or(elsewhere))
+    Ok(in_run.or(named).or(elsewhere))
 }
 
 /// An event of one of the files: which, and what.
