@@ -71,7 +71,33 @@ fn a_policy_that_holds_for_each_kind_of_thing_passes() {
     let line = format!("9 of 9 rules hold for {result}\n");
     assert_eq!((answer.status, answer.out), (0, line), "{}", answer.err);
     let json = verified(&place, &rules.concat(), &["--json"]);
-    assert_eq!((json.status, &*json.out), (0, "[]\n"));
+    let json_text: Value = serde_json::from_str(&json.out).unwrap();
+    let digest = blake3::hash(&std::fs::read(&result).unwrap()).to_string();
+    let artifact = serde_json::json!({"path": result, "run": second, "blake3": digest});
+    let verdict = serde_json::json!({"artifacts": [artifact], "rules": 9, "failed": []});
+    assert_eq!((json.status, json_text), (0, verdict));
+}
+
+#[test]
+fn a_file_that_is_not_as_recorded_is_refused_and_its_run_is_judged() {
+    let Some((place, [_, second], _)) = made() else {
+        return;
+    };
+    let rules = rule("artifact", "require = \"known\"");
+    let result = place.path("result");
+    let recorded = blake3::hash(&std::fs::read(&result).unwrap()).to_string();
+    assert_eq!(verified(&place, &rules, &[]).status, 0);
+    place.write("result", "backdoor\n");
+    let present = blake3::hash(b"backdoor\n").to_string();
+    for options in [&[][..], &["--json"]] {
+        let answer = verified(&place, &rules, options);
+        let remedy = format!("policy verify {second}");
+        answer.is_error(1, &[&result, &present, &recorded, &remedy]);
+    }
+    std::fs::remove_file(&result).unwrap();
+    verified(&place, &rules, &[]).is_error(1, &[&result, "is gone"]);
+    let run = place.run(&["policy", "verify", &second, "--policy", "policy.toml"]);
+    assert_eq!(run.status, 0, "{run:?}");
 }
 
 #[test]
@@ -104,7 +130,8 @@ fn a_rule_that_fails_names_each_thing_once() {
     assert_eq!(lines[1], format!("sealed: {result}"));
     assert_eq!(lines[2], format!("1 of 3 rules hold for {result}"));
     let json = verified(&place, &policy, &["--json"]);
-    let objects: Vec<Value> = serde_json::from_str(&json.out).unwrap();
+    let verdict: Value = serde_json::from_str(&json.out).unwrap();
+    let objects = verdict["failed"].as_array().unwrap();
     assert_eq!((json.status, objects.len()), (1, 2), "{json:?}");
     let sealed = serde_json::json!({"rule": "sealed", "on": "artifact", "failed": [{"name": result, "error": null}]});
     assert_eq!(objects[1], sealed);

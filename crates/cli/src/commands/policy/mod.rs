@@ -3,8 +3,10 @@
 //! In: a recorded file or run, and a policy. Out: the rules that do not hold, each with the things
 //! that fail it. Expressions are evaluated in the sandboxed process of the inspectors.
 //!
-//! Invariant: a rule whose expression has no value for a thing fails for that thing.
+//! Invariants: a rule whose expression has no value for a thing fails for that thing. No rule is
+//! judged for a file whose present bytes are not the recorded ones.
 
+mod present;
 mod rules;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -71,7 +73,10 @@ fn verify(args: &PolicyVerifyArgs, store: Option<&Path>) -> Outcome {
     request.contents = Some(current.home.contents_dir());
     let view = View::load(&current.store, &request)?;
     let seals = seals(&mut current, &view, args)?;
-    let things = things(&current, &view, seals, rules::mention(&rules, UNDECLARED))?;
+    let inventory = Inventory::of(&view)?;
+    let with_undeclared = rules::mention(&rules, UNDECLARED);
+    let things = things(&current, &view, &inventory, seals, with_undeclared)?;
+    present::compare(&view, &inventory)?;
     let mut failed = Vec::new();
     for rule in &rules {
         let failing = failing(rule, &things).map_err(|failure| {
@@ -83,10 +88,16 @@ fn verify(args: &PolicyVerifyArgs, store: Option<&Path>) -> Outcome {
         }
     }
     answer(|out| match args.json {
-        true => json::lines(
-            out,
-            failed.iter().map(|(rule, failing)| fields(rule, failing)),
-        ),
+        true => {
+            let failed = failed.iter().map(|(rule, failing)| fields(rule, failing));
+            let verdict = json::Value::Object(vec![
+                ("artifacts", judged(&view, &inventory)),
+                ("rules", rules.len().into()),
+                ("failed", json::Value::Array(failed.collect())),
+            ]);
+            verdict.write(out)?;
+            writeln!(out)
+        }
         false => print(&view.subject, rules.len(), &failed, out),
     })?;
     Ok(u8::from(!failed.is_empty()))
@@ -101,18 +112,18 @@ type Things = BTreeMap<&'static str, Vec<Value>>;
 fn things(
     current: &CurrentStore,
     view: &View,
+    inventory: &Inventory,
     (sealed, signed): (bool, bool),
     with_undeclared: bool,
 ) -> Result<Things, Failure> {
-    let inventory = Inventory::of(view)?;
-    let facts = Hermeticity::of(&current.store, view, &inventory)?;
+    let facts = Hermeticity::of(&current.store, view, inventory)?;
     let run = |at: usize| view.runs[at].summary.id.as_str();
     let undeclared = match with_undeclared {
         true => undeclared(current, view)?,
         false => vec![None; view.runs.len()],
     };
     let mut things = Things::new();
-    let inputs = hermeticity::inputs(&inventory).map(|item| {
+    let inputs = hermeticity::inputs(inventory).map(|item| {
         let mut input = file(item);
         let by_run = undeclared[item.run].as_ref();
         input[UNDECLARED] = by_run.map(|paths| paths.contains(&item.path)).into();
@@ -157,7 +168,7 @@ fn things(
         .iter()
         .flat_map(|run| &run.summary.incomplete_because);
     // Several runs can have read the same file, or talked to the same address.
-    let paths: BTreeSet<&Bytes> = hermeticity::inputs(&inventory)
+    let paths: BTreeSet<&Bytes> = hermeticity::inputs(inventory)
         .map(|item| &item.path)
         .collect();
     let addresses: BTreeSet<&Bytes> = facts.network.iter().map(|one| &one.address).collect();
@@ -185,6 +196,22 @@ fn things(
     }
     things.insert("artifact", artifacts);
     Ok(things)
+}
+
+/// The files that were judged, each with the digest of the judged version.
+fn judged(view: &View, inventory: &Inventory) -> json::Value {
+    let results = inventory.items.iter().filter(|item| item.result);
+    let files = results.map(|item| {
+        json::Value::Object(vec![
+            ("path", json::Value::Bytes(item.path.to_vec())),
+            ("run", view.runs[item.run].summary.id.as_str().into()),
+            (
+                "blake3",
+                present::recorded_digest(view, item).as_deref().into(),
+            ),
+        ])
+    });
+    json::Value::Array(files.collect())
 }
 
 fn file(item: &InventoryFile) -> Value {
