@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use backstory_graph::model::{Entity, EntityKind, Relation};
+use backstory_store::facts::Fact;
 use backstory_store::{ActivityKey, EntityKey, Result, RunRecord, Store, VersionMatch};
 
 /// The first index that does not lead to a row of the run. `None` if all do.
@@ -62,6 +63,14 @@ pub fn broken(store: &dyn Store, run: &RunRecord) -> Result<Option<String>> {
         }
     }
     Ok(None)
+}
+
+/// Whether a search for the digest of a fact finds its version. True for a fact without a digest.
+pub fn finds_by_digest(store: &dyn Store, fact: &Fact) -> Result<bool> {
+    match &fact.digest {
+        Some(digest) => Ok(store.with_content(digest)?.contains(&fact.ident)),
+        None => Ok(true),
+    }
 }
 
 fn is_found_by_path(store: &dyn Store, key: EntityKey, entity: &Entity) -> Result<bool> {

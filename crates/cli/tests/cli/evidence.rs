@@ -273,7 +273,7 @@ fn digest_of_first(store: &Path) -> String {
 }
 
 /// Tables, each with the SQL that changes one value of a row about the two runs.
-const CHANGES: [(&str, &str); 16] = [
+const CHANGES: [(&str, &str); 17] = [
     (
         "runs",
         "UPDATE runs SET header = replace(header, '\"uid\":', '\"uid\":1')",
@@ -296,6 +296,10 @@ const CHANGES: [(&str, &str); 16] = [
     ("edge_lists", BLOCK),
     ("segments", BLOCK),
     ("annotations", "UPDATE annotations SET value = 'other'"),
+    (
+        "facts",
+        "UPDATE facts SET content = content + 1 WHERE content IS NOT NULL",
+    ),
 ];
 
 /// One bit in the middle of each block.

@@ -239,6 +239,7 @@ impl SealedRun<'_> {
             found.fault(self.seal, part, what);
         };
         let mut facts_differ = false;
+        let mut unfound = 0;
         for learned in outgoing::learned(examined.home, store, std::slice::from_ref(record))? {
             match learned {
                 JournalRecord::Fact(fact) => {
@@ -246,6 +247,7 @@ impl SealedRun<'_> {
                     // A database of a group has the facts of other users, too.
                     let foreign = journal.is_none() && store.is_shared();
                     facts_differ |= !foreign && journal != Some(&fact);
+                    unfound += usize::from(!graph_indexes::finds_by_digest(store, &fact)?);
                 }
                 snapshot => {
                     let bytes = facts::to_bytes(&[snapshot]);
@@ -281,6 +283,10 @@ impl SealedRun<'_> {
             .collect();
         if rows != newest {
             differ("annotations", "annotations.log");
+        }
+        if unfound > 0 {
+            let what = format!("the index of their digests is wrong for {unfound} of them");
+            found.fault(self.seal, "facts", what);
         }
         Ok(())
     }
