@@ -13,7 +13,16 @@ from collections.abc import Sequence
 from contextlib import closing
 from datetime import datetime
 
-from . import erasure, graph_commands, place_commands, printing, run_graphs, shipping, upkeep
+from . import (
+    erasure,
+    graph_commands,
+    place_commands,
+    printing,
+    run_graphs,
+    shipping,
+    upkeep,
+    verification,
+)
 from .errors import LakeError, first_line
 from .lake import Lake
 from .privacy import Config
@@ -82,6 +91,10 @@ def _parser() -> argparse.ArgumentParser:
     compact = commands.add_parser("compact", help="join small files, and drop unpublished rows")
     compact.add_argument("--lake", required=True, metavar="LAKE")
     compact.set_defaults(run=_compact)
+
+    check = commands.add_parser("check", help="compare all data files with their digests")
+    check.add_argument("--lake", required=True, metavar="LAKE")
+    check.set_defaults(run=_check)
 
     expire = commands.add_parser("expire", help="erase runs that began before a day")
     expire.add_argument("--lake", required=True, metavar="LAKE")
@@ -171,6 +184,16 @@ def _compact(given: argparse.Namespace) -> int:
     report = upkeep.compact(Lake.open(given.lake))
     print(f"{report.before} data files joined to {report.after}; {report.removed} files removed")
     return 0
+
+
+def _check(given: argparse.Namespace) -> int:
+    report = verification.verify(Lake.open(given.lake))
+    for error in report.damaged:
+        print(f"backstory-lake: {error}", file=sys.stderr)
+    print(f"{report.sound} data files are as they were written, {len(report.damaged)} are not")
+    if report.unknown:
+        print(f"{report.unknown} data files of an older backstory-lake have no digest")
+    return 1 if report.damaged else 0
 
 
 def _count(runs: list[str]) -> str:

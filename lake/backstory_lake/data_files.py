@@ -1,13 +1,12 @@
 """Writes Parquet files, and tells Iceberg about them.
 
 Each file has the rows of one partition, sorted. Its columns have the tables' numbers. Keys and
-moments are stored as differences, since neighbours are alike.
+moments are stored as differences, since neighbours are alike. The name has the digest of the bytes.
 """
 
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
+from .digests import named_by
 from .storage import is_local, local
 from .tables import LakeTable
 
@@ -43,22 +43,25 @@ def _write_one(table: Table, of: LakeTable, rows: pa.Table) -> DataFile:
     rows = rows.sort_by([(name, "ascending") for name in of.sorted_by])
     rows = rows.select(schema.names).cast(schema)
     day, bucket = rows["day"][0].as_py(), rows["bucket"][0].as_py()
-    path = f"{table.location()}/data/day={day}/bucket={bucket}/{uuid.uuid4()}.parquet"
     texts = [field.name for field in schema if field.type in (pa.string(), pa.binary())]
     numbers = [field.name for field in schema if field.type in (pa.int64(), pa.int32())]
+    made = pa.BufferOutputStream()
+    with pq.ParquetWriter(
+        made,
+        schema,
+        compression="zstd",
+        use_dictionary=texts,
+        column_encoding={name: "DELTA_BINARY_PACKED" for name in numbers},
+        bloom_filter_options={name: {"ndv": max(len(rows), 64)} for name in of.bloom} or None,
+        sorting_columns=pq.SortingColumn.from_ordering(
+            schema, [(name, "ascending") for name in of.sorted_by]
+        ),
+    ) as writer:
+        writer.write_table(rows, row_group_size=ROW_GROUP)
+    content = made.getvalue()
+    path = f"{table.location()}/data/day={day}/bucket={bucket}/{named_by(content)}"
     with table.io.new_output(path).create() as out:
-        with pq.ParquetWriter(
-            out,
-            schema,
-            compression="zstd",
-            use_dictionary=texts,
-            column_encoding={name: "DELTA_BINARY_PACKED" for name in numbers},
-            bloom_filter_options={name: {"ndv": max(len(rows), 64)} for name in of.bloom} or None,
-            sorting_columns=pq.SortingColumn.from_ordering(
-                schema, [(name, "ascending") for name in of.sorted_by]
-            ),
-        ) as writer:
-            writer.write_table(rows, row_group_size=ROW_GROUP)
+        out.write(content)
     make_durable(path)
     return parquet_file_to_data_file(table.io, table.metadata, path)
 

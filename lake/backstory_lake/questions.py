@@ -22,7 +22,7 @@ from pyiceberg.table.snapshots import Operation
 from . import history, lineage, printing, views
 from .errors import LakeError, MisuseError, first_line
 from .lake import Lake
-from .reading import intact, tasks
+from .reading import check_once, intact, tasks
 from .storage import bucket, is_local, local, stored_files
 from .tables import RUNS
 
@@ -249,6 +249,7 @@ def _data_files(lake: Lake, table: Table) -> list[DataFilePath]:
             )
         found.append(DataFilePath(local(task.file.file_path), task.file.file_size_in_bytes))
     _check_sizes(table, found)
+    check_once(table, [file.path for file in found])
     return found
 
 

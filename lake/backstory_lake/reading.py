@@ -18,7 +18,9 @@ from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import DataScan, FileScanTask, Table
 
+from . import digests
 from .errors import LakeError, first_line
+from .storage import is_local, local
 from .tables import LakeTable
 
 #: The libraries raise these errors for a damaged file.
@@ -54,6 +56,7 @@ def scan(
     wanted = condition or AlwaysTrue()
     plan = table.scan(row_filter=wanted, selected_fields=columns)
     found = tasks(table, plan)
+    check_once(table, [local(task.file.file_path) for task in found])
     with intact(f"a data file of {table.location()}"):
         return ArrowScan(table.metadata, table.io, plan.projection(), wanted).to_table(found)
 
@@ -76,10 +79,25 @@ def rows_of(table: Table, of: LakeTable, file: DataFile) -> pa.Table:
 def columns_of(table: Table, path: str, wanted: set[str] | None = None) -> pa.Table:
     """The columns of a data file that have one of the names; by default all."""
     check_place(table, path)
-    with intact(f"the data file {path}"), table.io.new_input(path).open() as stream:
-        file = pq.ParquetFile(stream)
+    with intact(f"the data file {path}"):
+        content = content_of(table, path)
+        digests.check(path, content)
+        file = pq.ParquetFile(pa.BufferReader(content))
         names = [name for name in file.schema_arrow.names if wanted is None or name in wanted]
         return file.read(columns=names)
+
+
+def content_of(table: Table, path: str) -> bytes:
+    """The bytes of a data file."""
+    check_place(table, path)
+    with intact(f"the data file {path}"), table.io.new_input(path).open() as stream:
+        return bytes(stream.read())
+
+
+def check_once(table: Table, paths: list[str]) -> None:
+    """Compares local data files with their digests. A bucket has checksums of its own."""
+    if is_local(table.location()):
+        digests.check_once(table.location(), paths)
 
 
 def check_place(table: Table, path: str) -> None:

@@ -110,6 +110,12 @@ def random_line(choice: random.Random) -> str:
     return choice.choice(forms) + " 2>/dev/null"
 
 
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache of the test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
     """A machine with two files."""

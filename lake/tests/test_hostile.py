@@ -19,7 +19,7 @@ import pytest
 from conftest import Machine, answer, command
 from pyiceberg.io.pyarrow import parquet_file_to_data_file
 
-from backstory_lake import shipping
+from backstory_lake import digests, shipping
 from backstory_lake.errors import LakeError
 from backstory_lake.lake import Lake
 from backstory_lake.privacy import Config
@@ -63,6 +63,22 @@ def fewer_rows(lake: Path) -> None:
     pq.write_table(pq.read_table(file).slice(1), file)
 
 
+def some_bytes(lake: Path) -> None:
+    """The length is as it was, and some bytes in a column are not."""
+    file = max((lake / "backstory" / "edges" / "data").rglob("*.parquet"), key=size)
+    column = pq.ParquetFile(file).metadata.row_group(0).column(2)
+    assert column.path_in_schema == "shipment"
+    content = bytearray(file.read_bytes())
+    start = column.data_page_offset + column.total_compressed_size // 2
+    content[start : start + 4] = bytes(byte ^ 255 for byte in content[start : start + 4])
+    file.write_bytes(content)
+
+
+def size(file: Path) -> int:
+    """The number of its bytes."""
+    return file.stat().st_size
+
+
 def runs_cut(lake: Path) -> None:
     """The file with the runs lost its end."""
     file = data_file(lake, "runs")
@@ -85,12 +101,13 @@ def no_catalog(lake: Path) -> None:
     (lake / "catalog.sqlite").write_bytes(b"no database" * 1000)
 
 
-DAMAGES = [cut, gone, hostile, fewer_rows, runs_cut, no_manifest, no_metadata, no_catalog]
+QUICK = [cut, some_bytes]
+LONG = [gone, hostile, fewer_rows, runs_cut, no_manifest, no_metadata, no_catalog]
 
 
 @pytest.mark.parametrize(
     "damage",
-    [pytest.param(one, marks=[] if one is cut else pytest.mark.long) for one in DAMAGES],
+    [*QUICK, *(pytest.param(one, marks=pytest.mark.long) for one in LONG)],
 )
 def test_no_command_changes_a_damaged_lake(
     machine: Machine, lake: Path, damage: Callable[[Path], None]
@@ -111,8 +128,30 @@ def test_no_command_changes_a_damaged_lake(
         ended = command(*words)
         assert ended.returncode == 1, words
         assert len(ended.stderr.splitlines()) == 1 and "restore" in ended.stderr, ended.stderr
+        if damage in QUICK:
+            assert ".parquet" in ended.stderr, ended.stderr
         lost = {name for name, content in before.items() if content_of(lake).get(name) != content}
         assert not {name for name in lost if name.endswith(".parquet")}, (words, lost)
+
+
+def test_check_names_each_data_file_that_changed(machine: Machine, lake: Path) -> None:
+    machine.record("sort in > out")
+    machine.ship(lake)
+    sound = command("check", "--lake", str(lake))
+    assert sound.returncode == 0 and ", 0 are not" in sound.stdout, sound.stdout
+    edges = "SELECT count(*) FROM edges"
+    asked = answer(lake, edges)
+    # The question above compared the file already.
+    some_bytes(lake)
+    named = data_file(lake, "edges").name
+    with pytest.raises(LakeError, match=named):
+        answer(lake, edges)
+    ended = command("check", "--lake", str(lake))
+    assert ended.returncode == 1 and ", 1 are not" in ended.stdout, ended.stdout
+    assert named in ended.stderr and len(ended.stderr.splitlines()) == 1, ended.stderr
+    # A file of an older writer has no digest in its name.
+    other = data_file(lake, "edges")
+    assert digests.digest_in(str(other.with_name("a.parquet"))) is None and asked[0][0] > 0
 
 
 @pytest.mark.long

@@ -1,0 +1,103 @@
+"""The digests of data files, which their names have.
+
+A damaged file can be valid Parquet: then its rows are lost or changed without an error. So the name
+of a data file ends with the SHA-256 digest of its bytes, and readers compare. A question of a local
+lake compares a file once, and again if its size, times or inode change. The caller's cache says
+which files were compared. Files of an older writer have no digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import uuid
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from .errors import LakeError
+
+_NAMED = re.compile(r"-([0-9a-f]{64})\.parquet$")
+
+
+def named_by(content: Any) -> str:
+    """A new name for a data file with this content."""
+    return f"{uuid.uuid4()}-{hashlib.sha256(content).hexdigest()}.parquet"
+
+
+def digest_in(path: str) -> str | None:
+    """The digest in a path, if it has one."""
+    found = _NAMED.search(path)
+    return found[1] if found else None
+
+
+def check(path: str, content: Any) -> None:
+    """Refuses the content of a data file that is not the one that was written."""
+    wanted = digest_in(path)
+    if wanted and hashlib.sha256(content).hexdigest() != wanted:
+        raise damaged(path)
+
+
+def damaged(path: str) -> LakeError:
+    """The error about a file with other bytes."""
+    return LakeError(f"the data file {path} was changed since it was written: restore it")
+
+
+def check_once(location: str, paths: Iterable[str]) -> None:
+    """Compares the local data files of a table that were not compared since they changed last."""
+    cache = _cache(location)
+    try:
+        known = json.loads(cache.read_bytes())
+    except (OSError, ValueError):
+        known = {}
+    named = [path for path in paths if digest_in(path)]
+    states = {path: _state(path) for path in named}
+    new = [path for path in named if known.get(path) != states[path]]
+    if not new:
+        return
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for path, is_as_written in zip(new, pool.map(_is_as_written, new), strict=True):
+            if not is_as_written:
+                raise damaged(path)
+    # A scan reads some of the files. Files that are gone leave the list.
+    kept = {path: state for path, state in known.items() if os.path.exists(path)}
+    _write(cache, kept | states)
+
+
+def _is_as_written(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        reason = error.strerror
+        raise LakeError(f"cannot read the data file {path}: {reason}; restore it") from error
+    return found == digest_in(path)
+
+
+def _state(path: str) -> list[int]:
+    try:
+        found = os.stat(path)
+    except OSError as error:
+        reason = error.strerror
+        raise LakeError(f"cannot read the data file {path}: {reason}; restore it") from error
+    return [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+
+
+def _cache(location: str) -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    name = hashlib.sha256(location.encode()).hexdigest()[:32]
+    return Path(base) / "backstory-lake" / f"{name}.json"
+
+
+def _write(cache: Path, states: dict[str, list[int]]) -> None:
+    """Keeps what was compared. Without a cache, the next question compares again."""
+    new = cache.with_name(f"{cache.name}.{uuid.uuid4()}")
+    try:
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        new.write_text(json.dumps(states))
+        new.replace(cache)
+    except OSError:
+        new.unlink(missing_ok=True)
