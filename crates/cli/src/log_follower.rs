@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
+use backstory_hunt::Rule;
 use backstory_store::Home;
 
 use crate::args::hunt::WatchReport;
@@ -59,6 +60,22 @@ pub fn rules(args: &RecordArgs) -> Result<(Vec<PathBuf>, Vec<String>), Failure> 
     };
     let rules = commands::hunt::rules(&files, known)?;
     commands::hunt::tell_not_asked(&rules, "in progress");
+    let compares = |rule: &&Rule| rule.compares_runs();
+    if let Some(rule) = rules.iter().find(compares)
+        && rules.iter().all(Rule::compares_runs)
+    {
+        return Err(Failure::misuse(format!(
+            "rule {0} compares stored runs, and matches nothing while a command runs: `backstory \
+             hunt --rule {0}` answers it after the run",
+            rule.id
+        )));
+    }
+    for rule in rules.iter().filter(compares).filter(|_| !has_all) {
+        complain(&format!(
+            "rule {} compares stored runs, and is not watched: `backstory hunt` answers it",
+            rule.id
+        ));
+    }
     let is_known = |id: &&String| rules.iter().any(|rule| rule.id == **id);
     if let Some(unknown) = report.stop_on.iter().find(|id| !is_known(id)) {
         return Err(Failure::misuse(format!(

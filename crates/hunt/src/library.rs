@@ -59,6 +59,8 @@ pub struct Library {
     pub rules: Vec<Rule>,
     /// A line for each rule or file that is left out: `FILE:LINE:COLUMN: CAUSE`.
     pub mistakes: Vec<String>,
+    /// How many rules were read so far, those with mistakes too.
+    pub loaded: usize,
 }
 
 impl Library {
@@ -96,17 +98,33 @@ impl Library {
     }
 
     fn load_file(&mut self, path: &Path) -> io::Result<()> {
-        let mut text = String::new();
+        let mut bytes = Vec::new();
         let file = regular::open(path)?;
-        file.take(LONGEST + 1).read_to_string(&mut text)?;
-        self.add(&path.display().to_string(), &text);
+        file.take(LONGEST + 1).read_to_end(&mut bytes)?;
+        let name = path.display().to_string();
+        match std::str::from_utf8(&bytes) {
+            Ok(text) => self.add(&name, text),
+            Err(error) => {
+                let before = &bytes[..error.valid_up_to()];
+                let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+                let start = before.iter().rposition(|byte| *byte == b'\n');
+                let column = before.len() - start.map_or(0, |at| at + 1) + 1;
+                self.loaded += 1;
+                self.mistakes
+                    .push(format!("{name}:{line}:{column}: the text is not UTF-8"));
+            }
+        }
         Ok(())
     }
 
     fn add(&mut self, file: &str, text: &str) {
         match yaml::documents(text) {
-            Err(mistake) => self.leave_out(file, &mistake),
+            Err(mistake) => {
+                self.loaded += 1;
+                self.leave_out(file, &mistake);
+            }
             Ok(documents) => {
+                self.loaded += documents.len();
                 for document in &documents {
                     self.add_rule(file, document);
                 }

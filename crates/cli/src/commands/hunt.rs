@@ -33,6 +33,9 @@ pub use inspected::tell_not_asked;
 pub use notice::check_url;
 use report::{FoundRun, finding_object, finding_text};
 
+/// The exit status of a hunt that found nothing, and has not looked at everything.
+const UNDECIDED: u8 = 2;
+
 /// The findings of a rule in a run.
 struct RunFindings<'r> {
     rule: &'r Rule,
@@ -40,6 +43,14 @@ struct RunFindings<'r> {
     found: Vec<RuleMatch>,
     /// How many more there are.
     more: usize,
+}
+
+/// The findings of a hunt.
+#[derive(Default)]
+struct Hunted<'r> {
+    findings: Vec<RunFindings<'r>>,
+    /// A run was left out, or a rule has not seen all of a run.
+    is_partial: bool,
 }
 
 /// Looks for matches, or lists the rules.
@@ -57,11 +68,15 @@ pub fn run(args: HuntArgs, store: Option<&Path>) -> Outcome {
             false => list(&rules, Style::of_stdout(), out),
         });
     }
-    let mut all = Vec::new();
+    let mut hunted = Hunted::default();
     let looked = match &args.lake {
-        Some(lake) => look_in_lake(lake, &rules, &args, &mut all)?,
-        None => look_in_store(store, &rules, &args, &mut all)?,
+        Some(lake) => look_in_lake(lake, &rules, &args, &mut hunted)?,
+        None => look_in_store(store, &rules, &args, &mut hunted)?,
     };
+    let Hunted {
+        findings: mut all,
+        is_partial,
+    } = hunted;
     // The most serious first, then the newest run.
     all.sort_by_key(|one| std::cmp::Reverse(one.rule.level));
     answer(|out| match args.json {
@@ -72,9 +87,16 @@ pub fn run(args: HuntArgs, store: Option<&Path>) -> Outcome {
             });
             json::lines(out, findings)
         }
+        false if all.is_empty() && is_partial => {
+            writeln!(out, "not decided: nothing found in what was looked at")
+        }
         false => write(&all, &rules, looked, args.full, out),
     })?;
-    Ok(u8::from(all.is_empty()))
+    Ok(match (all.is_empty(), is_partial) {
+        (false, _) => 0,
+        (true, false) => 1,
+        (true, true) => UNDECIDED,
+    })
 }
 
 /// Looks at the wanted runs of the store. Returns their number.
@@ -82,7 +104,7 @@ fn look_in_store<'r>(
     store: Option<&Path>,
     rules: &'r [Rule],
     args: &HuntArgs,
-    into: &mut Vec<RunFindings<'r>>,
+    into: &mut Hunted<'r>,
 ) -> Result<usize, Failure> {
     let mut current = CurrentStore::open(store)?;
     current.tell_left_running();
@@ -106,7 +128,10 @@ fn look_in_store<'r>(
                 inspected::ask(&mut graph, &run.id, *key, rules, &inspections, args.timeout)?;
                 look(&graph, &run, rules, args, into);
             }
-            None => args.size.tell_left_out(id),
+            None => {
+                args.size.tell_left_out(id);
+                into.is_partial = true;
+            }
         }
     }
     Ok(runs.len())
@@ -118,7 +143,7 @@ fn look_in_lake<'r>(
     lake: &OsStr,
     rules: &'r [Rule],
     args: &HuntArgs,
-    into: &mut Vec<RunFindings<'r>>,
+    into: &mut Hunted<'r>,
 ) -> Result<usize, Failure> {
     inspected::tell_not_asked(rules, "of a lake");
     let request = LakeRequest {
@@ -133,6 +158,7 @@ fn look_in_lake<'r>(
     request.each(&mut |found| {
         let Some(graph) = &found.graph else {
             args.size.tell_left_out(&found.id);
+            into.is_partial = true;
             return Ok(());
         };
         let run = FoundRun {
@@ -214,7 +240,12 @@ fn load(library: &mut Library, files: &[impl AsRef<Path>]) -> Result<(), Failure
                 path.display()
             ))
         };
+        let before = library.loaded;
         library.load(path).map_err(cannot)?;
+        if library.loaded == before {
+            let mistake = format!("{}: there is no rule in it", path.display());
+            library.mistakes.push(mistake);
+        }
     }
     Ok(())
 }
@@ -267,11 +298,12 @@ fn look<'r>(
     run: &FoundRun,
     rules: &'r [Rule],
     args: &HuntArgs,
-    into: &mut Vec<RunFindings<'r>>,
+    into: &mut Hunted<'r>,
 ) {
     for rule in rules {
         let findings = hunt::find(graph, rule, limits(args.timeout));
         if findings.is_cut {
+            into.is_partial = true;
             complain(&format!(
                 "rule {} has not seen all of run {} within {} s (--timeout)",
                 rule.id, run.id, args.timeout
@@ -279,7 +311,7 @@ fn look<'r>(
         }
         if !findings.found.is_empty() {
             let found = findings.found.iter();
-            into.push(RunFindings {
+            into.findings.push(RunFindings {
                 rule,
                 run: run.clone(),
                 found: found.map(|found| RuleMatch::of(graph, found)).collect(),

@@ -279,6 +279,13 @@ fn what_cannot_be_watched_is_refused_before_the_command_runs() {
         (&["--watch-to", "x"][..], &["add --watch all"][..]),
         (&["--watch", "nothing"], &["no rule is named nothing"]),
         (
+            &["--watch", "output-changed-outside"],
+            &[
+                "output-changed-outside compares stored runs",
+                "backstory hunt",
+            ],
+        ),
+        (
             &["--watch", "all", "--stop-on", "nothing"],
             &["--stop-on nothing", "--list"],
         ),
@@ -312,4 +319,18 @@ fn what_cannot_be_watched_is_refused_before_the_command_runs() {
         }
     }
     assert!(!place.work().join("ran").exists());
+    place.write("empty.yml", "# nothing\n");
+    place.keep("true", &[]);
+    std::fs::write(place.path("latin.yml"), b"title: t\nid: \xe9\n").unwrap();
+    for (file, words) in [
+        ("empty.yml", "empty.yml: there is no rule in it"),
+        ("latin.yml", "latin.yml:2:5: the text is not UTF-8"),
+    ] {
+        let answer = place.run(&["hunt", "--rules", file]);
+        assert_eq!(answer.status, 1, "{answer:?}");
+        assert!(answer.err.contains(words), "{answer:?}");
+    }
+    let partial = place.run(&["hunt", "--most", "0"]);
+    assert_eq!(partial.status, 2, "{partial:?}");
+    assert!(partial.out.starts_with("not decided: "), "{partial:?}");
 }

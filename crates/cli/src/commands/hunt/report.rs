@@ -77,17 +77,22 @@ pub fn finding_text(
     }
     fact("cause", &cause)?;
     for step in &finding.steps {
-        let target = step.target.as_deref().map(shown).unwrap_or_default();
+        // The start of a program has no target but the program itself.
+        let target = match &step.target {
+            Some(target) => shown(target),
+            None => String::new(),
+        };
         let source = match &step.source {
             Some(source) => format!(" from {}", shown(source)),
             None => String::new(),
         };
         let possible = if step.is_possible { " (possibly)" } else { "" };
         let by = line(&step.program);
-        fact(
-            step.operation,
-            &format!("{target}{source}{possible}  by {by}"),
-        )?;
+        let act = match target.is_empty() {
+            true => format!("{by}{possible}"),
+            false => format!("{target}{source}{possible}  by {by}"),
+        };
+        fact(step.operation, &act)?;
     }
     if finding.count > finding.steps.len() {
         let times = counted(finding.count, "such operation", "such operations");
