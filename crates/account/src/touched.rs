@@ -11,7 +11,8 @@ use backstory_graph::model::{ActivityId, Certainty, Interval};
 use backstory_query::answer::{Access, Derivation, FileTouch};
 use backstory_store::{ActivityKey, RunKey, Store};
 use backstory_workflow::recording::Recording;
-use backstory_workflow::steps::{Line, call, outside};
+use backstory_workflow::steps::{Line, call, is_one, outside, program};
+use backstory_workflow::tools::knowledge;
 
 use crate::Result;
 use crate::commands::commands;
@@ -39,6 +40,8 @@ pub struct CommandTouch {
     pub from: BTreeSet<(Derivation, Bytes)>,
     /// The number of its processes among those that touched the file.
     pub processes: usize,
+    /// Other programs that the command started and that touched the file, each once.
+    pub programs: Vec<Line>,
 }
 
 /// Joins the processes that touched a file to commands.
@@ -54,7 +57,7 @@ pub fn command_touches(store: &dyn Store, touches: &[FileTouch]) -> Result<Vec<C
         wanted.entry(key.run()).or_default().push(key.local());
     }
     // One run after the other, so that only one is in memory.
-    let mut lines: HashMap<u64, (usize, Line)> = HashMap::new();
+    let mut lines: HashMap<u64, CommandLines> = HashMap::new();
     for (run, activities) in wanted {
         let (recording, ids) = Recording::excerpt(store, run, &activities, &|_| false)?;
         let outside = outside(&recording);
@@ -63,29 +66,41 @@ pub fn command_touches(store: &dyn Store, touches: &[FileTouch]) -> Result<Vec<C
             if let Some(&at) = ids.activities.get(&id) {
                 let root = roots[at];
                 let line = call(&recording, &[root], &outside, &mut HashSet::new());
-                lines.insert(ActivityKey::new(run, id).0, (root, line));
+                let program = is_other_program(&recording, root, at)
+                    .then(|| call(&recording, &[at], &outside, &mut HashSet::new()));
+                lines.insert(ActivityKey::new(run, id).0, (root, line, program));
             }
         }
     }
     let mut found: Vec<CommandTouch> = Vec::new();
     let mut places: HashMap<(RunKey, usize), usize> = HashMap::new();
     for touch in touches {
-        let Some((root, line)) = lines.remove(&touch.id) else {
+        let Some((root, line, program)) = lines.remove(&touch.id) else {
             continue;
         };
         let next = found.len();
         let key = (ActivityKey(touch.id).run(), root);
         let place = *places.entry(key).or_insert(next);
         match found.get_mut(place) {
-            Some(command) => command.add(touch),
-            None => found.push(CommandTouch::of(touch, line)),
+            Some(command) => command.add(touch, program),
+            None => found.push(CommandTouch::of(touch, line, program)),
         }
     }
     Ok(found)
 }
 
+/// The number of a command, its line, and that of another program in it.
+type CommandLines = (usize, Line, Option<Line>);
+
+/// True if a process runs another program than its command. The passes of a compiler do its work.
+fn is_other_program(recording: &Recording, root: usize, at: usize) -> bool {
+    let (command, own) = (&recording.activities[root], &recording.activities[at]);
+    let compilers = &knowledge().compilers.names;
+    own.argv != command.argv && !is_one(program(recording, root), compilers)
+}
+
 impl CommandTouch {
-    fn of(touch: &FileTouch, line: Line) -> CommandTouch {
+    fn of(touch: &FileTouch, line: Line, program: Option<Line>) -> CommandTouch {
         CommandTouch {
             run: touch.run.clone(),
             run_name: touch.run_name.clone(),
@@ -97,10 +112,14 @@ impl CommandTouch {
             to: touch.to.iter().cloned().collect(),
             from: touch.from.iter().cloned().collect(),
             processes: 1,
+            programs: program.into_iter().collect(),
         }
     }
 
-    fn add(&mut self, touch: &FileTouch) {
+    fn add(&mut self, touch: &FileTouch, program: Option<Line>) {
+        let known = |new: &Line| self.programs.iter().any(|old| old.words == new.words);
+        let new = program.filter(|new| !known(new));
+        self.programs.extend(new);
         for access in &touch.access {
             let is_new = self.access.insert(*access);
             match touch.possible.contains(access) {

@@ -10,10 +10,11 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use backstory_account::{Account, Command, WayStep};
-use backstory_eventlog::event::Time;
+use backstory_eventlog::event::{Bytes, Time};
 use backstory_query as query;
 use backstory_query::answer::{PeerContact, Scope};
 use backstory_store::Store;
+use backstory_workflow::shell;
 
 use super::account::account_of;
 use super::lineage::{reach, search};
@@ -24,9 +25,13 @@ use crate::error::{Failure, complain, one_line};
 use crate::json::{self, Value};
 use crate::subject;
 use crate::text::account::{self as text, Sheet};
+use crate::text::line::excerpt;
 use crate::text::style::{Role, Style};
 use crate::text::when;
 use crate::text::words::{Direction, counted};
+
+/// Columns of a program.
+const COLUMNS: usize = 60;
 
 /// An address, and how the content came from it or went to it.
 struct NetworkEnd {
@@ -39,6 +44,8 @@ struct NetworkEnd {
     time: Time,
     /// The bytes that its run sent and received there. `None` if unknown.
     bytes: Option<(u64, u64)>,
+    /// The program that used the address, if another one than that of the command.
+    program: Option<Vec<Bytes>>,
     way: Vec<WayStep>,
 }
 
@@ -112,6 +119,7 @@ fn ends(store: &dyn Store, account: &Account) -> Result<Vec<NetworkEnd>, Failure
                 names: names.map(|name| name.name.clone()).collect(),
                 bytes: bytes(&here, flow.activity),
                 time: last_use(&here, flow),
+                program: other_program(&here, flow),
                 address,
                 command,
                 way,
@@ -130,6 +138,19 @@ fn bytes(contacts: &[&PeerContact], program: u64) -> Option<(u64, u64)> {
     }
     let all = contacts.iter().filter_map(|one| one.bytes);
     all.reduce(|(sent, received), (more, others)| (sent + more, received + others))
+}
+
+/// The arguments of the program in the command that used the address last. `None` if that is the
+/// command's own.
+fn other_program(contacts: &[&PeerContact], command: &Command) -> Option<Vec<Bytes>> {
+    if contacts.iter().any(|one| one.id == command.activity) {
+        return None;
+    }
+    let executed = command.start..=command.end;
+    let inside = contacts.iter();
+    let inside = inside.filter(|one| executed.contains(&one.interval.start));
+    let last = inside.max_by_key(|one| one.interval.end)?;
+    Some(last.activity.argv.to_vec())
 }
 
 /// When the command's program used the address last. A command of several programs has the last use
@@ -240,6 +261,10 @@ fn heading(account: &Account, end: &NetworkEnd, style: Style) -> String {
     if let Some((sent, received)) = end.bytes {
         let (sent, received) = (when::size(sent), when::size(received));
         text.push_str(&format!(", sent {sent}, received {received}"));
+    }
+    if let Some(program) = &end.program {
+        let program = excerpt(&shell::line(program), COLUMNS);
+        text.push_str(&format!(", by {}", one_line(&program)));
     }
     text
 }

@@ -178,7 +178,7 @@ impl Lines {
         };
         let width = Some(account::screen().0);
         for command in commands.iter().take(self.left) {
-            let text = one_line(&text_of(&command.line));
+            let text = one_line(&text_of_command(command));
             let line = line(&Acts::of_command(command), &text, &self.here, self.now);
             writeln!(out, "{}", line.text(self.style, width))?;
         }
@@ -238,6 +238,19 @@ fn json(touch: &FileTouch) -> Value {
         ("argv", Value::array(&activity.argv)),
         ("cwd", (&activity.cwd).into()),
     ])
+}
+
+/// The program that touched the file and its command, or the command if it did so itself.
+fn text_of_command(command: &CommandTouch) -> String {
+    let whole = text_of(&command.line);
+    let Some(first) = command.programs.first() else {
+        return whole;
+    };
+    let more = match command.programs.len() {
+        1 => String::new(),
+        many => format!(" and {} more", many - 1),
+    };
+    format!("{}{more}, in {whole}", text_of(first))
 }
 
 fn verb(how: Derivation) -> &'static str {

@@ -491,6 +491,26 @@ fn who_prints_the_newest_and_counts_the_others() {
     );
 }
 
+/// A tool can run programs of others, as a package manager does.
+#[test]
+fn who_names_the_program_that_used_a_file_and_its_command() {
+    if !need::needs("an interpreter", &["perl"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write("key", "secret\n");
+    std::fs::create_dir(place.path("node_modules")).unwrap();
+    place.write("node_modules/install.pl", "system('cat', 'key');\n");
+    place.record("perl node_modules/install.pl");
+    let touched = place.run(&["touched", "key"]);
+    assert!(
+        touched
+            .out
+            .contains("cat key, in perl node_modules/install.pl"),
+        "{touched:?}"
+    );
+}
+
 /// The compiler, its passes and the assembler are one command.
 #[test]
 fn the_processes_of_one_command_are_one_line_of_who() {
