@@ -58,7 +58,11 @@ impl<'s> TouchSearch<'s> {
         let mut left = versions(store, path)?;
         left.retain(|run, _| only.is_none_or(|only| run.0 == only));
         let given = path.as_os_str().as_bytes();
-        if left.is_empty() && is_address(given) {
+        // A host that no run has seen is no file of that name.
+        let is_host =
+            |text: &str| text.parse::<IpAddr>().is_ok() || text.parse::<SocketAddr>().is_ok();
+        let is_host = std::str::from_utf8(given).is_ok_and(is_host) && !path.exists();
+        if left.is_empty() && (is_address(given) || is_host) {
             return Err(no_peer(given));
         }
         if left.is_empty() {

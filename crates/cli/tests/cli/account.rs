@@ -352,6 +352,10 @@ fn of_names_the_peer_that_content_came_from() {
     place
         .run(&["who", "tcp:127.0.0.1:1"])
         .is_error(1, &["exchanged data with tcp:127.0.0.1:1"]);
+    for host in ["192.0.2.9", "192.0.2.9:80"] {
+        let words = format!("no recorded process exchanged data with {host};");
+        place.run(&["touched", host]).is_error(1, &[&words]);
+    }
     let origin = place.run(&["origin", "sorted"]).out;
     for part in [
         "content came from 1 address\n",
