@@ -1,7 +1,7 @@
 //! The gaps that are strace's own.
 
 use super::LineTool;
-use super::moments::TimeKind;
+use super::moments::{Moments, TimeKind};
 use crate::calls::TracingTool;
 use backstory_eventlog::Reason;
 
@@ -29,8 +29,12 @@ pub(super) fn without_order() -> Reason {
 }
 
 /// The facts about times that were concluded.
-pub(crate) fn time_warnings(kind: TimeKind, tool: &LineTool) -> Vec<Reason> {
-    let what = match kind {
+pub(super) fn time_warnings(moments: &Moments, tool: &LineTool) -> Vec<Reason> {
+    let what = match moments.kind() {
+        TimeKind::Epoch if moments.is_early() => {
+            "the log has times before 1990, which are taken as they are: the clock of its machine \
+             was wrong"
+        }
         TimeKind::Epoch => return Vec::new(),
         TimeKind::Unknown => {
             "the log has no times (-ttt), so only the order of the operations is known"

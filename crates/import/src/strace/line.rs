@@ -72,8 +72,8 @@ pub(super) enum Body<'a> {
 
 /// The largest process id of Linux. A greater number is a time.
 const LARGEST_PID: u64 = 1 << 22;
-/// A smaller number of seconds is no time since 1970.
-const FIRST_EPOCH: u64 = 100_000_000;
+/// A smaller number of seconds (48 days) is no time since 1970, but that since the line before.
+const FIRST_EPOCH: u64 = LARGEST_PID + 1;
 
 /// The latest time, in ns since 1970. A line with a later one was damaged.
 const LATEST: i64 = 4_000_000_000_000_000_000;
@@ -306,6 +306,11 @@ mod tests {
                 "77 1700000000.123456 ",
                 Some(77),
                 Some(Stamp::Epoch(1_700_000_000_123_456_000)),
+            ),
+            (
+                "77 72000000.5 ",
+                Some(77),
+                Some(Stamp::Epoch(72_000_000_500_000_000)),
             ),
             ("     0.000123 ", None, Some(Stamp::Since(123_000))),
             ("77      0.000123 ", Some(77), Some(Stamp::Since(123_000))),

@@ -12,6 +12,8 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 const SECOND: i64 = 1_000_000_000;
+/// The beginning of 1990.
+const EARLY: i64 = 631_152_000 * SECOND;
 const DAY: i64 = 86_400 * SECOND;
 /// The time between two lines, where it is not known.
 const STEP: i64 = 1_000;
@@ -53,6 +55,11 @@ impl Moments {
     /// The kind of times that were met.
     pub(super) fn kind(&self) -> TimeKind {
         self.kind
+    }
+
+    /// True if the times since 1970 are older than strace.
+    pub(super) fn is_early(&self) -> bool {
+        self.kind == TimeKind::Epoch && self.last < EARLY
     }
 
     /// The time of the next line.
