@@ -16,6 +16,14 @@ pub fn moment(time: Time) -> String {
     }
 }
 
+/// The same with nanoseconds, for programs that put moments in order.
+pub fn exact_moment(time: Time) -> String {
+    match time {
+        1.. => format!("{}.{:09}", moment(time), time % 1_000_000_000),
+        _ => moment(time),
+    }
+}
+
 /// `2026-11-20` in local time.
 pub fn date(time: Time) -> String {
     let mut text = moment(time);

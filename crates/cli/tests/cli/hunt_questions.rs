@@ -76,6 +76,10 @@ fn a_timeline_has_the_events_of_a_run_a_file_and_an_address_in_order() {
         csv.starts_with("time,run,operation,target,source,certainty,pid,command\n"),
         "{csv}"
     );
+    // Events of one second have different times.
+    let time = csv.lines().nth(1).unwrap().split(',').next().unwrap();
+    let fraction = time.split_once('.').unwrap().1;
+    assert_eq!(fraction.len(), 9, "{time}");
     let none = place.run(&["timeline", &first, "--to", "2001-01-01"]);
     assert_eq!((none.status, none.out.as_str()), (1, "no events\n"));
 }

@@ -150,7 +150,7 @@ pub fn rows(events: &[Event], out: &mut impl Write) -> io::Result<()> {
         let target = step.target.as_deref().unwrap_or_default().to_vec();
         let source = step.source.as_deref().unwrap_or_default().to_vec();
         let mut cells = vec![
-            bytes(&when::moment(step.time)),
+            bytes(&when::exact_moment(step.time)),
             bytes(&event.run),
             bytes(step.operation),
             target,
