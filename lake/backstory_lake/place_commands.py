@@ -74,6 +74,8 @@ def _touched(given: argparse.Namespace) -> int:
     shown = found[: given.most]
     if given.json:
         return _print(shown)
+    if not found:
+        print(f"{escaped(text(given.subject))}: no recorded process touched it")
     for row in shown:
         possible = " (possible)" if row["certainty"] == "possible" else ""
         _line(row, row["ended_ns"], f"{_words(row)}{possible}")

@@ -147,6 +147,9 @@ pub fn usage(error: &clap::Error, command: Option<&str>) -> String {
             Some(_) if command == Some("record") => {
                 "the command is missing: backstory record -- CMD ARGS...".to_owned()
             }
+            Some(missing) if missing == "<RUN>..." && text.contains("store seal") => {
+                "name the runs to seal, or all of them with --all".to_owned()
+            }
             Some(missing) => format!("{missing} is missing"),
             None => first.to_owned(),
         },

@@ -271,6 +271,7 @@ fn a_changed_or_unsigned_run_is_not_sealed_for_a_policy() {
         verified(&place, &policy, options).status == 0
     };
     assert!(holds("!sealed && !signed", &[]));
+    place.run(&["store", "seal"]).is_error(2, &["--all"]);
     assert_eq!(place.run(&["store", "seal", "--all"]).status, 0);
     assert!(holds("sealed && !signed", &[]), "nobody signed");
     std::fs::remove_dir_all(place.stage.store().join("evidence")).unwrap();

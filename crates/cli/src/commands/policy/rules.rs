@@ -145,11 +145,17 @@ pub fn parse(text: &str, path: &Path) -> Result<Vec<Rule>, Vec<String>> {
     }
     for rule in &rules {
         let header = RunHeader::default();
-        if let Err(failure) = check(&rule.program(), &rule.judged(&header)) {
-            mistakes.push(match failure {
-                JudgeFailure::Expression { .. } => rule.expression.failure(&failure),
-                failure => format!("{}: rule {}: {failure}", path.display(), rule.name),
-            });
+        let Err(failure) = check(&rule.program(), &rule.judged(&header)) else {
+            continue;
+        };
+        if let JudgeFailure::Expression { .. } = failure {
+            mistakes.push(rule.expression.failure(&failure));
+            continue;
+        }
+        mistakes.push(format!("{}: rule {}: {failure}", path.display(), rule.name));
+        if let JudgeFailure::Process(_) = failure {
+            // No other rule can be checked either, or its time is over.
+            break;
         }
     }
     match mistakes.is_empty() {
