@@ -230,3 +230,60 @@ fn process(pid: u32) -> ClientProcess {
         directory: None,
     }
 }
+
+/// A line of a plain log.
+fn plain(session: &str, number: u64, text: &str) -> LogLine {
+    let line = format!(
+        "1.250\t{session}\t{number}\t3/5\t754\tclient backend\t[local]\tann\tbank\tpsql\t{text}\n"
+    );
+    LogLine::parse(line.as_bytes(), LogFormat::Plain).unwrap()
+}
+
+#[test]
+fn values_of_parameters_in_a_plain_log_are_those_of_the_statement_in_the_line_before() {
+    let mut table = table();
+    let lines = [
+        (
+            "LOG:  execute a: UPDATE a SET x = $1",
+            "DETAIL:  parameters: $1 = '42'",
+        ),
+        (
+            "LOG:  execute b: UPDATE a SET y = 1",
+            "LOG:  a message of a function",
+        ),
+        (
+            "LOG:  another message",
+            "DETAIL:  parameters: $1 = 'forged'",
+        ),
+        (
+            "ERROR:  no such row",
+            "STATEMENT:  statement: DELETE FROM a",
+        ),
+    ];
+    for (number, (first, second)) in (1..).zip(lines) {
+        take(&mut table, &plain("1.7", 2 * number - 1, first), 10);
+        take(&mut table, &plain("1.7", 2 * number, second), 10);
+    }
+    // The line between was removed before it was read.
+    take(
+        &mut table,
+        &plain("1.7", 9, "LOG:  execute c: UPDATE a SET z = $1"),
+        10,
+    );
+    take(
+        &mut table,
+        &plain("1.7", 11, "DETAIL:  parameters: $1 = 'of another'"),
+        10,
+    );
+    let statements = &table.transactions[&1].statements;
+    let found = |at: usize| {
+        (
+            statements[at].parameters.as_deref(),
+            statements[at].error.as_deref(),
+        )
+    };
+    assert_eq!(statements.len(), 3);
+    assert_eq!(found(2), (None, None));
+    assert_eq!(found(0), (Some("$1 = '42'"), None));
+    assert_eq!(found(1), (None, Some("no such row")));
+}
