@@ -21,6 +21,7 @@ MODES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("backstory-lazy", ("--contents=lazy",), "the same, with contents stored lazily"),
     ("backstory-all", ("--contents=all",), "the same, with all contents stored"),
     ("backstory-strict", ("--contents=off", "--guard=strict"), "everything through the kernel"),
+    ("backstory-guard-auto", ("--contents=off", "--guard=auto"), "a filter only where a program needs one"),
     ("backstory-guard-off", ("--contents=off", "--guard=off"), "the recorder alone"),
     ("backstory-deep", ("--contents=off", "--deep"), "also what entered and left each process"),
     ("backstory-functions", ("--contents=off", "--functions=*"), "also functions of Python and of prepared programs"),
