@@ -198,7 +198,7 @@ fn found(
     let directory = PathBuf::from(std::ffi::OsStr::from_bytes(&findings.cwd));
     findings.gaps = gaps.reasons(&tool.tool, is_guess.then_some(&directory));
     findings.gaps.extend(own);
-    findings.warnings = gaps::time_warnings(&moments, tool);
+    findings.warnings = gaps::time_warnings(moments, tool);
     let born_here = |born: i64| born <= findings.started + START;
     let written_here = (findings.ended - START..=findings.ended + END).contains(&changed);
     findings.is_of_this_machine = moments.kind() != TimeKind::Unknown
