@@ -228,9 +228,18 @@ fn answer_alike(mut stores: Vec<(tempfile::TempDir, Box<dyn Store>)>, runs: &[Ra
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
     #[test]
     fn every_engine_returns_the_same_graphs(runs in prop::collection::vec(random(), 1..4)) {
+        answer_alike(local_stores(), &runs);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 72, ..ProptestConfig::default() })]
+    #[test]
+    #[ignore = "minutes, as the same test of fewer graphs"]
+    fn every_engine_returns_the_same_of_many_graphs(runs in prop::collection::vec(random(), 1..4)) {
         answer_alike(local_stores(), &runs);
     }
 }
