@@ -23,7 +23,7 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use backstory_eventlog::event::{Bytes, Op, Time};
+use backstory_eventlog::event::{Bytes, Time};
 use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_eventlog::{self as eventlog, Identities, Log, Reason};
 use backstory_files::Ident;
@@ -366,10 +366,9 @@ type PreservedIdentities = HashMap<Bytes, Vec<(Time, Ident)>>;
 
 fn preserved_identities(log: &Log) -> PreservedIdentities {
     let mut all = PreservedIdentities::new();
-    for event in log.events() {
-        if let (Op::Preserved { path, .. }, Some(ident)) = (event.op, event.ident) {
-            all.entry(path).or_default().push((event.time, ident));
-        }
+    for kept in log.preserved() {
+        let of_path = all.entry(kept.path).or_default();
+        of_path.push((kept.time, kept.ident));
     }
     all
 }

@@ -39,6 +39,8 @@ pub struct LogIndex {
     pub newest: u64,
     /// Records that could not be understood.
     pub skipped: SkippedRecords,
+    /// True if a record names a preserved content.
+    pub names_preserved: bool,
 }
 
 impl LogIndex {

@@ -4,6 +4,7 @@
 //! - [`Writer`] appends frames. The kernel has a frame when the call returns.
 //! - [`Log`] reads any prefix of a log, with any damage.
 //! - [`Log::events`] yields the operations of all threads in one order of time.
+//!   [`Log::preserved`] yields only the contents that were preserved.
 //! - [`LogTail`] reads a log that grows, each record once.
 //!
 //! `docs/formats/log.md` draws the format. `backstory_abi.h` defines the records inside chunks.
@@ -31,6 +32,7 @@ pub mod map;
 mod merge;
 mod noted;
 pub mod percent;
+mod preserved;
 mod read_records;
 pub mod reason;
 pub mod record;
@@ -49,6 +51,7 @@ pub use error::Error;
 pub use identities::Identities;
 pub use log::{Damage, Log};
 pub use merge::Events;
+pub use preserved::LoggedContent;
 pub use reason::Reason;
 pub use tail::{LogTail, Patience};
 pub use writer::Writer;

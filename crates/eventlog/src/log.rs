@@ -100,6 +100,11 @@ impl Log {
         &self.frames
     }
 
+    /// True if a record names a preserved content.
+    pub(crate) fn names_preserved(&self) -> bool {
+        self.index().names_preserved
+    }
+
     fn index(&self) -> &LogIndex {
         self.index.get_or_init(|| {
             let (index, _) = walk::index(&self.frames, &NotedRecords::none(), Births::default(), 0);

@@ -34,6 +34,8 @@ pub(crate) struct NotedPiece {
     pub newest: u64,
     pub last: u64,
     pub skipped: SkippedRecords,
+    /// True if a record names a preserved content.
+    pub names_preserved: bool,
     /// The greatest counter, also if no clock can have shown it.
     greatest: u64,
     /// True if each time is the counter of its own record. Others depend on the records before, and
@@ -102,6 +104,7 @@ impl NotedPiece {
         while let Some((offset, record)) = view.next(at, &mut found.skipped) {
             at = offset + usize::from(record.size);
             found.count += 1;
+            found.names_preserved |= record.op == op::KEPT;
             found.greatest = found.greatest.max(record.time);
             let plausible = log.plausible(record.time);
             is_exact &= plausible.is_some();

@@ -119,6 +119,7 @@ impl<'a> StreamWalk<'a> {
                 last = piece.last;
             }
             self.index.newest = self.index.newest.max(piece.newest);
+            self.index.names_preserved |= piece.names_preserved;
             self.index.skipped.torn += piece.skipped.torn;
             self.index.skipped.unknown += piece.skipped.unknown;
             first = match (first, piece.first) {

@@ -6,7 +6,8 @@ use backstory_abi::{Chunk, OPS, op};
 use backstory_eventlog::chunk::{ChunkBuilder, ChunkView, SkippedRecords};
 use backstory_eventlog::event::{Event, Op};
 use backstory_eventlog::record::{RawRecord, RecordBuilder};
-use backstory_eventlog::{Log, Writer, dump};
+use backstory_eventlog::{Log, LoggedContent, Writer, dump};
+use backstory_files::Ident;
 use common::{Scratch, ThreadStream};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -26,7 +27,8 @@ struct Made {
 }
 
 fn made() -> impl Strategy<Value = Made> {
-    let ops = proptest::sample::select(OPS);
+    let any_op = proptest::sample::select(OPS).prop_map(|op| op.number);
+    let ops = prop_oneof![9 => any_op, 1 => Just(op::KEPT)];
     // Numbers from a small range, so that processes fork, execute and reuse ids.
     let small = prop_oneof![0..6i32, any::<i32>()];
     let fields = (small.clone(), any::<i32>(), any::<u32>());
@@ -39,7 +41,7 @@ fn made() -> impl Strategy<Value = Made> {
         [text(), text()],
     )
         .prop_map(|(op, time, fields, result, strings)| Made {
-            op: op.number,
+            op,
             time,
             fields,
             result,
@@ -53,6 +55,12 @@ fn build<'a>(builder: &'a mut RecordBuilder, record: &Made) -> &'a [u8] {
         .fd(record.fields.0)
         .arg(record.fields.1)
         .aux(record.fields.2);
+    if record.op == op::KEPT {
+        builder.ident(&Ident {
+            ino: record.time,
+            ..Ident::default()
+        });
+    }
     if let Some(result) = record.result {
         builder.result(result);
     }
@@ -99,6 +107,23 @@ fn exhaust(log: &Log) -> Vec<Event> {
     assert!(
         events.windows(2).all(|w| w[0].time <= w[1].time),
         "time never decreases"
+    );
+    let kept = events.iter().filter_map(|event| match &event.op {
+        Op::Preserved { path, number, how } => Some(LoggedContent {
+            time: event.time,
+            ident: event.ident?,
+            path: path.clone(),
+            how: *how,
+            number: match event.outcome.value() {
+                Some(errno) if errno < 0 => Err(errno),
+                _ => Ok(*number),
+            },
+        }),
+        _ => None,
+    });
+    assert!(
+        kept.eq(log.preserved()),
+        "the preserved contents are among the events"
     );
     events
 }

@@ -7,7 +7,6 @@ use std::io::{self, Write};
 use backstory_contents::transfer::{Kind, Writer};
 use backstory_contents::{Contents, WorkMeter};
 use backstory_eventlog::Log;
-use backstory_eventlog::event::Op;
 use backstory_files::{Digest, Ident, VersionId, regular};
 use backstory_store::annotation_history::AnnotationHistory;
 use backstory_store::facts::{self, Availability, Fact, JournalRecord};
@@ -78,10 +77,7 @@ fn preserved(home: &Home, run: &RunRecord) -> Result<Vec<Ident>> {
         return Ok(Vec::new());
     }
     let log = Log::open(&path)?;
-    let events = log
-        .events()
-        .filter(|event| matches!(event.op, Op::Preserved { .. }));
-    Ok(events.filter_map(|event| event.ident).collect())
+    Ok(log.preserved().map(|kept| kept.ident).collect())
 }
 
 /// The stored contents among the facts, each with its size in bytes.

@@ -9,7 +9,6 @@ use std::io::ErrorKind;
 
 use backstory_contents::Reclaimed;
 use backstory_eventlog::Log;
-use backstory_eventlog::event::Op;
 use backstory_exchange::signature;
 use backstory_files::{Digest, Ident, VersionId};
 use backstory_store::annotation_history::AnnotationHistory;
@@ -257,10 +256,7 @@ fn referred(
         {
             let log = Log::open(home.log_path(&run.header.id))
                 .map_err(|error| Failure::not_found(chain(&error)))?;
-            let kept = log
-                .events()
-                .filter(|event| matches!(event.op, Op::Preserved { .. }));
-            found.extend(kept.filter_map(|event| event.ident.as_ref().map(Ident::version_id)));
+            found.extend(log.preserved().map(|kept| kept.ident.version_id()));
         }
     }
     Ok(found)
