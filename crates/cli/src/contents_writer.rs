@@ -155,7 +155,7 @@ fn store_run(
             .push(kept);
     }
     let contents = Contents::create(&home.contents_dir())?;
-    let used = contents.stats()?.disk;
+    let used = contents.disk()?;
     let mut writer = ContentsWriter {
         allowance: Allowance::of(limits, home.dir(), used),
         on_full,
@@ -365,8 +365,8 @@ impl ContentsWriter<'_> {
         let named = wanted.paths.first().map(PathBuf::as_path);
         let contents = &self.contents;
         self.allowance.check(named, source.size(), || {
-            let measured = contents.sync().and_then(|()| contents.stats());
-            measured.map(|size| size.disk).map_err(Changed::Failed)
+            let measured = contents.sync().and_then(|()| contents.disk());
+            measured.map_err(Changed::Failed)
         })?;
         self.has_room(source.size())?;
         let mut former = || self.former.digest(store, wanted);

@@ -4,13 +4,13 @@
 //! under temporary names. A sync makes the bytes durable first, then the names and the index. So
 //! everything that is found after a crash is whole.
 
-use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use backstory_files::regular;
+use rustc_hash::FxHashMap;
 
 use crate::index::{self, PackPosition};
 use crate::record::{HEADER, Header};
@@ -33,10 +33,14 @@ pub struct Batch {
     lock: Option<File>,
     /// Append only to new packs, because the last one is about to be removed.
     apart: bool,
+    /// The last pack and its length, if it is known that its index names every byte of it.
+    last: Option<(u32, u64)>,
+    /// True if that is known of the last pack when the batch is finished.
+    leaves_whole: bool,
     /// The pack that is appended to, once there is an object.
     pack: Option<Pack>,
-    small: HashMap<Digest, PackPosition>,
-    large: HashMap<Digest, u64>,
+    small: FxHashMap<Digest, PackPosition>,
+    large: FxHashMap<Digest, u64>,
     waiting: Vec<(File, PathBuf, Digest)>,
 }
 
@@ -54,17 +58,24 @@ struct Pack {
 impl Batch {
     /// A batch with the writers' lock, which the caller has taken.
     pub fn begin(dir: &Path, lock: File) -> Result<Batch> {
-        layout::sweep(dir)?;
         if let Some(last) = layout::packs(dir)?.last() {
             index::complete(dir, *last)?;
         }
+        Batch::begin_after(dir, lock, None)
+    }
+
+    /// The same. `last` is the last pack and its length, if its index is known to be complete.
+    pub fn begin_after(dir: &Path, lock: File, last: Option<(u32, u64)>) -> Result<Batch> {
+        layout::sweep(dir)?;
         Ok(Batch {
             dir: dir.to_owned(),
             lock: Some(lock),
             apart: false,
+            last,
+            leaves_whole: last.is_some(),
             pack: None,
-            small: HashMap::new(),
-            large: HashMap::new(),
+            small: FxHashMap::default(),
+            large: FxHashMap::default(),
             waiting: Vec::new(),
         })
     }
@@ -74,6 +85,11 @@ impl Batch {
         let mut batch = Batch::begin(dir, lock)?;
         batch.apart = true;
         Ok(batch)
+    }
+
+    /// True if the index of the last pack names every byte of it once the batch is finished.
+    pub fn leaves_whole(&self) -> bool {
+        self.leaves_whole
     }
 
     /// True if an object was put in this batch.
@@ -94,7 +110,11 @@ impl Batch {
         }
         let pack = match &mut self.pack {
             Some(pack) => pack,
-            None => self.pack.insert(Pack::choose(&self.dir, self.apart)?),
+            None => {
+                let chosen = Pack::choose(&self.dir, self.apart, self.last.take())?;
+                self.leaves_whole = true;
+                self.pack.insert(chosen)
+            }
         };
         let position = PackPosition {
             pack: pack.number,
@@ -148,13 +168,9 @@ impl Batch {
         }
     }
 
-    /// Makes everything durable and readable. Returns the positions of the small objects.
-    pub fn finish(self) -> Result<HashMap<Digest, PackPosition>> {
-        Ok(self.finish_locked()?.0)
-    }
-
-    /// The same, and returns the writers' lock for further work.
-    pub fn finish_locked(mut self) -> Result<(HashMap<Digest, PackPosition>, Option<File>)> {
+    /// Makes everything durable and readable. Returns the positions of the small objects, and the
+    /// writers' lock for further work.
+    pub fn finish(mut self) -> Result<(FxHashMap<Digest, PackPosition>, Option<File>)> {
         self.finish_large()?;
         self.finish_pack()?;
         Ok((std::mem::take(&mut self.small), self.lock.take()))
@@ -173,20 +189,17 @@ impl Drop for Batch {
 }
 
 impl Pack {
-    /// The last pack, if it has room and is whole; else a new one.
-    fn choose(dir: &Path, apart: bool) -> Result<Pack> {
+    /// The last pack, if it has room and is whole; else a new one. `known` is the last pack and its
+    /// length, if it is whole.
+    fn choose(dir: &Path, apart: bool, known: Option<(u32, u64)>) -> Result<Pack> {
         let last = layout::packs(dir)?.last().copied();
         if let Some(number) = last.filter(|_| !apart) {
             let length = layout::length(&layout::pack(dir, number));
-            let known = index::read(dir, number)?;
-            let end = known
-                .objects
-                .iter()
-                .map(|(_, position)| position.end())
-                .max();
             // A pack that a crash left longer than its index says is not appended to: nothing is
             // ever overwritten.
-            if length < FULL && known.whole && end.unwrap_or(0) == length {
+            if length < FULL
+                && (known == Some((number, length)) || index::is_complete(dir, number, length)?)
+            {
                 return Pack::open(dir, number, length);
             }
         }

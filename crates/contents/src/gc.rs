@@ -208,7 +208,7 @@ impl Contents {
                 copied => copied?,
             }
         }
-        let (_, _lock) = batch.finish_locked()?;
+        let (_, _lock) = batch.finish()?;
         for pack in packs {
             layout::remove(&layout::pack_index(&self.dir, pack.number))?;
             layout::remove(&layout::pack(&self.dir, pack.number))?;

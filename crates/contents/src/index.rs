@@ -13,12 +13,12 @@
 //! 56   4  CRC-32 of the 56 before
 //! ```
 
-use std::collections::HashMap;
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use backstory_files::regular;
+use rustc_hash::FxHashMap;
 
 use crate::record::{HEADER, Header, SMALL};
 use crate::{Error, Result, layout};
@@ -125,18 +125,20 @@ pub fn read(dir: &Path, pack: u32) -> Result<Listing> {
     Ok(found)
 }
 
+impl Listing {
+    /// Offset behind the last object.
+    pub fn end(&self) -> u64 {
+        let ends = self.objects.iter().map(|(_, position)| position.end());
+        ends.max().unwrap_or(0)
+    }
+}
+
 /// The objects of a pack, from its index or, for the rest, from the pack itself.
 pub fn of_pack(dir: &Path, pack: u32) -> Result<Vec<(Digest, PackPosition)>> {
     let known = read(dir, pack)?;
+    let from = known.end();
     let (mut objects, from) = match known.whole {
-        true => {
-            let end = known
-                .objects
-                .iter()
-                .map(|(_, position)| position.end())
-                .max();
-            (known.objects, end.unwrap_or(0))
-        }
+        true => (known.objects, from),
         false => (Vec::new(), 0),
     };
     if layout::length(&layout::pack(dir, pack)) > from {
@@ -145,17 +147,19 @@ pub fn of_pack(dir: &Path, pack: u32) -> Result<Vec<(Digest, PackPosition)>> {
     Ok(objects)
 }
 
+/// True if the index of a pack is as it was written, and names every byte of the pack, which has
+/// this length.
+pub fn is_complete(dir: &Path, pack: u32, length: u64) -> Result<bool> {
+    let known = read(dir, pack)?;
+    Ok(known.whole && known.end() == length)
+}
+
 /// Completes the index of a pack that a killed writer left behind. Whole records are objects like
 /// any other. A damaged index is not changed, so that verification reports it. Requires the lock.
 pub fn complete(dir: &Path, pack: u32) -> Result<()> {
     let known = read(dir, pack)?;
     let torn_only = known.whole || known.torn || !known.there;
-    let end = known
-        .objects
-        .iter()
-        .map(|(_, position)| position.end())
-        .max()
-        .unwrap_or(0);
+    let end = known.end();
     if !torn_only || (known.whole && layout::length(&layout::pack(dir, pack)) <= end) {
         return Ok(());
     }
@@ -217,8 +221,8 @@ fn record_at(bytes: &[u8]) -> Option<Header> {
 }
 
 /// The small objects of all packs.
-pub fn load(dir: &Path) -> Result<HashMap<Digest, PackPosition>> {
-    let mut index = HashMap::new();
+pub fn load(dir: &Path) -> Result<FxHashMap<Digest, PackPosition>> {
+    let mut index = FxHashMap::default();
     for pack in layout::packs(dir)? {
         index.extend(of_pack(dir, pack)?);
     }

@@ -26,6 +26,7 @@ mod gc;
 mod index;
 mod layout;
 mod object;
+mod pack_files;
 mod packing;
 mod put;
 mod record;
@@ -36,7 +37,8 @@ mod verify;
 mod work_meter;
 
 use backstory_files::Digest;
-use std::collections::{HashMap, HashSet};
+use rustc_hash::FxHashMap;
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -52,6 +54,7 @@ pub use work_meter::{MeteredRead, WorkMeter};
 
 use batch::Batch;
 use index::PackPosition;
+use pack_files::PackFiles;
 
 /// An open store of contents. Threads share it by reference.
 #[derive(Debug)]
@@ -63,8 +66,11 @@ pub struct Contents {
 /// This process's knowledge of the directory.
 #[derive(Debug, Default)]
 struct State {
-    /// The position of each small object, as last read.
-    index: HashMap<Digest, PackPosition>,
+    /// The position of each small object, as last read. Empty before the first look-up.
+    index: FxHashMap<Digest, PackPosition>,
+    /// The packs after the last sync, if `index` has all of their objects and the last pack is
+    /// whole.
+    known: Option<PackFiles>,
     /// The objects put since the last sync. Holds the writers' lock.
     batch: Option<Batch>,
     packer: packing::Packer,
@@ -99,22 +105,17 @@ impl Contents {
         Contents::open(dir)
     }
 
-    /// Opens the store at `dir`.
+    /// Opens the store at `dir`. The indexes are read once they are needed: most runs of a large
+    /// store have no new contents.
     ///
     /// # Errors
     ///
     /// [`Error::None`] if it does not exist.
     pub fn open(dir: &Path) -> Result<Contents> {
         layout::check(dir)?;
-        let state = State {
-            index: index::load(dir)?,
-            batch: None,
-            packer: packing::Packer::default(),
-            last: object::LastPack::default(),
-        };
         Ok(Contents {
             dir: dir.to_owned(),
-            state: Mutex::new(state),
+            state: Mutex::default(),
         })
     }
 
@@ -215,9 +216,11 @@ impl Contents {
             Err(Error::Gone { .. }) => {}
             opened => return opened,
         }
-        let index = index::load(&self.dir)?;
-        let position = index.get(digest).copied();
-        self.state().index = index;
+        let mut state = self.state();
+        // With the lock, so that it is not older than what a sync adds meanwhile.
+        state.index = index::load(&self.dir)?;
+        let position = state.index.get(digest).copied();
+        drop(state);
         let position = position.ok_or(Error::NotKept(*digest))?;
         object::open_packed(&self.dir, digest, &position, &base)
     }
@@ -275,6 +278,19 @@ impl Contents {
             .as_ref()
             .is_some_and(|batch| batch.holds(digest));
         if waiting { self.sync() } else { Ok(()) }
+    }
+
+    /// Bytes of the files that hold the contents, as [`Contents::stats`] has them. Reads no file.
+    pub fn disk(&self) -> Result<u64> {
+        let mut disk = 0;
+        for pack in layout::packs(&self.dir)? {
+            disk += layout::length(&layout::pack(&self.dir, pack));
+            disk += layout::length(&layout::pack_index(&self.dir, pack));
+        }
+        for (_, path) in [layout::files(&self.dir)?, layout::notes(&self.dir)?].concat() {
+            disk += layout::length(&path);
+        }
+        Ok(disk)
     }
 
     /// Computes the size of the store.

@@ -12,6 +12,9 @@ use backstory_files::Digest;
 /// zstd's level. A low one, so that background work does not keep a processor busy.
 pub const LEVEL: i32 = 3;
 
+/// Contents with fewer bytes are not compressed. That would save less than the header takes.
+const TINY: usize = 128;
+
 /// Bytes read at a time.
 pub const CHUNK: usize = 128 << 10;
 
@@ -27,22 +30,24 @@ impl std::fmt::Debug for Packer {
 }
 
 impl Packer {
-    fn pack(&mut self, content: &[u8]) -> io::Result<Vec<u8>> {
+    /// The compressed bytes of a small content. `None` if it is to be stored as it is: compression
+    /// fails, or saves hardly any space.
+    fn pack(&mut self, content: &[u8]) -> Option<Vec<u8>> {
+        if content.len() < TINY {
+            return None;
+        }
         let packer = match &mut self.0 {
             Some(packer) => packer,
-            None => self.0.insert(zstd::bulk::Compressor::new(LEVEL)?),
+            None => self.0.insert(zstd::bulk::Compressor::new(LEVEL).ok()?),
         };
-        packer.compress(content)
+        let packed = packer.compress(content).ok()?;
+        pays(packed.len(), content.len()).then_some(packed)
     }
 }
 
 /// The header of a small object, and its bytes if they are to be compressed.
 pub fn small(digest: Digest, content: &[u8], packer: &mut Packer) -> (Header, Option<Vec<u8>>) {
-    // If compression fails or saves hardly any space, the bytes are stored as they are.
-    let packed = packer
-        .pack(content)
-        .ok()
-        .filter(|packed| pays(packed.len(), content.len()));
+    let packed = packer.pack(content);
     let stored = packed.as_deref().unwrap_or(content);
     let header = Header {
         method: if packed.is_some() {
@@ -78,14 +83,12 @@ pub fn put_whole(dir: &Path, batch: &mut Batch, content: &[u8]) -> Result<()> {
 /// Bytes that [`put_whole`] stores, without the header.
 pub fn whole_length(content: &[u8]) -> u64 {
     let packed = match content.len() {
-        0..=SMALL => zstd::bulk::compress(content, LEVEL),
-        _ => zstd::stream::encode_all(content, LEVEL),
+        0..=SMALL => Packer::default().pack(content),
+        _ => zstd::stream::encode_all(content, LEVEL)
+            .ok()
+            .filter(|packed| pays(packed.len(), content.len())),
     };
-    let packed = packed
-        .map(|packed| packed.len())
-        .ok()
-        .filter(|packed| pays(*packed, content.len()));
-    packed.unwrap_or(content.len()) as u64
+    packed.map_or(content.len(), |packed| packed.len()) as u64
 }
 
 /// Stores a content that begins with `head` in a file of its own.

@@ -4,6 +4,7 @@ use std::io::{self, Read};
 use std::sync::MutexGuard;
 
 use crate::batch::Batch;
+use crate::pack_files::PackFiles;
 use crate::packing::{CHUNK, LEVEL, large, small};
 use crate::record::{Header, Method, SMALL};
 use crate::{Contents, Error, Result, State, delta, layout};
@@ -27,25 +28,38 @@ impl Contents {
         source: &mut dyn Read,
         former: &mut dyn FnMut() -> Option<Digest>,
     ) -> Result<(Digest, u64)> {
-        self.begin()?;
         let mut head = Vec::with_capacity(CHUNK);
         let read = (&mut *source).take(SMALL as u64 + 1).read_to_end(&mut head);
         read.map_err(Error::Source)?;
-        if head.len() > SMALL {
-            return self.put_large(head, source, former);
+        if head.len() <= SMALL {
+            return self.put_bytes_after(&head, former);
         }
-        let digest = digest_of_bytes(&head);
-        let size = head.len() as u64;
+        self.begin()?;
+        self.put_large(head, source, former)
+    }
+
+    /// Stores a version of a file that the caller has read, as [`Contents::put_after`] does.
+    pub fn put_bytes_after(
+        &self,
+        content: &[u8],
+        former: &mut dyn FnMut() -> Option<Digest>,
+    ) -> Result<(Digest, u64)> {
+        self.begin()?;
+        if content.len() > SMALL {
+            return self.put_large(content.to_vec(), &mut io::empty(), former);
+        }
+        let digest = digest_of_bytes(content);
+        let size = content.len() as u64;
         if self.is_put(&digest) {
             return Ok((digest, size));
         }
         let base = self.former(former)?;
         let mut state = self.state();
-        let (whole, stored) = small(digest, &head, &mut state.packer);
-        let changes = base.and_then(|base| base.changes(&digest, &head, whole.stored));
+        let (whole, stored) = small(digest, content, &mut state.packer);
+        let changes = base.and_then(|base| base.changes(&digest, content, whole.stored));
         match changes {
             Some((header, stored)) => self.add(state, &header, &stored)?,
-            None => self.add(state, &whole, stored.as_deref().unwrap_or(&head))?,
+            None => self.add(state, &whole, stored.as_deref().unwrap_or(content))?,
         }
         Ok((digest, size))
     }
@@ -105,10 +119,17 @@ impl Contents {
     /// The batch that takes new objects. Begins one if necessary.
     fn batch<'s>(&self, state: &'s mut State) -> Result<&'s mut Batch> {
         if state.batch.is_none() {
-            let batch = Batch::begin(&self.dir, self.lock()?)?;
-            // Contents that other writers put before this one had the lock.
-            state.index = crate::index::load(&self.dir)?;
-            state.batch = Some(batch);
+            let lock = self.lock()?;
+            let files = PackFiles::of(&self.dir)?;
+            if state.known.as_ref() == Some(&files) {
+                let last = files.last();
+                state.batch = Some(Batch::begin_after(&self.dir, lock, last)?);
+            } else {
+                let batch = Batch::begin(&self.dir, lock)?;
+                // Contents that other writers put before this one had the lock.
+                state.index = crate::index::load(&self.dir)?;
+                state.batch = Some(batch);
+            }
         }
         state
             .batch
@@ -116,7 +137,7 @@ impl Contents {
             .ok_or_else(|| Error::None(self.dir.clone()))
     }
 
-    /// True if a pack has this content, or the batch.
+    /// True if a pack has this content, or the batch. The indexes must have been read.
     pub(crate) fn is_put(&self, digest: &Digest) -> bool {
         let state = self.state();
         let in_batch = state
@@ -158,8 +179,14 @@ impl Contents {
     pub fn sync(&self) -> Result<()> {
         let mut state = self.state();
         if let Some(batch) = state.batch.take() {
-            let small = batch.finish()?;
+            let leaves_whole = batch.leaves_whole();
+            let (small, _lock) = batch.finish()?;
             state.index.extend(small);
+            // The next batch need not read the indexes again, unless another writer comes between.
+            state.known = match leaves_whole {
+                true => PackFiles::of(&self.dir).ok(),
+                false => None,
+            };
         }
         Ok(())
     }

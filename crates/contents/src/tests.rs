@@ -2,6 +2,7 @@
 //! files.
 
 mod elsewhere;
+mod writers;
 
 use std::fs;
 use std::io::Read;

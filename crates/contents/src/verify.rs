@@ -29,6 +29,7 @@ impl Contents {
         self.sync()?;
         // Without the lock, a half-written file would look damaged.
         let _lock = self.lock()?;
+        self.state().index = index::load(&self.dir)?;
         let (packs, files) = (layout::packs(&self.dir)?, layout::files(&self.dir)?);
         let all: u64 = packs
             .iter()

@@ -92,7 +92,7 @@ fn excess(
         return Ok(None);
     };
     let used = match open_contents(home)? {
-        Some(contents) => contents.stats()?.disk,
+        Some(contents) => contents.disk()?,
         None => 0,
     };
     let most = |percent: u64| budget - budget / 100 * percent;

@@ -38,7 +38,7 @@ pub fn own_runs(current: &CurrentStore) -> Result<Vec<RunRecord>, Failure> {
 /// Bytes of the whole store. The database of a group is not a part of it.
 pub fn total(current: &CurrentStore) -> Result<u64, Failure> {
     let contents = match open_contents(&current.home)? {
-        Some(contents) => contents.stats()?.disk,
+        Some(contents) => contents.disk()?,
         None => 0,
     };
     let runs = own_runs(current)?;

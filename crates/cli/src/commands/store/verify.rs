@@ -203,7 +203,7 @@ impl Damaged {
         let Some(contents) = open_contents(home)? else {
             return Ok(());
         };
-        let size = contents.stats()?.disk;
+        let size = contents.disk()?;
         let progress = Progress::of("reading all contents", size, Unit::Bytes);
         for damage in contents.verify(&mut |done, _| progress.done.set(done))? {
             let repair = match damage.digest {
