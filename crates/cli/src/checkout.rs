@@ -28,6 +28,8 @@ use backstory_store::{
 };
 use backstory_workflow::paths::{is_system, is_tool, parent};
 
+use rustc_hash::FxHashMap;
+
 use crate::text::when;
 
 /// A work tree is compared with its commit only if its run ended at most this long ago, in ns.
@@ -177,6 +179,37 @@ pub fn complete(home: &Home, store: &mut dyn Store) -> Result<(), backstory_stor
     catch_up_annotations(home, store)
 }
 
+/// The directories with files of the user's own. Each directory is judged once, and not each of its
+/// files: a run can have used thousands of them.
+#[derive(Debug, Default)]
+struct UserDirectories {
+    found: BTreeSet<Vec<u8>>,
+    /// The directories that were met. False for one whose files are all judged by that.
+    is_open: FxHashMap<Vec<u8>, bool>,
+}
+
+impl UserDirectories {
+    /// Adds the directory of a file, unless `is_known` has it or the file belongs to the system or
+    /// to a tool.
+    fn add(&mut self, file: &[u8], is_known: &dyn Fn(&[u8]) -> bool) {
+        let is_others = |path: &[u8]| is_system(path) || is_tool(path);
+        let directory = parent(file);
+        let is_open = match self.is_open.get_mut(directory) {
+            Some(is_open) => is_open,
+            None => {
+                // The path of a directory shows it for all files there.
+                let below = [directory, b"/"].concat();
+                let is_open = !is_known(&below) && !is_others(&below);
+                self.is_open.entry(directory.to_vec()).or_insert(is_open)
+            }
+        };
+        if *is_open && !is_others(file) {
+            *is_open = false;
+            self.found.insert(directory.to_vec());
+        }
+    }
+}
+
 /// The work trees, except those known already, whose files the run used.
 fn others(store: &dyn Store, run: &RunRecord) -> Result<Vec<Checkout>, backstory_store::Error> {
     let known = store.annotations(&run.header.id)?;
@@ -192,16 +225,14 @@ fn others(store: &dyn Store, run: &RunRecord) -> Result<Vec<Checkout>, backstory
         };
         known.iter().any(below)
     };
-    let mut dirs: BTreeSet<Vec<u8>> = BTreeSet::new();
+    let mut dirs = UserDirectories::default();
     for entity in store.entities(run.key)? {
-        let path = &entity.path;
-        let own = entity.kind == EntityKind::File && !is_system(path) && !is_tool(path);
-        if own && path.starts_with(b"/") && !is_known(path) {
-            dirs.insert(parent(path).to_vec());
+        if entity.kind == EntityKind::File && entity.path.starts_with(b"/") {
+            dirs.add(&entity.path, &is_known);
         }
     }
     let mut found: Vec<Checkout> = Vec::new();
-    for dir in dirs {
+    for dir in dirs.found {
         let checkout = at(Path::new(OsStr::from_bytes(&dir)));
         let new = |one: &Checkout| {
             !known.contains(&one.root) && found.iter().all(|other| other.root != one.root)
@@ -294,4 +325,43 @@ pub fn text(checkout: &Checkout) -> String {
         None => String::new(),
     };
     format!("{place}{state}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_with_own_files_are_those_that_each_file_shows() {
+        let files = [
+            "/home/u/app/main.py",
+            "/home/u/app/main.pyc",
+            "/home/u/app/__pycache__/main.py",
+            "/home/u/compiled/a.pyc",
+            "/home/u/compiled/b.pyc",
+            "/home/u/mixed/a.pyc",
+            "/home/u/mixed/a.py",
+            "/home/u/.cache/x",
+            "/home/u/known/x",
+            "/home/u/known/below/x",
+            "/home/u/known-not/x",
+            "/target/debug/incremental/a-1/s-x/x",
+            "/target/debug/incremental/a-1/s-x-1",
+            "/target/debug/incremental/a-1/other",
+            "/usr/bin/x",
+            "/usr/local/bin/x",
+            "/x",
+        ];
+        let is_known = |path: &[u8]| path.starts_with(b"/home/u/known/");
+        let mut expected = BTreeSet::new();
+        let mut dirs = UserDirectories::default();
+        for file in files.iter().chain(&files).map(|file| file.as_bytes()) {
+            if !is_system(file) && !is_tool(file) && !is_known(file) {
+                expected.insert(parent(file).to_vec());
+            }
+            dirs.add(file, &is_known);
+        }
+        assert_eq!(dirs.found, expected);
+        assert!(expected.contains(&b"/home/u/mixed"[..]) && expected.len() < 8);
+    }
 }
