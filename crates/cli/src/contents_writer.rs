@@ -23,11 +23,12 @@
 mod allowance;
 mod former;
 mod holders;
+mod opened_files;
 mod snapshot;
 mod source;
 mod wanted;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -40,6 +41,7 @@ use backstory_packages::{ContentStores, Packages};
 use backstory_store::facts::{Availability, DirectorySnapshot, Fact, Journal, JournalRecord};
 use backstory_store::{self as store, Home, RunRecord, Store, same_version};
 use backstory_workflow::paths::is_history;
+use rustc_hash::FxHashSet;
 
 use crate::commands::store::contents_budget;
 use crate::error::complain;
@@ -48,6 +50,8 @@ use crate::shell_policy::{ContentLimits, ShellPolicy};
 use crate::text::progress::{Progress, Unit};
 use allowance::{Allowance, Denial};
 use former::FormerVersions;
+use opened_files::OpenedFiles;
+use snapshot::UsedPaths;
 use source::{Changed, Source};
 use wanted::{Preserved, Wanted};
 
@@ -171,8 +175,9 @@ fn store_run(
         preserved: by_state,
         gathered: Vec::new(),
         put: 0,
-        real: HashMap::new(),
-        seen: HashSet::new(),
+        opened: OpenedFiles::default(),
+        buffer: Vec::new(),
+        seen: FxHashSet::default(),
         former: FormerVersions::default(),
     };
     for version in wanted.versions {
@@ -185,7 +190,12 @@ fn store_run(
         progress.done.add(1);
     }
     writer.flush()?;
-    let places = snapshot::around(&wanted.paths, &wanted.listed, &wanted.looked);
+    let places = snapshot::around(&UsedPaths {
+        all: &wanted.paths,
+        listed: &wanted.listed,
+        looked: &wanted.looked,
+        opened: writer.opened.paths(),
+    });
     let run = id.clone();
     writer
         .journal
@@ -231,10 +241,11 @@ struct ContentsWriter<'a> {
     gathered: Vec<JournalRecord>,
     /// Bytes of contents that were stored since the last flush.
     put: u64,
-    /// Canonical paths of directories.
-    real: HashMap<PathBuf, Option<PathBuf>>,
+    opened: OpenedFiles,
+    /// The content of a small file.
+    buffer: Vec<u8>,
     /// Versions of this run that were examined.
-    seen: HashSet<VersionId>,
+    seen: FxHashSet<VersionId>,
     former: FormerVersions,
 }
 
@@ -283,7 +294,7 @@ impl ContentsWriter<'_> {
         }
         let mut why = String::new();
         for path in &wanted.paths {
-            match source::open(path, &wanted.ident, self.ended) {
+            match self.opened.open(path, &wanted.ident, self.ended) {
                 Ok(source) => match self.put(store, wanted, source, Some(path)) {
                     Err(Changed::Meanwhile) => {
                         why = "it was changed while it was being stored".to_owned()
@@ -344,7 +355,7 @@ impl ContentsWriter<'_> {
         mut source: Source,
         path: Option<&Path>,
     ) -> Result<(Option<Digest>, Availability), Changed> {
-        let real = path.and_then(|path| self.real_path(path));
+        let real = path.and_then(|path| self.opened.real_path(path, &source));
         let package = match &real {
             Some(path) => self.package(&mut source, path)?,
             None => None,
@@ -370,29 +381,22 @@ impl ContentsWriter<'_> {
         })?;
         self.has_room(source.size())?;
         let mut former = || self.former.digest(store, wanted);
-        let put = self.contents.put_after(&mut source, &mut former);
+        let small = source.read_small(&mut self.buffer)?;
+        let put = match small {
+            Some(content) => self.contents.put_bytes_after(content, &mut former),
+            None => self.contents.put_after(&mut source, &mut former),
+        };
         let (digest, size) = put.map_err(|error| match error {
             contents::Error::Source(error) => Changed::Unreadable(error),
             error => Changed::Failed(error),
         })?;
         self.put += size;
         self.allowance.add(named, size);
-        // A content that was stored in vain has no reference, and `gc` removes it.
-        source.check()?;
+        if small.is_none() {
+            // A content that was stored in vain has no reference, and `gc` removes it.
+            source.check()?;
+        }
         Ok((Some(digest), held))
-    }
-
-    /// The canonical path of a file. Most files share a directory, which is resolved once.
-    fn real_path(&mut self, path: &Path) -> Option<PathBuf> {
-        if fs::symlink_metadata(path).ok()?.is_symlink() {
-            return path.canonicalize().ok();
-        }
-        let (directory, name) = (path.parent()?, path.file_name()?);
-        if !self.real.contains_key(directory) {
-            self.real
-                .insert(directory.to_owned(), directory.canonicalize().ok());
-        }
-        Some(self.real.get(directory)?.as_ref()?.join(name))
     }
 
     /// Checks that a large content takes at most half of the free space.

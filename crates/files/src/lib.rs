@@ -3,6 +3,7 @@
 //!
 //! - [`Ident`]: one file and one state of its content, as `statx` reports them.
 //! - [`Digest`]: the BLAKE3 digest of a content.
+//! - [`NearDirectories`]: by which a file is looked up without a walk of its whole path.
 //! - [`regular`]: opens regular files without waiting on a pipe or reading a device.
 //! - [`elf`]: the headers of an ELF program.
 //! - [`executable`]: the interpreter or the dynamic loader that a program's first bytes name.
@@ -19,8 +20,10 @@ pub mod elf;
 pub mod executable;
 mod ident;
 mod moment;
+mod near_directories;
 pub mod regular;
 
 pub use digest::{Digest, NotADigest};
 pub use ident::{CLOCK_GRANULARITY, Ident, VersionId};
 pub use moment::now;
+pub use near_directories::NearDirectories;

@@ -3,12 +3,12 @@
 use crate::Error;
 use backstory_eventlog::Writer;
 use backstory_eventlog::record::RecordBuilder;
-use backstory_files::Ident;
 use backstory_files::binfmt::Registration;
 use backstory_files::executable;
 use backstory_files::regular;
+use backstory_files::{Ident, NearDirectories};
 use backstory_sys::long_path as deep;
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags};
 use std::ffi::OsStr;
 use std::fs;
@@ -31,7 +31,7 @@ pub struct IdentityResolver {
     records: Vec<u8>,
     /// The latest path, and its identity or errno.
     last: Option<(Vec<u8>, Result<Ident, i32>)>,
-    near: Near,
+    near: NearDirectories,
     /// The registrations of `binfmt_misc`, read when the first program is looked up.
     formats: Option<Vec<Registration>>,
     failed: Option<Error>,
@@ -50,7 +50,7 @@ impl IdentityResolver {
             builder: RecordBuilder::new(),
             records: Vec::new(),
             last: None,
-            near: Near::default(),
+            near: NearDirectories::default(),
             formats: None,
             failed: None,
         })
@@ -62,7 +62,7 @@ impl IdentityResolver {
         let bare = match &self.last {
             Some((last, found)) if last == path => *found,
             _ => {
-                let found = self.near.identity(path, AtFlags::SYMLINK_NOFOLLOW);
+                let found = identity_near(&mut self.near, path);
                 self.keep(path, false, &found);
                 self.last = Some((path.to_vec(), found));
                 found
@@ -158,53 +158,13 @@ fn registered() -> Vec<Registration> {
         .collect()
 }
 
-/// Number of directories kept open. A program that copies alternates between two.
-const NEAR: usize = 4;
-
-/// The latest directories, the most recent first. A directory that is used again stays open, so
-/// that its path is not walked each time.
-#[derive(Debug, Default)]
-struct Near(Vec<Directory>);
-
-#[derive(Debug)]
-struct Directory {
-    path: Vec<u8>,
-    opened: Option<OwnedFd>,
-}
-
-impl Near {
-    fn identity(&mut self, path: &[u8], flags: AtFlags) -> Result<Ident, i32> {
-        if let Some((piece, rest)) = deep::split(path) {
-            return identity_below(piece, rest, flags);
-        }
-        let cut = path
-            .iter()
-            .rposition(|b| *b == b'/')
-            .map_or(0, |slash| slash + 1);
-        let (directory, name) = path.split_at(cut);
-        if name.is_empty() || directory.len() <= 1 {
-            return identity(CWD, path, flags);
-        }
-        let Some(at) = self.0.iter().position(|d| d.path == directory) else {
-            self.0.truncate(NEAR - 1);
-            let met = Directory {
-                path: directory.to_vec(),
-                opened: None,
-            };
-            self.0.insert(0, met);
-            return identity(CWD, path, flags);
-        };
-        self.0[..=at].rotate_right(1);
-        let near = &mut self.0[0];
-        if near.opened.is_none() {
-            let how = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            near.opened = rustix::fs::open(directory, how, Mode::empty()).ok();
-        }
-        match &near.opened {
-            Some(opened) => identity(opened, name, flags),
-            None => identity(CWD, path, flags),
-        }
+/// The identity of the file at a path, without following a final link.
+fn identity_near(near: &mut NearDirectories, path: &[u8]) -> Result<Ident, i32> {
+    if let Some((piece, rest)) = deep::split(path) {
+        return identity_below(piece, rest, AtFlags::SYMLINK_NOFOLLOW);
     }
+    let (directory, name) = near.locate(path);
+    identity(directory, name, AtFlags::SYMLINK_NOFOLLOW)
 }
 
 /// The identity of a file with a long path: `rest`, from a directory on the way.

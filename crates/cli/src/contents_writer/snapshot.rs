@@ -1,7 +1,7 @@
 //! The directories and symbolic links on the paths of files, for the directory snapshot of a run. A
 //! replay needs them to resolve the paths.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -9,7 +9,10 @@ use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
 use backstory_eventlog::event::Bytes;
+use backstory_files::NearDirectories;
 use backstory_store::facts::{Listed, Looked, SnapshotEntry};
+use rustc_hash::{FxHashMap, FxHashSet};
+use rustix::fs::{AtFlags, FileType, StatxFlags};
 
 /// Symbolic links that are followed in one path, as many as the kernel follows.
 const MOST_LINKS: usize = 40;
@@ -17,41 +20,66 @@ const MOST_LINKS: usize = 40;
 /// The entries of a directory with more than these are not stored.
 const MOST_ENTRIES: usize = 10_000;
 
-/// The directories and links on these paths, in the order of their bytes. The directories in
-/// `listed` come with their entries, and the files in `looked` with their status.
-pub fn around(
-    paths: &[PathBuf],
-    listed: &[PathBuf],
-    looked: &HashSet<PathBuf>,
-) -> Vec<SnapshotEntry> {
+/// The paths that a run used.
+pub struct UsedPaths<'a> {
+    pub all: &'a [Bytes],
+    /// Directories whose listings are stored.
+    pub listed: &'a [PathBuf],
+    /// Files whose status is stored.
+    pub looked: &'a FxHashSet<Bytes>,
+    /// Files that were just opened without following a link.
+    pub opened: &'a FxHashSet<Bytes>,
+}
+
+/// The directories and links on these paths, in the order of their bytes.
+pub fn around(used: &UsedPaths<'_>) -> Vec<SnapshotEntry> {
     let mut walk = PathWalk::default();
-    for path in paths {
-        walk.walk(path, looked.contains(path));
+    for path in used.all {
+        let looked = used.looked.contains(path);
+        // The directory matters, and not the file.
+        if looked || !used.opened.contains(path) || !walk.is_in_plain_directory(path) {
+            walk.walk(path, looked);
+        }
     }
     let mut found = walk.found;
+    walk.files.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     for (path, file) in walk.files {
-        let directory = path.parent().unwrap_or(Path::new("/"));
-        if let Some(place) = found.get_mut(directory.as_os_str().as_bytes()) {
+        let directory = match directory_of(&path) {
+            b"" => b"/",
+            directory => directory,
+        };
+        if let Some(place) = found.get_mut(directory) {
             place.looked.push(file);
         }
     }
     // A directory with two names is listed once, so that its files are not counted as linked twice.
-    let real: HashSet<PathBuf> = listed
+    let real: HashSet<PathBuf> = used
+        .listed
         .iter()
         .filter_map(|path| fs::canonicalize(path).ok())
         .collect();
+    let mut listings = Vec::new();
     for real in real {
-        if let Some(place) = found.get_mut(real.as_os_str().as_bytes()) {
-            place.listing = entries(&real);
+        if let Some(place) = found.get_mut(real.as_os_str().as_bytes())
+            && let Some(entries) = entries(&real)
+        {
+            let device = fs::metadata(&real).map_or(0, |meta| meta.dev());
+            listings.push((device, place.path.clone(), entries));
         }
     }
-    let mut listings = Vec::new();
-    for place in found.values_mut() {
-        let device = fs::metadata(OsStr::from_bytes(&place.path)).map_or(0, |meta| meta.dev());
-        listings.extend(place.listing.as_mut().map(|entries| (device, entries)));
-    }
     only_shared(&mut listings);
+    for (_, path, entries) in listings {
+        if let Some(place) = found.get_mut(&path) {
+            place.listing = Some(entries);
+        }
+    }
     found.into_values().collect()
+}
+
+/// The directory of an absolute path; empty for the root directory.
+fn directory_of(path: &[u8]) -> &[u8] {
+    let slash = path.iter().rposition(|byte| *byte == b'/');
+    &path[..slash.unwrap_or(0)]
 }
 
 /// The entries of a directory, in the order of the file system. `None` if it cannot be listed or
@@ -78,29 +106,16 @@ fn entries(directory: &Path) -> Option<Vec<Listed>> {
     Some(entries)
 }
 
-fn as_it_is(path: &Path, meta: &fs::Metadata) -> Option<Looked> {
-    Some(Looked {
-        name: path.file_name()?.as_bytes().into(),
-        mode: meta.mode(),
-        size: meta.len(),
-        mtime: time(meta),
-    })
-}
-
-fn time(meta: &fs::Metadata) -> i64 {
-    meta.mtime() * 1_000_000_000 + meta.mtime_nsec()
-}
-
 /// Clears the inode numbers of files that have only one name in all of these directories.
-fn only_shared(listings: &mut [(u64, &mut Vec<Listed>)]) {
-    let mut names: HashMap<(u64, u64), u32> = HashMap::new();
-    for (device, entries) in &*listings {
-        for entry in &**entries {
+fn only_shared(listings: &mut [(u64, Bytes, Vec<Listed>)]) {
+    let mut names: FxHashMap<(u64, u64), u32> = FxHashMap::default();
+    for (device, _, entries) in &*listings {
+        for entry in entries {
             *names.entry((*device, entry.shared)).or_default() += 1;
         }
     }
-    for (device, entries) in listings {
-        for entry in &mut **entries {
+    for (device, _, entries) in listings {
+        for entry in entries {
             if names[&(*device, entry.shared)] == 1 {
                 entry.shared = 0;
             }
@@ -112,77 +127,112 @@ fn only_shared(listings: &mut [(u64, &mut Vec<Listed>)]) {
 #[derive(Default)]
 struct PathWalk {
     found: BTreeMap<Bytes, SnapshotEntry>,
-    seen: HashSet<PathBuf>,
+    seen: FxHashSet<Bytes>,
+    /// Directories whose paths have no link, and are as short as they can be.
+    plain: FxHashSet<Bytes>,
+    near: NearDirectories,
     /// Files at the end of a path, with their status.
-    files: BTreeMap<PathBuf, Looked>,
+    files: Vec<(Bytes, Looked)>,
 }
 
 impl PathWalk {
+    /// True if nothing but the last name of the path is left to look at.
+    fn is_in_plain_directory(&self, path: &[u8]) -> bool {
+        let directory = directory_of(path);
+        let name = path.get(directory.len() + 1..).unwrap_or_default();
+        !matches!(name, b"" | b"." | b"..") && self.plain.contains(directory)
+    }
+
     /// Visits every prefix of the path and of the targets of its links. With `file`, also a file at
     /// the end.
-    fn walk(&mut self, path: &Path, file: bool) {
-        let mut rest: Vec<PathBuf> = vec![path.to_owned()];
+    fn walk(&mut self, path: &[u8], file: bool) {
+        if self.is_in_plain_directory(path) && self.look(path, file).is_none() {
+            return;
+        }
+        let mut rest: Vec<PathBuf> = vec![OsStr::from_bytes(path).into()];
         let mut links = 0;
         while let Some(path) = rest.pop() {
-            let mut at = PathBuf::from("/");
-            let components: Vec<Component<'_>> = path.components().collect();
-            for (number, component) in components.iter().enumerate() {
-                match component {
-                    Component::Normal(name) => at.push(name),
-                    Component::ParentDir => drop(at.pop()),
-                    _ => continue,
+            let Some(led) = self.follow(&path, file) else {
+                continue;
+            };
+            links += 1;
+            if links > MOST_LINKS {
+                return;
+            }
+            rest.push(led);
+        }
+    }
+
+    /// Visits every prefix of the path up to the first link. Returns where the link leads.
+    fn follow(&mut self, path: &Path, file: bool) -> Option<PathBuf> {
+        let mut at = PathBuf::from("/");
+        let components: Vec<Component<'_>> = path.components().collect();
+        for (number, component) in components.iter().enumerate() {
+            match component {
+                Component::Normal(name) => at.push(name),
+                Component::ParentDir => drop(at.pop()),
+                _ => continue,
+            }
+            if let Some(target) = self.look(at.as_os_str().as_bytes(), file) {
+                let dir = at.parent().unwrap_or(Path::new("/"));
+                let behind: PathBuf = components[number + 1..].iter().collect();
+                let mut led = dir.join(target);
+                if behind.components().next().is_some() {
+                    led.push(behind);
                 }
-                if let Some(target) = self.look(&at, file) {
-                    links += 1;
-                    if links > MOST_LINKS {
-                        return;
-                    }
-                    let dir = at.parent().unwrap_or(Path::new("/"));
-                    let behind: PathBuf = components[number + 1..].iter().collect();
-                    let mut led = dir.join(target);
-                    if behind.components().next().is_some() {
-                        led.push(behind);
-                    }
-                    rest.push(led);
-                    break;
-                }
+                return Some(led);
             }
         }
+        let directory = directory_of(path.as_os_str().as_bytes());
+        if at.as_os_str() == path.as_os_str() && self.found.contains_key(directory) {
+            self.plain.insert(directory.into());
+        }
+        None
     }
 
     /// Records the directory, the link or, with `file`, the file at `path`. Returns the target of a
     /// link.
-    fn look(&mut self, path: &Path, file: bool) -> Option<PathBuf> {
-        let key: Bytes = path.as_os_str().as_bytes().into();
-        if let Some(place) = self.found.get(&key) {
+    fn look(&mut self, path: &[u8], file: bool) -> Option<PathBuf> {
+        if let Some(place) = self.found.get(path) {
             let target = place.target.as_ref()?;
             return Some(OsStr::from_bytes(target).into());
         }
-        if !self.seen.insert(path.to_owned()) {
+        if !self.seen.insert(path.into()) {
             return None;
         }
-        let meta = fs::symlink_metadata(path).ok()?;
-        if meta.is_file() && file {
-            self.files.insert(path.to_owned(), as_it_is(path, &meta)?);
+        let (directory, name) = self.near.locate(path);
+        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+        let meta = rustix::fs::statx(directory, name, flags, StatxFlags::BASIC_STATS).ok()?;
+        let kind = FileType::from_raw_mode(meta.stx_mode.into());
+        let modified = meta.stx_mtime.tv_sec * 1_000_000_000 + i64::from(meta.stx_mtime.tv_nsec);
+        let (is_link, mode) = (kind == FileType::Symlink, u32::from(meta.stx_mode));
+        if kind == FileType::RegularFile && file {
+            let name = path.get(directory_of(path).len() + 1..)?.into();
+            let looked = Looked {
+                name,
+                mode,
+                size: meta.stx_size,
+                mtime: modified,
+            };
+            self.files.push((path.into(), looked));
         }
-        if !meta.is_dir() && !meta.is_symlink() {
+        if kind != FileType::Directory && !is_link {
             return None;
         }
-        let target = match meta.is_symlink() {
-            true => Some(fs::read_link(path).ok()?),
+        let target = match is_link {
+            true => Some(fs::read_link(OsStr::from_bytes(path)).ok()?),
             false => None,
         };
+        let text = target.as_ref().map(|target| target.as_os_str().as_bytes());
         let place = SnapshotEntry {
-            path: key.clone(),
-            mode: meta.mode(),
-            target: target
-                .clone()
-                .map(|target| target.into_os_string().into_vec().into()),
-            mtime: if meta.is_symlink() { time(&meta) } else { 0 },
+            path: path.into(),
+            mode,
+            target: text.map(Into::into),
+            mtime: if is_link { modified } else { 0 },
             listing: None,
             looked: Vec::new(),
         };
-        self.found.insert(key, place);
+        self.found.insert(path.into(), place);
         target
     }
 }
@@ -201,11 +251,15 @@ mod tests {
         symlink("real", dir.join("link")).unwrap();
         symlink("../real/sub/f", dir.join("real/g")).unwrap();
         symlink("round", dir.join("round")).unwrap();
-        let places = around(
-            &[dir.join("link/g"), dir.join("round/x"), dir.join("none/x")],
-            &[dir.join("real")],
-            &HashSet::from([dir.join("link/g")]),
-        );
+        let bytes = |name: &str| Bytes::from(dir.join(name).as_os_str().as_bytes());
+        let opened = ["real/opened", "sub/opened", "real/opened"].map(bytes);
+        let ways = ["link/g", "round/x", "none/x", "real/sub/../g"].map(bytes);
+        let places = around(&UsedPaths {
+            all: &[&ways[..], &opened].concat(),
+            listed: &[dir.join("real")],
+            looked: &FxHashSet::from_iter([bytes("link/g")]),
+            opened: &opened.into_iter().collect(),
+        });
         let real = places
             .iter()
             .find(|place| place.path.ends_with(b"/real"))

@@ -3,17 +3,20 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use backstory_contents as contents;
 use backstory_eventlog::event::PreserveMethod;
-use backstory_files::Ident;
+use backstory_files::{Ident, NearDirectories};
 use backstory_store::same_version;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};
+use rustix::fd::BorrowedFd;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags};
+use rustix::io::Errno;
 
 use super::allowance::Denial;
-use super::differs;
 use super::wanted::Preserved;
+use super::{LARGE, differs};
 
 /// A clock tick of file systems. A status change this shortly after the end of a run was made
 /// before the end.
@@ -44,12 +47,19 @@ impl From<Denial> for Changed {
 pub struct Source {
     file: File,
     before: Ident,
+    /// The path's last name is a symbolic link.
+    is_behind_link: bool,
 }
 
 /// Opens the file at `path` if it still is this version, of a run that ended at `ended`. The error
 /// says why not.
-pub fn open(path: &Path, wanted: &Ident, ended: i64) -> Result<Source, String> {
-    let source = open_any(path).map_err(|error| match error.kind() {
+pub fn open(
+    near: &mut NearDirectories,
+    path: &Path,
+    wanted: &Ident,
+    ended: i64,
+) -> Result<Source, String> {
+    let source = open_any(near, path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
             "it was removed or replaced after the run, before its content could be taken".to_owned()
         }
@@ -67,8 +77,8 @@ pub fn open(path: &Path, wanted: &Ident, ended: i64) -> Result<Source, String> {
 
 /// Opens the preserved file of a version.
 pub fn open_preserved(path: &Path, kept: &Preserved) -> Result<Source, String> {
-    let source =
-        open_any(path).map_err(|error| format!("its preserved copy cannot be opened: {error}"))?;
+    let source = open_any(&mut NearDirectories::default(), path)
+        .map_err(|error| format!("its preserved copy cannot be opened: {error}"))?;
     let now = &source.before;
     let same = match kept.how {
         Some(PreserveMethod::Link | PreserveMethod::OwnLink) => same_version(now, &kept.ident),
@@ -80,16 +90,39 @@ pub fn open_preserved(path: &Path, kept: &Preserved) -> Result<Source, String> {
     }
 }
 
-fn open_any(path: &Path) -> io::Result<Source> {
+fn open_any(near: &mut NearDirectories, path: &Path) -> io::Result<Source> {
+    let path = path.as_os_str().as_bytes();
+    match near.locate(path) {
+        (directory, name) if name.len() < path.len() => open_at(directory, name)
+            // The path may lead to another directory by now, which has the file.
+            .or_else(|_| open_at(CWD, path)),
+        (directory, path) => open_at(directory, path),
+    }
+}
+
+fn open_at(directory: BorrowedFd<'_>, name: &[u8]) -> io::Result<Source> {
     // A pipe may lie at the path now. The open must not wait for its other end.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     // Where the kernel allows it, the access time does not change.
-    let opened = rustix::fs::open(path, flags | OFlags::NOATIME, Mode::empty())
-        .or_else(|_| rustix::fs::open(path, flags, Mode::empty()))?;
+    let open = |flags| {
+        let open = |flags| rustix::fs::openat(directory, name, flags, Mode::empty());
+        open(flags | OFlags::NOATIME).or_else(|error| match error {
+            Errno::NOENT | Errno::LOOP => Err(error),
+            _ => open(flags),
+        })
+    };
+    let (opened, is_behind_link) = match open(flags | OFlags::NOFOLLOW) {
+        Err(Errno::LOOP) => (open(flags)?, true),
+        opened => (opened?, false),
+    };
     let file = File::from(opened);
     let before = look(&file)?;
     match FileType::from_raw_mode(before.mode) {
-        FileType::RegularFile => Ok(Source { file, before }),
+        FileType::RegularFile => Ok(Source {
+            file,
+            before,
+            is_behind_link,
+        }),
         _ => Err(io::Error::new(
             io::ErrorKind::NotFound,
             "it is not a regular file now",
@@ -114,6 +147,35 @@ impl Source {
         }
     }
 
+    /// True if the last name of its path is a symbolic link.
+    pub fn is_behind_link(&self) -> bool {
+        self.is_behind_link
+    }
+
+    /// Reads a file of few bytes into `buffer` and checks that it has not changed meanwhile. `None`
+    /// if the file is not small, or has another size than it says, as those of some file systems.
+    /// The source then is at its beginning.
+    pub fn read_small<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Result<Option<&'b [u8]>, Changed> {
+        let size = self.size() as usize;
+        if size == 0 || size as u64 >= LARGE {
+            return Ok(None);
+        }
+        if buffer.len() <= size {
+            buffer.resize(size + 1, 0);
+        }
+        // Room for a further byte shows the end of the file without another call.
+        let read = match self.file.read(&mut buffer[..=size]) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+            read => read.map_err(Changed::Unreadable)?,
+        };
+        if read != size {
+            self.rewind().map_err(Changed::Unreadable)?;
+            return Ok(None);
+        }
+        self.check()?;
+        Ok(Some(&buffer[..size]))
+    }
+
     /// Bytes of the file when it was opened.
     pub fn size(&self) -> u64 {
         self.before.size.max(0) as u64
@@ -128,5 +190,58 @@ impl Source {
 impl Read for Source {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.file.read(buffer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::io::Write;
+
+    #[test]
+    fn a_file_is_found_in_the_directory_that_replaced_the_one_that_was_opened() {
+        let tmp = tempfile::tempdir().unwrap();
+        let (directory, former) = (tmp.path().join("d"), tmp.path().join("former"));
+        fs::create_dir(&directory).unwrap();
+        fs::write(directory.join("x"), "x").unwrap();
+        fs::write(directory.join("y"), "y").unwrap();
+        let mut near = NearDirectories::default();
+        for _ in 0..2 {
+            open_any(&mut near, &directory.join("x")).unwrap();
+        }
+        fs::rename(&directory, &former).unwrap();
+        fs::create_dir(&directory).unwrap();
+        fs::rename(former.join("y"), directory.join("y")).unwrap();
+        let mut found = open_any(&mut near, &directory.join("y")).unwrap();
+        assert_eq!(found.read_small(&mut Vec::new()).unwrap().unwrap(), b"y");
+    }
+
+    #[test]
+    fn a_small_file_is_read_at_once_only_if_it_has_the_size_that_it_says() {
+        let tmp = tempfile::tempdir().unwrap();
+        let path = tmp.path().join("file");
+        let (mut near, mut buffer) = (NearDirectories::default(), vec![b'?'; 9]);
+        for (then, read) in [
+            ("four", Some(&b"four"[..])),
+            ("fo", None),
+            ("four five", None),
+        ] {
+            fs::write(&path, "four").unwrap();
+            let mut source = open_any(&mut near, &path).unwrap();
+            let mut file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+            file.write_all(then.as_bytes()).unwrap();
+            file.set_len(then.len() as u64).unwrap();
+            // A write with the same bytes would change the time.
+            source.before = look(&source.file).unwrap();
+            source.before.size = 4;
+            assert_eq!(source.read_small(&mut buffer).unwrap(), read);
+            if read.is_none() {
+                let mut all = String::new();
+                source.read_to_string(&mut all).unwrap();
+                assert_eq!(all, then);
+                assert!(matches!(source.check(), Err(Changed::Meanwhile)));
+            }
+        }
     }
 }

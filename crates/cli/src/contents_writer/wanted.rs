@@ -2,18 +2,18 @@
 
 use backstory_vocabulary::ContentsMode;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use backstory_eventlog::Log;
-use backstory_eventlog::event::{Op, PreserveMethod};
+use backstory_eventlog::event::{Bytes, PreserveMethod};
 use backstory_files::{Ident, VersionId};
 use backstory_graph::model::{ActivityId, Entity, EntityId, EntityKind, Relation};
 use backstory_query::is_source;
 use backstory_store::{ActivityKey, RunRecord, Store};
 use backstory_workflow::paths::is_tool;
+use rustc_hash::{FxHashMap, FxHashSet};
 use rustix::io::Errno;
 
 use super::Error;
@@ -57,28 +57,22 @@ impl Preserved {
 pub struct All {
     pub versions: Vec<Wanted>,
     /// All paths that the run used. The links on these paths matter even if no file was there.
-    pub paths: Vec<PathBuf>,
+    pub paths: Vec<Bytes>,
     /// Directories that the run listed, except system directories.
     pub listed: Vec<PathBuf>,
     /// Those of the paths that were only looked up. A replay must see the same status.
-    pub looked: HashSet<PathBuf>,
+    pub looked: FxHashSet<Bytes>,
 }
 
 /// The versions that were preserved, according to the log.
 pub fn preserved(log: &Log) -> Vec<Preserved> {
-    let mut found = Vec::new();
-    for event in log.events() {
-        if let (Op::Preserved { path, number, how }, Some(ident)) = (event.op, event.ident) {
-            let failed = event.outcome.value().filter(|value| *value < 0);
-            found.push(Preserved {
-                ident,
-                path: OsStr::from_bytes(&path).into(),
-                how,
-                number: failed.map_or(Ok(number), Err),
-            });
-        }
-    }
-    found
+    let of_log = log.preserved().map(|kept| Preserved {
+        ident: kept.ident,
+        path: OsStr::from_bytes(&kept.path).into(),
+        how: kept.how,
+        number: kept.number,
+    });
+    of_log.collect()
 }
 
 /// Activities read or made a version.
@@ -102,7 +96,7 @@ impl Activities {
 /// Joins entries of the same version. A renamed file is the same version, and lies at its last
 /// name.
 fn joined(versions: Vec<Wanted>) -> Vec<Wanted> {
-    let mut known: HashMap<VersionId, usize> = HashMap::new();
+    let mut known: FxHashMap<VersionId, usize> = FxHashMap::default();
     let mut all: Vec<Wanted> = Vec::new();
     for version in versions {
         match known.entry(version.ident.version_id()) {
@@ -138,7 +132,7 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
             *mark = mark.and(who);
         }
     };
-    let mut listed = HashSet::new();
+    let mut listed = FxHashSet::default();
     for activity in store.activities(run.key)? {
         if is_source(&run.header, activity.id) {
             continue;
@@ -164,7 +158,7 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
     }
     // A process that links a file itself does not know whether the run has read it.
     let known_read = |kept: &&Preserved| kept.how != Some(PreserveMethod::OwnLink);
-    let kept: HashSet<VersionId> = preserved
+    let kept: FxHashSet<VersionId> = preserved
         .iter()
         .filter(known_read)
         .map(|kept| kept.ident.version_id())
@@ -179,18 +173,16 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
         {
             continue;
         }
-        let names = std::iter::once(&entity.path).chain(&entity.aliases);
-        let paths: Vec<PathBuf> = names.map(|path| OsStr::from_bytes(path).into()).collect();
-        all.paths.extend_from_slice(&paths);
+        all.paths.extend(names(&entity).cloned());
         let directory = entity.kind == EntityKind::Directory;
         if directory && listed.contains(&entity.id.0) && !is_tool(&entity.path) {
-            all.listed.extend_from_slice(&paths);
+            all.listed.extend(names(&entity).map(path_of));
         }
         // A file that the run changed in part or moved must exist for a replay.
         let found = entity.version == 0 && became != Activities::Zero;
         if used == Activities::Zero && made == Activities::Zero && !found {
             if entity.kind == EntityKind::File && entity.version == 0 {
-                all.looked.extend(paths);
+                all.looked.extend(names(&entity).cloned());
             }
             continue;
         }
@@ -200,16 +192,17 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
             let others = at_path.remove(&entity.id).unwrap_or_default();
             all.versions.push(Wanted {
                 ident,
-                paths,
+                paths: names(&entity).map(path_of).collect(),
                 others,
                 is_input: entity.version == 0,
             });
         }
     }
     // If a limit is reached, what the run made is what is not stored: it can be made again.
-    let (inputs, outputs): (Vec<_>, Vec<_>) =
+    let (mut versions, outputs): (Vec<_>, Vec<_>) =
         all.versions.into_iter().partition(|one| one.is_input);
-    all.versions = joined([inputs, outputs].concat());
+    versions.extend(outputs);
+    all.versions = joined(versions);
     if run.header.modes.contents == Some(ContentsMode::All) {
         all.versions.extend(preserved.iter().map(|kept| Wanted {
             ident: kept.ident,
@@ -221,17 +214,37 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
     Ok(all)
 }
 
+/// All names of an entity.
+fn names(entity: &Entity) -> impl Iterator<Item = &Bytes> {
+    std::iter::once(&entity.path).chain(&entity.aliases)
+}
+
+fn path_of(name: &Bytes) -> PathBuf {
+    OsStr::from_bytes(name).into()
+}
+
 /// For each version of a file, the other versions that have one of its names.
-fn versions_by_name(entities: &[Entity]) -> HashMap<EntityId, Vec<Ident>> {
-    let mut named: HashMap<&[u8], Vec<(EntityId, Ident)>> = HashMap::new();
-    for entity in entities.iter().filter(|one| one.kind == EntityKind::File) {
-        let names = std::iter::once(&entity.path).chain(&entity.aliases);
-        for (name, ident) in names.zip(std::iter::repeat(entity.ident)) {
-            let versions = named.entry(name).or_default();
-            versions.extend(ident.map(|ident| (entity.id, ident)));
+fn versions_by_name(entities: &[Entity]) -> FxHashMap<EntityId, Vec<Ident>> {
+    let files = || entities.iter().filter(|one| one.kind == EntityKind::File);
+    // Most names have one version.
+    let mut once: FxHashSet<&Bytes> = FxHashSet::default();
+    let mut named: FxHashMap<&Bytes, Vec<(EntityId, Ident)>> = FxHashMap::default();
+    for name in files().flat_map(names) {
+        if !once.insert(name) {
+            named.entry(name).or_default();
         }
     }
-    let mut others: HashMap<EntityId, Vec<Ident>> = HashMap::new();
+    let mut others: FxHashMap<EntityId, Vec<Ident>> = FxHashMap::default();
+    if named.is_empty() {
+        return others;
+    }
+    for (entity, ident) in files().filter_map(|one| Some((one, one.ident?))) {
+        for name in names(entity) {
+            if let Some(versions) = named.get_mut(name) {
+                versions.push((entity.id, ident));
+            }
+        }
+    }
     for versions in named.into_values().filter(|versions| versions.len() > 1) {
         for (id, ident) in &versions {
             let all = versions.iter().map(|(_, other)| *other);
