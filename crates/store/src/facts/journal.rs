@@ -59,7 +59,7 @@ impl Journal {
 
     /// Appends records and syncs them.
     pub fn append(&mut self, learned: &[JournalRecord]) -> Result<()> {
-        let bytes: Vec<u8> = learned.iter().flat_map(frame).collect();
+        let bytes = to_bytes(learned);
         self.file
             .write_all(&bytes)
             .and_then(|()| self.file.sync_data())
@@ -67,18 +67,22 @@ impl Journal {
     }
 }
 
-fn frame(learned: &JournalRecord) -> Vec<u8> {
-    let record = learned.encode();
-    let mut bytes = b"bf".to_vec();
-    bytes.extend((record.len() as u32).to_le_bytes());
-    bytes.extend(crc32fast::hash(&record).to_le_bytes());
-    bytes.extend(record);
-    bytes
+/// Appends the frame of a record to `out`.
+fn frame(learned: &JournalRecord, out: &mut Vec<u8>) {
+    let begin = out.len();
+    out.extend([0; FRAME]);
+    learned.encode(out);
+    let (head, record) = out[begin..].split_at_mut(FRAME);
+    head[..2].copy_from_slice(b"bf");
+    head[2..6].copy_from_slice(&(record.len() as u32).to_le_bytes());
+    head[6..].copy_from_slice(&crc32fast::hash(record).to_le_bytes());
 }
 
 /// Records as frames, for another store.
 pub fn to_bytes(learned: &[JournalRecord]) -> Vec<u8> {
-    learned.iter().flat_map(frame).collect()
+    let mut bytes = Vec::new();
+    learned.iter().for_each(|one| frame(one, &mut bytes));
+    bytes
 }
 
 /// The records of frames that [`to_bytes`] wrote. From other bytes: the whole records in them.
@@ -94,7 +98,7 @@ pub fn rewrite(path: &Path, learned: &[JournalRecord]) -> Result<()> {
     rustix::rand::getrandom(&mut name, rustix::rand::GetRandomFlags::empty())
         .map_err(|e| fail(e.into()))?;
     let mut bytes = [&MAGIC[..], &name].concat();
-    learned.iter().for_each(|one| bytes.extend(frame(one)));
+    learned.iter().for_each(|one| frame(one, &mut bytes));
     let mut options = OpenOptions::new();
     let opened = options
         .create(true)

@@ -26,24 +26,22 @@ use crate::Result;
 use crate::codec::{RecordReader, RecordWriter};
 
 impl JournalRecord {
-    /// The bytes of the record.
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::new();
+    /// Appends it to `out`.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         match self {
             JournalRecord::Fact(fact) => {
                 out.push(1);
-                fact.encode(&mut out);
+                fact.encode(out);
             }
             JournalRecord::Run(snapshot) => {
                 out.push(2);
-                snapshot.encode(&mut out);
+                snapshot.encode(out);
             }
             JournalRecord::Forgotten(run) => {
                 out.push(3);
                 out.bytes(run.as_bytes());
             }
         }
-        out
     }
 
     /// The record that has these bytes.

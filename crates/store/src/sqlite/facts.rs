@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use backstory_files::{Digest, Ident, VersionId};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Statement, params};
+use rustc_hash::FxHashSet;
 
 use super::SqliteStore;
 use crate::block_tables::inode_key;
@@ -43,9 +44,10 @@ impl SqliteStore {
             tx.execute_batch("DELETE FROM facts; DELETE FROM directory_snapshots;")
                 .map_err(fail)?;
         }
+        let mut rows = FactRows::of(&tx, learned).map_err(fail)?;
         for one in learned {
             match one {
-                JournalRecord::Fact(fact) => replace(&tx, fact).map_err(fail)??,
+                JournalRecord::Fact(fact) => rows.replace(fact).map_err(fail)??,
                 JournalRecord::Run(run) => {
                     let mut record = Vec::new();
                     run.encode(&mut record);
@@ -59,6 +61,7 @@ impl SqliteStore {
                 }
             }
         }
+        drop(rows);
         let insert = "INSERT OR REPLACE INTO learned (one, journal, position) VALUES (1, ?, ?)";
         tx.execute(insert, params![mark.journal, mark.offset as i64])
             .map_err(fail)?;
@@ -69,7 +72,11 @@ impl SqliteStore {
         if !self.any_facts()? {
             return Ok(None);
         }
-        Ok(same(&self.conn, ident)
+        let found = self
+            .conn
+            .prepare_cached(SELECT)
+            .and_then(|mut select| same(&mut select, ident));
+        Ok(found
             .map_err(|e| self.failed("look for a fact", e))??
             .map(|(_, fact)| fact))
     }
@@ -185,9 +192,14 @@ fn decode(record: &[u8]) -> Result<Fact> {
     Fact::decode(&mut RecordReader::new(record, "fact about contents"))
 }
 
+/// The facts about an inode.
+const SELECT: &str = "SELECT id, record FROM facts WHERE inode = ?1";
+
 /// The fact about this version, and its row.
-fn same(conn: &Connection, ident: &Ident) -> rusqlite::Result<Result<Option<(i64, Fact)>>> {
-    let mut select = conn.prepare_cached("SELECT id, record FROM facts WHERE inode = ?1")?;
+fn same(
+    select: &mut Statement<'_>,
+    ident: &Ident,
+) -> rusqlite::Result<Result<Option<(i64, Fact)>>> {
     let mut rows = select.query([inode_key(ident)])?;
     while let Some(row) = rows.next()? {
         match decode(row.get_ref(1)?.as_blob()?) {
@@ -201,24 +213,69 @@ fn same(conn: &Connection, ident: &Ident) -> rusqlite::Result<Result<Option<(i64
     Ok(Ok(None))
 }
 
-/// Adds a fact in place of the one that is known of the same version.
-fn replace(conn: &Connection, fact: &Fact) -> rusqlite::Result<Result<()>> {
-    let old = match same(conn, &fact.ident)? {
-        Ok(old) => old,
-        Err(error) => return Ok(Err(error)),
-    };
-    if old.as_ref().is_some_and(|(_, old)| !fact.replaces(old)) {
-        return Ok(Ok(()));
+/// The statements for many facts.
+struct FactRows<'c> {
+    select: Statement<'c>,
+    insert: Statement<'c>,
+    update: Statement<'c>,
+    record: Vec<u8>,
+    /// The inodes that have a row by now, if none of the records' inodes had one before: most
+    /// records are about new files. `None` if each has to be looked for.
+    added: Option<FxHashSet<i64>>,
+}
+
+impl<'c> FactRows<'c> {
+    /// The statements for the facts among these records.
+    fn of(conn: &'c Connection, records: &[JournalRecord]) -> rusqlite::Result<FactRows<'c>> {
+        let inodes = || {
+            records.iter().filter_map(|record| match record {
+                JournalRecord::Fact(fact) => Some(inode_key(&fact.ident)),
+                _ => None,
+            })
+        };
+        let range = (inodes().min(), inodes().max());
+        let any = "SELECT EXISTS (SELECT 1 FROM facts WHERE inode BETWEEN ?1 AND ?2)";
+        let any: bool = conn.query_row(any, range, |row| row.get(0))?;
+        // One statement for both would have SQLite prepare each row for being undone.
+        let insert = "INSERT INTO facts (inode, content, record) VALUES (?, ?, ?)";
+        let update = "UPDATE facts SET inode = ?, content = ?, record = ? WHERE id = ?";
+        Ok(FactRows {
+            select: conn.prepare(SELECT)?,
+            insert: conn.prepare(insert)?,
+            update: conn.prepare(update)?,
+            record: Vec::new(),
+            added: (!any).then(FxHashSet::default),
+        })
     }
-    let mut record = Vec::new();
-    fact.encode(&mut record);
-    let content = fact.digest.map(|digest| digest.prefix() as i64);
-    let insert = "INSERT OR REPLACE INTO facts (id, inode, content, record) VALUES (?, ?, ?, ?)";
-    conn.prepare_cached(insert)?.execute(params![
-        old.map(|(id, _)| id),
-        inode_key(&fact.ident),
-        content,
-        record
-    ])?;
-    Ok(Ok(()))
+
+    /// The known fact about this version, and its row.
+    fn known(&mut self, ident: &Ident) -> rusqlite::Result<Result<Option<(i64, Fact)>>> {
+        let is_new = |added: &mut FxHashSet<i64>| added.insert(inode_key(ident));
+        match self.added.as_mut().is_some_and(is_new) {
+            true => Ok(Ok(None)),
+            false => same(&mut self.select, ident),
+        }
+    }
+
+    /// Adds a fact in place of the one that is known of the same version.
+    fn replace(&mut self, fact: &Fact) -> rusqlite::Result<Result<()>> {
+        let old = match self.known(&fact.ident)? {
+            Ok(old) => old,
+            Err(error) => return Ok(Err(error)),
+        };
+        if old.as_ref().is_some_and(|(_, old)| !fact.replaces(old)) {
+            return Ok(Ok(()));
+        }
+        self.record.clear();
+        fact.encode(&mut self.record);
+        let content = fact.digest.map(|digest| digest.prefix() as i64);
+        let inode = inode_key(&fact.ident);
+        match old {
+            None => self.insert.execute(params![inode, content, self.record]),
+            Some((id, _)) => self
+                .update
+                .execute(params![inode, content, self.record, id]),
+        }?;
+        Ok(Ok(()))
+    }
 }

@@ -108,6 +108,37 @@ fn a_missing_content_does_not_replace_an_available_one() {
 }
 
 #[test]
+fn facts_that_are_learned_at_once_are_as_those_that_came_one_after_the_other() {
+    let stored = |ino, digest| fact(ino, digest, Availability::Stored);
+    let all = [
+        fact(1, 7, missing()),
+        stored(1, 7),
+        fact(1, 7, missing()),
+        stored(300, 8),
+        stored(2, 9),
+        stored(300, 6),
+    ];
+    every_store(|store| {
+        // With an inode between them that is known already, and without.
+        for known in [None, Some(stored(20, 5))] {
+            store.learn(&[], position(1), true).unwrap();
+            learn(store, known.as_slice());
+            learn(store, &all);
+            let facts = store.facts().unwrap();
+            assert_eq!(facts.len(), 3 + known.iter().count());
+            let said = |fact: Option<Fact>| fact.map(|fact| (fact.digest, fact.availability));
+            for one in [stored(1, 7), stored(2, 9), stored(300, 6)]
+                .into_iter()
+                .chain(known)
+            {
+                let found = store.fact(&one.ident).unwrap();
+                assert_eq!(said(found), said(Some(one)));
+            }
+        }
+    });
+}
+
+#[test]
 fn a_new_journal_replaces_all_facts_of_the_old_one() {
     every_store(|store| {
         learn(store, &[fact(1, 7, Availability::Stored)]);
