@@ -4,7 +4,7 @@
 //! Invariant: a returned directory is the right one. If it is not known, the result is `None`.
 
 use backstory_abi::Chunk;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// Most processes that are remembered. With more, all are forgotten.
@@ -42,15 +42,15 @@ impl ThreadKey {
 #[derive(Debug, Clone, Default)]
 struct Process {
     cwd: Option<Path>,
-    descriptors: HashMap<i32, Path>,
+    descriptors: FxHashMap<i32, Path>,
 }
 
 /// The directories of all processes.
 #[derive(Debug, Default)]
 pub(super) struct Paths {
-    processes: HashMap<u32, Process>,
+    processes: FxHashMap<u32, Process>,
     /// Current directories of children that share their parent's memory and log in its chunk.
-    children: HashMap<ThreadKey, Option<Path>>,
+    children: FxHashMap<ThreadKey, Option<Path>>,
 }
 
 impl Paths {
@@ -66,7 +66,7 @@ impl Paths {
     pub(super) fn starts(&mut self, pid: u32, cwd: Option<Vec<u8>>) {
         *self.process(pid) = Process {
             cwd: cwd.map(Path::from),
-            descriptors: HashMap::new(),
+            descriptors: FxHashMap::default(),
         };
     }
 

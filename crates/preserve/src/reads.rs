@@ -18,10 +18,10 @@ use backstory_abi::{
 };
 use backstory_arena::ChunkSupply;
 use backstory_eventlog::record::RawRecord;
-use backstory_files::executable;
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags};
+use backstory_files::{NearDirectories, executable};
+use rustc_hash::{FxHashMap, FxHashSet};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
-use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -60,9 +60,9 @@ struct Cursor {
 
 #[derive(Default)]
 struct ReadSet {
-    cursors: HashMap<u32, Cursor>,
+    cursors: FxHashMap<u32, Cursor>,
     paths: Paths,
-    files: HashSet<FileKey>,
+    files: FxHashSet<FileKey>,
     /// Names that link(2) gave or used.
     names: HardLinks,
     /// New names of files. They are examined once more, because the rename may not have happened
@@ -73,17 +73,19 @@ struct ReadSet {
     fresh: Vec<FileKey>,
     /// Paths that were looked up in this examination, each of which led to a file. Another look
     /// would find the same.
-    looked: HashSet<Vec<u8>>,
+    looked: FxHashSet<Vec<u8>>,
+    /// The directories of this examination. Later their paths may lead to others.
+    near: NearDirectories,
 }
 
 /// Tells whether every read that the guard has seen has been logged.
 pub(super) type Logged<'a> = &'a dyn Fn() -> bool;
 
-/// One record, copied out of its chunk.
-struct Taken {
+/// One record of a chunk.
+struct Taken<'c> {
     time: u64,
     thread: ThreadKey,
-    bytes: Vec<u8>,
+    bytes: &'c [u8],
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -208,7 +210,7 @@ impl Reads {
             known.everything = true;
             return;
         }
-        records.sort_by_key(|record: &Taken| record.time);
+        records.sort_by_key(|record: &Taken<'_>| record.time);
         for path in std::mem::take(&mut known.renamed) {
             known.read(&path, true);
         }
@@ -222,6 +224,7 @@ impl Reads {
         }
         starts.for_each(|(_, pid, directory)| known.paths.starts(pid, directory));
         known.looked.clear();
+        known.near = NearDirectories::default();
         known.everything |= known.files.len() > FILES;
     }
 }
@@ -237,7 +240,13 @@ impl ReadSet {
 
     /// Collects the records that matter. `bytes` is the content of the chunk from offset `start`
     /// on.
-    fn collect(&mut self, head: &Chunk, start: usize, bytes: &[u8], records: &mut Vec<Taken>) {
+    fn collect<'c>(
+        &mut self,
+        head: &Chunk,
+        start: usize,
+        bytes: &'c [u8],
+        records: &mut Vec<Taken<'c>>,
+    ) {
         let mut at = 0;
         // An unfinished record is examined next time. Its thread has read no byte yet.
         while let Some(record) = bytes.get(at..).and_then(Record::read) {
@@ -252,7 +261,7 @@ impl ReadSet {
                 records.push(Taken {
                     time: record.time,
                     thread: ThreadKey::of(head),
-                    bytes: bytes[at..end].to_vec(),
+                    bytes: &bytes[at..end],
                 });
             }
             at = end;
@@ -265,8 +274,8 @@ impl ReadSet {
         self.cursors.insert(head.index, cursor);
     }
 
-    fn apply(&mut self, record: &Taken) {
-        let Some(raw) = RawRecord::parse(&record.bytes) else {
+    fn apply(&mut self, record: &Taken<'_>) {
+        let Some(raw) = RawRecord::parse(record.bytes) else {
             self.everything = true;
             return;
         };
@@ -314,7 +323,7 @@ impl ReadSet {
     }
 
     /// A file was opened, executed or loaded.
-    fn opened(&mut self, record: &Taken, raw: &RawRecord<'_>, pid: u32, name: &[u8]) {
+    fn opened(&mut self, record: &Taken<'_>, raw: &RawRecord<'_>, pid: u32, name: &[u8]) {
         let h = raw.head;
         let flags = h.arg;
         // Directories are not preserved. A directory may be gone by now (`rm -r`), which means
@@ -362,7 +371,7 @@ impl ReadSet {
     /// The absolute path of a file that was read. If it is not known, every file counts as read.
     fn absolute(
         &mut self,
-        record: &Taken,
+        record: &Taken<'_>,
         raw: &RawRecord<'_>,
         pid: u32,
         dir: i32,
@@ -375,7 +384,7 @@ impl ReadSet {
 
     fn path(
         &self,
-        record: &Taken,
+        record: &Taken<'_>,
         raw: &RawRecord<'_>,
         pid: u32,
         dir: i32,
@@ -403,7 +412,9 @@ impl ReadSet {
             AtFlags::empty()
         };
         let flags = AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC | follow;
-        let st = match rustix::fs::statx(CWD, path, flags, StatxFlags::TYPE | StatxFlags::INO) {
+        let (directory, name) = self.near.locate(path);
+        let mask = StatxFlags::TYPE | StatxFlags::INO;
+        let st = match rustix::fs::statx(directory, name, flags, mask) {
             Ok(st) => st,
             Err(Errno::NAMETOOLONG) => {
                 // The reader resolved the path from a directory that is being moved.

@@ -1,6 +1,7 @@
 //! Tests of the set of files that the run has read.
 
 use super::*;
+use rustix::fs::CWD;
 use std::os::unix::ffi::OsStrExt;
 
 #[test]
