@@ -16,7 +16,8 @@
 //! Invariants:
 //!
 //! - No program of a package manager is run, except rpm's (see there).
-//! - Records are read once for each [`Packages`], and only if a path may belong to them.
+//! - Records are read once for each [`Packages`], and only if a path may belong to them. The
+//!   system's packages have no files of users, and none in `/usr/local`.
 //! - Nothing is read for a path in a user's directory, except beside that path and above it.
 //!
 //! ```no_run
@@ -71,6 +72,8 @@ pub struct Packages {
     layouts: PathLayouts,
     /// Canonical paths of directories.
     real: Remembered<Option<PathBuf>>,
+    /// The languages that may own files of the latest directory: one bit for each, in their order.
+    near: (PathBuf, u32),
 }
 
 impl Packages {
@@ -108,6 +111,7 @@ impl Packages {
             ],
             layouts: PathLayouts::default(),
             real: Remembered::default(),
+            near: (PathBuf::new(), 0),
         }
     }
 
@@ -122,8 +126,24 @@ impl Packages {
     /// There can be several: files of Debian's `nodejs` lie in `node_modules`. Not each of them has
     /// a checksum.
     pub fn owners(&mut self, path: &Path) -> impl Iterator<Item = Owner> {
-        let all = self.languages.iter_mut().chain(&mut self.system);
-        all.filter_map(move |provider| provider.owner(path))
+        let bits = path.parent().map_or(0, |dir| self.owning_languages(dir));
+        let may_own = move |(at, language)| (bits >> at & 1 == 1).then_some(language);
+        let languages = self.languages.iter_mut().enumerate().filter_map(may_own);
+        let system = is_packaged_directory(path).then_some(&mut self.system);
+        languages
+            .chain(system.into_iter().flatten())
+            .filter_map(move |provider| provider.owner(path))
+    }
+
+    /// The languages that may own files of this directory: one bit for each. The files of a
+    /// directory mostly come one after the other.
+    fn owning_languages(&mut self, directory: &Path) -> u32 {
+        if self.near.0.as_os_str() != directory.as_os_str() {
+            let all = self.languages.iter_mut().enumerate();
+            let bits = all.map(|(at, language)| u32::from(language.may_own_in(directory)) << at);
+            self.near = (directory.to_owned(), bits.sum());
+        }
+        self.near.1
     }
 
     /// The package that provides the file at `path`, an absolute path as it was recorded. `None`
@@ -167,8 +187,8 @@ impl Packages {
 
 /// True if system packages put files there. Their records are not read for other paths.
 fn is_packaged_directory(path: &Path) -> bool {
-    const TOPS: [&str; 10] = [
-        "usr", "lib", "lib32", "lib64", "libx32", "bin", "sbin", "etc", "opt", "var",
+    const TOPS: [&str; 11] = [
+        "usr", "lib", "lib32", "lib64", "libx32", "bin", "sbin", "etc", "opt", "var", "boot",
     ];
     let mut parts = path.components().skip(1).map(|part| part.as_os_str());
     let top = parts.next().and_then(OsStr::to_str);

@@ -28,4 +28,10 @@ pub trait Provider {
     fn owner(&mut self, _path: &Path) -> Option<Owner> {
         None
     }
+
+    /// False only if [`Provider::owner`] gives `None` for every file of this directory. `directory`
+    /// is absolute and contains no links.
+    fn may_own_in(&mut self, _directory: &Path) -> bool {
+        true
+    }
 }

@@ -56,10 +56,24 @@ pub fn above<'p>(
     path: &'p Path,
     is_it: impl Fn(&str) -> bool + 'p,
 ) -> impl Iterator<Item = &'p Path> {
-    path.ancestors().skip(1).filter(move |dir| {
-        let name = dir.file_name().and_then(|name| name.to_str());
-        name.is_some_and(&is_it)
-    })
+    path.ancestors()
+        .skip(1)
+        .filter(move |dir| has_name(dir, &is_it))
+}
+
+/// The same, and the directory itself.
+pub fn at_or_above<'p>(
+    directory: &'p Path,
+    is_it: impl Fn(&str) -> bool + 'p,
+) -> impl Iterator<Item = &'p Path> {
+    directory
+        .ancestors()
+        .filter(move |dir| has_name(dir, &is_it))
+}
+
+fn has_name(directory: &Path, is_it: &impl Fn(&str) -> bool) -> bool {
+    let name = directory.file_name().and_then(|name| name.to_str());
+    name.is_some_and(is_it)
 }
 
 /// A small text file of a manager. `None` if it does not exist, is not text, or is too large.

@@ -80,6 +80,46 @@ fn dpkg_owns_what_its_lists_name_and_knows_diverted_and_configuration_files() {
 }
 
 #[test]
+fn files_outside_of_the_systems_directories_belong_to_no_system_package() {
+    let tmp = tempfile::tempdir().unwrap();
+    let root = tmp.path();
+    let list = "/opt/x/file\n/home/user/file\n/usr/local/file\n/boot/file\n";
+    write(root, "var/lib/dpkg/info/x.list", list);
+    write(
+        root,
+        "var/lib/dpkg/status",
+        "Package: x\nVersion: 1\n\nPackage: y\nVersion: 2\n",
+    );
+    let mut packages = Packages::new(root);
+    let mut is_owned = |path: &str| packages.owners(path.as_ref()).next().is_some();
+    assert!(!is_owned("/home/user/file") && !is_owned("/usr/local/file"));
+    assert!(is_owned("/opt/x/file") && is_owned("/boot/file"));
+}
+
+#[test]
+fn files_of_several_directories_in_turn_have_the_owners_of_their_own() {
+    let tmp = tempfile::tempdir().unwrap();
+    let root = tmp.path();
+    let package = "{\"name\":\"x\",\"version\":\"1\"}";
+    write(root, "app/node_modules/x/package.json", package);
+    let sums = "{\"files\":{},\"package\":\"00\"}";
+    write(root, "vendor/y/.cargo-checksum.json", sums);
+    let manifest = "[package]\nname = \"y\"\nversion = \"2\"\n";
+    write(root, "vendor/y/Cargo.toml", manifest);
+    let mut packages = Packages::new(root);
+    let mut of = |path: &str| {
+        let owner = packages.owners(&root.join(path)).next();
+        owner.map(|owner| format!("{} {}", owner.name, owner.version))
+    };
+    for _ in 0..2 {
+        assert_eq!(of("app/mine.js"), None);
+        assert_eq!(of("app/node_modules/x/lib/a.js").as_deref(), Some("x 1"));
+        assert_eq!(of("vendor/y/src/a.rs").as_deref(), Some("y 2"));
+        assert_eq!(of("vendor/a.rs"), None);
+    }
+}
+
+#[test]
 fn pip_owns_what_its_records_list_scripts_beside_it_too() {
     let tmp = tempfile::tempdir().unwrap();
     let root = tmp.path();

@@ -58,6 +58,11 @@ impl Provider for Cargo {
         let (name, version) = named.clone()?;
         Some(owner(name, version, sum(sums, &dir, path)))
     }
+
+    fn may_own_in(&mut self, directory: &Path) -> bool {
+        let is_vendored = |dir| self.vendored.of(dir, read).is_some();
+        directory.iter().any(|part| part == "registry") || directory.ancestors().any(is_vendored)
+    }
 }
 
 impl Cargo {

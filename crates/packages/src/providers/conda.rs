@@ -60,6 +60,11 @@ impl Provider for Conda {
             .skip(1)
             .find_map(|dir| self.environments.of(dir, read).as_ref()?.get(path).cloned())
     }
+
+    fn may_own_in(&mut self, directory: &Path) -> bool {
+        let is_one = |dir| self.environments.of(dir, read).is_some();
+        directory.ancestors().any(is_one)
+    }
 }
 
 impl NamedFiles {

@@ -67,6 +67,10 @@ impl Provider for Npm {
             ..package.owner.clone()
         })
     }
+
+    fn may_own_in(&mut self, directory: &Path) -> bool {
+        directory.iter().any(|part| part == "node_modules")
+    }
 }
 
 /// The directory `…/node_modules/NAME` or `…/node_modules/@SCOPE/NAME` that contains a file.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::checksum::Checksum;
 use crate::package_id::PackageId;
 use crate::provider::{Owner, Provider};
-use crate::records::{Remembered, above, base64, text, within};
+use crate::records::{Remembered, at_or_above, base64, text, within};
 
 /// The records of all directories that were looked up.
 #[derive(Default)]
@@ -24,18 +24,30 @@ impl Provider for Pip {
     }
 
     fn owner(&mut self, path: &Path) -> Option<Owner> {
-        let is_site = |name: &str| matches!(name, "site-packages" | "dist-packages");
-        let mut sites: Vec<PathBuf> = above(path, is_site).map(Path::to_owned).collect();
-        // A package in the neighbouring `lib` lists the scripts in `bin`.
-        if let Some(environment) = above(path, |name| name == "bin")
-            .next()
-            .and_then(Path::parent)
-        {
-            sites.extend(self.environments.of(environment, sites_of).iter().cloned());
-        }
+        let sites = self.sites_around(path.parent()?);
         sites
             .iter()
             .find_map(|site| self.sites.of(site, read).get(path).cloned())
+    }
+
+    fn may_own_in(&mut self, directory: &Path) -> bool {
+        !self.sites_around(directory).is_empty()
+    }
+}
+
+impl Pip {
+    /// The directories whose packages can list a file of this directory.
+    fn sites_around(&mut self, directory: &Path) -> Vec<PathBuf> {
+        let is_site = |name: &str| matches!(name, "site-packages" | "dist-packages");
+        let mut sites: Vec<PathBuf> = at_or_above(directory, is_site)
+            .map(Path::to_owned)
+            .collect();
+        // A package in the neighbouring `lib` lists the scripts in `bin`.
+        let mut programs = at_or_above(directory, |name| name == "bin");
+        if let Some(environment) = programs.next().and_then(Path::parent) {
+            sites.extend(self.environments.of(environment, sites_of).iter().cloned());
+        }
+        sites
     }
 }
 
