@@ -1,7 +1,7 @@
 /*
  * Redirects calls inside libc that do not go through the loader:
  *
- * - the read, write and close of its streams,
+ * - the read, write and close of its streams, and for deep logs their seek,
  * - its `open` and `close` for locales,
  * - its `getdents64` for directories,
  * - its `execve` for posix_spawn, system and popen.
@@ -86,6 +86,27 @@ static int stream_close(void *stream)
     return result;
 }
 
+#ifdef BS_DEEP
+s64 _IO_file_seek(void *stream, s64 offset, int whence);
+
+static s64 (*real_seek)(void *, s64, int);
+
+/* A device, a pipe and a file answer differently, and nothing else may say which of these it is. */
+static s64 stream_seek(void *stream, s64 offset, int whence)
+{
+    u64 time = BS_DEEP_TIME();
+    s64 at = real_seek(stream, offset, whence);
+    BS_DEEP_LOG_RETURN(time, at, __NR_lseek, descriptor(stream), offset, whence);
+    return at;
+}
+
+static void redirect_seek(void **table)
+{
+    if (real_seek && table[16] == (void *)real_seek)
+        __atomic_store_n(&table[16], (void *)stream_seek, __ATOMIC_RELEASE);
+}
+#endif
+
 enum { TABLE_ENTRIES = 21 };
 
 static bool is_table(void **table)
@@ -99,6 +120,7 @@ static void redirect_table(void **table)
     __atomic_store_n(&table[14], (void *)stream_read, __ATOMIC_RELEASE);
     __atomic_store_n(&table[15], (void *)stream_write, __ATOMIC_RELEASE);
     __atomic_store_n(&table[17], (void *)stream_close, __ATOMIC_RELEASE);
+    BS_DEEP_DO(redirect_seek(table));
 }
 
 /* glibc's tables of stream functions are adjacent, in memory that is read-only after relocation. */
@@ -108,6 +130,7 @@ void bs_redirect_stdio(void)
     real_read = bs_next_or_null("_IO_file_read");
     real_write = bs_next_or_null("_IO_file_write");
     real_close = bs_next_or_null("_IO_file_close");
+    BS_DEEP_DO(real_seek = bs_next_or_null("_IO_file_seek"));
     if (!real_read || !real_write || !real_close || !is_table(plain) || !is_table(wide))
         return;
     void **low = plain < wide ? plain : wide, **high = plain < wide ? wide : plain;

@@ -225,6 +225,35 @@ fn outputs_to_devices_and_to_closed_descriptors_are_those_of_the_record() {
     }
 }
 
+/// Sets the position of streams, which libc does by a call of its own.
+const SEEKS: &str = r#"
+#include <stdio.h>
+static void tell(FILE *stream)
+{
+    int set = fseek(stream, 1000, SEEK_SET);
+    long at = ftell(stream);
+    printf("%d %ld %d\n", set, at, getc(stream));
+}
+int main(void)
+{
+    tell(stdin);
+    tell(fopen("/dev/zero", "r"));
+    tell(popen("echo from a pipe", "r"));
+    return 0;
+}
+"#;
+
+#[test]
+fn streams_of_devices_have_a_position_and_those_of_pipes_have_none() {
+    let place = Place::new();
+    if !compiled(&place, "", "seeks", SEEKS) {
+        return;
+    }
+    place.deep("RECORD ./seeks < /dev/null > out");
+    assert_eq!(place.shell("cat out").out, "0 0 -1\n0 1000 0\n-1 -1 102\n");
+    runs_equal(&place, &[]);
+}
+
 #[test]
 fn files_have_the_recorded_status_by_relative_paths_too() {
     let line = "touch made; ls -lsa --full-time . inner; du -s a inner; cd inner; ls -ld ../a .";
