@@ -80,6 +80,8 @@ pub struct ReadyTurn {
     pub value: i64,
     /// Time-stamp counter when it returned.
     pub time: u64,
+    /// That when the program then learned by a signal that a child had ended, before its next call.
+    pub child_ended: Option<u64>,
 }
 
 /// A recorded child.

@@ -650,6 +650,47 @@ int main(int argc, char **argv) {
 }
 "#;
 
+/// Waits for room before each part of an answer, and for input at the same time. It expects three
+/// lines, and does not answer the last one.
+const LOOKING_BOTH_WAYS: &str = r#"
+import os, select, socket
+LISTEN
+c, _ = s.accept()
+p = select.poll()
+def wait(events): p.register(c, events); p.poll()
+lines = 0
+while True:
+    wait(select.POLLIN)
+    line = c.recv(100)
+    if line == b"end\n" and lines == 2: break
+    lines += 1
+    for part in [line, b"done\n"]:
+        wait(select.POLLIN | select.POLLOUT)
+        c.sendall(part)
+"#;
+
+const PATIENT_CLIENT: &str = r#"
+import os, socket, time
+while not os.path.exists("port"): time.sleep(0.01)
+with socket.create_connection(("127.0.0.1", int(open("port").read()))) as c, c.makefile("rb") as f:
+    for line in [b"one\n", b"two\n"]:
+        c.sendall(line); assert (f.readline(), f.readline()) == (line, b"done\n")
+    c.sendall(b"end\n"); c.recv(1)
+"#;
+
+#[test]
+fn input_is_not_there_yet_because_there_is_room_for_output() {
+    if !needs("a server that waits for room", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    place.deep_server(LOOKING_BOTH_WAYS, PATIENT_CLIENT);
+    if let Some(answer) = place.again(&["--request", "3"]) {
+        assert_eq!(answer.status, 0, "{answer:?}");
+        assert!(!answer.err.contains("requests before it"), "{answer:?}");
+    }
+}
+
 #[test]
 fn threads_with_another_result_each_time_are_counted_and_never_equal() {
     for (argument, unsteady) in [("", 1), (" alone", 0)] {

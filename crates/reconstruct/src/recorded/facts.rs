@@ -28,7 +28,7 @@ impl Arranging {
             }
             deep::CPUID => self.identified(call),
             deep::DESCRIPTOR => self.descriptor(call),
-            deep::SIGNAL => self.process.signals.push_back(call.result as i32),
+            deep::SIGNAL => self.signal(call),
             deep::GAP => self.lacks_calls(RECORDS_MISSING),
             deep::UNTIMED => {
                 let why = "it tried to limit its own system calls, and its later times are missing";

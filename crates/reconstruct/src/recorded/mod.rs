@@ -62,6 +62,8 @@ pub(crate) struct Arranging {
     made_at: HashMap<i32, u64>,
     /// Vague resources that are known by now.
     same: HashMap<ResourceId, ResourceId>,
+    /// The last call was a wait for several descriptors.
+    last_was_wait: bool,
     /// The number of processes before the one that had a vague resource first.
     vague_since: HashMap<ResourceId, usize>,
     /// Processes that have executed no program with a record, and are no recorded fork.
@@ -153,6 +155,7 @@ impl Arranging {
         self.resolve_table();
         self.numbers.clear();
         self.made_at.clear();
+        self.last_was_wait = false;
         self.process = RecordedProcess {
             epoch,
             pid,
@@ -188,6 +191,7 @@ impl Arranging {
             return;
         }
         self.process.calls += 1;
+        self.last_was_wait = waits::is_wait(call.number);
         // A stream of libc has no error, and nothing left.
         let wrote_nothing = is_plain_write(call.number) && call.result == 0 && call.a > 0;
         let is_closed = call.result == -i64::from(libc::EBADF) || wrote_nothing;

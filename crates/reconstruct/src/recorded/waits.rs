@@ -5,6 +5,7 @@ use crate::process::ReadyTurn;
 use crate::ready::epoll_events;
 use backstory_abi::deep;
 use backstory_deep::Call;
+use libc::c_long;
 
 impl Arranging {
     pub(super) fn turn(&mut self, call: &Call, ready: Vec<(i32, u32)>) {
@@ -15,6 +16,7 @@ impl Arranging {
             ready: ready.collect(),
             value: call.result,
             time: ended(call),
+            child_ended: None,
         };
         self.process.turns.push_back(turn);
     }
@@ -27,8 +29,21 @@ impl Arranging {
             ready: events.into_iter().map(of).collect(),
             value: call.result,
             time: ended(call),
+            child_ended: None,
         };
         self.process.turns.push_back(turn);
+    }
+
+    /// A handler of a signal began.
+    pub(super) fn signal(&mut self, call: &Call) {
+        let signal = call.result as i32;
+        self.process.signals.push_back(signal);
+        if let Some(turn) = self.process.turns.back_mut()
+            && self.last_was_wait
+            && signal == libc::SIGCHLD
+        {
+            turn.child_ended = Some(call.time);
+        }
     }
 
     pub(super) fn register(&mut self, call: &Call) {
@@ -39,4 +54,17 @@ impl Arranging {
             self.registered.insert((call.fd, data), *id);
         }
     }
+}
+
+pub(super) fn is_wait(call: u16) -> bool {
+    matches!(
+        c_long::from(call),
+        libc::SYS_poll
+            | libc::SYS_ppoll
+            | libc::SYS_select
+            | libc::SYS_pselect6
+            | libc::SYS_epoll_wait
+            | libc::SYS_epoll_pwait
+            | libc::SYS_epoll_pwait2
+    )
 }

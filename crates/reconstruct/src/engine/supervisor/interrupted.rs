@@ -8,7 +8,7 @@ use super::processes::Role;
 use super::waiting::{Ready, has_ended};
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
-use crate::process::RecordedProcess;
+use crate::process::{ReadyTurn, RecordedProcess};
 use libc::*;
 use std::io;
 use std::time::Duration;
@@ -43,6 +43,19 @@ impl Supervisor {
                 return Some(Ready::Interrupted);
             }
         }
+    }
+
+    /// True if a child is to end before this wait does: in the record, its signal was there when
+    /// the wait ended, and the program took it before all else.
+    pub(super) fn child_ends_first(
+        &self,
+        call: &NotifiedCall,
+        index: usize,
+        fits: impl Fn(&ReadyTurn) -> bool,
+    ) -> bool {
+        let next = self.matchers[index].next_turn(fits);
+        let ended = next.and_then(|turn| turn.child_ended);
+        self.parked_for < LONGEST && ended.is_some_and(|time| self.awaits_child(call, index, time))
     }
 
     /// True if a child runs that had ended before this time in the record. A new one may have made

@@ -108,12 +108,17 @@ impl Supervisor {
         if let Some(answer) = self.interruption(call, index) {
             return Some(answer);
         }
+        if self.child_ends_first(call, index, fits) {
+            return Some(Ready::Later);
+        }
         let holds_back = self.holds_back(call, terms.has_native);
         if let Some(turn) = self.matchers[index].turn(holds_back, fits) {
             let ready = self.as_recorded(&turn, list);
-            // Streams agree with the wait: what is ready has arrived.
-            for (id, _) in &turn.ready {
-                if let Some(id) = id {
+            // Streams agree with the wait: what is ready has arrived. Room for output is no input.
+            for (id, events) in &turn.ready {
+                if let Some(id) = id
+                    && events & !OUT != 0
+                {
                     let streams = self.matchers[index].streams(*id);
                     streams.declare_arrived();
                     streams.input.arrive();
