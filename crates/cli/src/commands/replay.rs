@@ -100,6 +100,8 @@ struct Prepared {
     /// How the program is fed from the deep log; `None` for a replay without.
     deep: Option<deep::DeepRequest>,
     plan: Plan,
+    /// The same without the user's changes, if there are any, and a request is to run again.
+    unchanged: Option<Plan>,
     /// True if the user changed nothing.
     faithful: bool,
     recorded_status: Option<i32>,
@@ -121,8 +123,18 @@ impl Prepared {
         let progress = Progress::start("planning the replay");
         let contents = current.home.contents_dir();
         let entered = entered::entered(&current.home, &run);
-        let plan = plan::plan(&current.store, contents, &run, &deviations, entered);
+        let plan = |deviations: &Deviations| {
+            let contents = contents.clone();
+            plan::plan(&current.store, contents, &run, deviations, entered.clone())
+        };
+        let unchanged = match &deep {
+            Some(_) if !args.reconstruction.request.is_empty() && !deviations.is_faithful() => {
+                plan(&deviations.without_changes()).ok()
+            }
+            _ => None,
+        };
         let program = deep.as_ref().map(|deep| deep.program());
+        let plan = plan(&deviations);
         let plan = plan.map_err(|error| missing_program::lacking(error, program))?;
         progress.end();
         let details = backstory_query::details(&current.store, &run)?;
@@ -133,6 +145,7 @@ impl Prepared {
             run,
             deep,
             plan,
+            unchanged,
         })
     }
 
@@ -192,7 +205,7 @@ impl Prepared {
         // without a lock.
         let lock = File::open(own)?;
         let _ = flock(&lock, FlockOperation::NonBlockingLockExclusive);
-        let played = match attempts::play(&self.current, own, &self.plan, deep, args) {
+        let played = match self.attempted(args, deep, own) {
             Ok(played) => played,
             Err(failure) => {
                 clear(own);
@@ -205,6 +218,26 @@ impl Prepared {
         let _ = fs::remove_dir(own.join("root"));
         drop((leaving, lock));
         Ok(played)
+    }
+
+    /// Runs the plan. If the user changed something, what a request needs is found without that.
+    fn attempted(
+        &self,
+        args: &ReplayArgs,
+        deep: Option<deep::DeepRequest>,
+        own: &Path,
+    ) -> Result<Played, Failure> {
+        if let Some(deep) = deep.as_ref().filter(|deep| deep.has_request())
+            && args.reconstruction.tries > 1
+            && let Some(plan) = match self.faithful {
+                true => deep.is_changed().then_some(&self.plan),
+                false => self.unchanged.as_ref(),
+            }
+        {
+            let needed = attempts::needed(&self.current, own, plan, deep, args)?;
+            return attempts::with_needed(&self.current, own, &self.plan, deep, (needed, args));
+        }
+        attempts::play(&self.current, own, &self.plan, deep, args)
     }
 }
 

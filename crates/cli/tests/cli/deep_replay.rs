@@ -16,7 +16,11 @@ os.rename("port.new", "port")
 impl Place {
     /// Writes a server, with the lines [`LISTEN`] in the place of its line `LISTEN`.
     pub(super) fn write_server(&self, script: &str) {
-        self.write_aged("server.py", &script.replace("LISTEN\n", LISTEN));
+        self.write_server_as("server.py", script);
+    }
+
+    pub(super) fn write_server_as(&self, name: &str, script: &str) {
+        self.write_aged(name, &script.replace("LISTEN\n", LISTEN));
     }
 
     /// Records a shell line deeply, with the bytes that left. Returns the run's id.
@@ -29,7 +33,7 @@ impl Place {
     }
 
     /// Records a server deeply while a client talks to it. Both are in Python.
-    fn deep_server(&self, server: &str, client: &str) {
+    pub(super) fn deep_server(&self, server: &str, client: &str) {
         self.write_server(server);
         self.write_aged("client.py", client);
         self.deep("python3 client.py & RECORD python3 server.py && wait");
@@ -394,7 +398,7 @@ fn a_tool_runs_outside_the_record_and_its_program_inside() {
 }
 
 /// Keeps values that its clients set, with one process and `epoll`.
-const KEEPER: &str = r#"
+pub(super) const KEEPER: &str = r#"
 import os, select, socket
 LISTEN
 e = select.epoll(); e.register(s, select.EPOLLIN)
@@ -413,7 +417,7 @@ while ended < 3:
             open_ones[fd].sendall(values.get(words[1], b"nothing") + b"\n")
 "#;
 
-const KEEPER_CLIENT: &str = r#"
+pub(super) const KEEPER_CLIENT: &str = r#"
 import os, socket, time
 while not os.path.exists("port"): time.sleep(0.01)
 def ask(*lines):

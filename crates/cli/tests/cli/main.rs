@@ -26,6 +26,7 @@ mod crowds;
 mod currency;
 mod deep;
 mod deep_bytes;
+mod deep_changed;
 mod deep_instructions;
 mod deep_replay;
 mod deep_sshd;

@@ -55,6 +55,15 @@ impl Deviations {
             && self.inputs.is_empty()
             && self.command.is_empty()
     }
+
+    /// What the replay may use of this machine, without any deviation that can affect the outputs.
+    pub fn without_changes(&self) -> Deviations {
+        Deviations {
+            allow_host: self.allow_host,
+            network: self.network,
+            ..Deviations::default()
+        }
+    }
 }
 
 /// The source of an entry.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use backstory_reconstruct::divergence::{Divergence, DivergenceKind};
 use backstory_reconstruct::search::{Attempt, AttemptResult, Search};
-use backstory_reconstruct::verdict::{Likeness, Reconstruction};
+use backstory_reconstruct::verdict::{Likeness, Reconstruction, RequestVerdict};
 use backstory_replay::plan::Plan;
 
 use super::deep::DeepRequest;
@@ -24,11 +24,11 @@ pub fn play(
     deep: Option<DeepRequest>,
     args: &ReplayArgs,
 ) -> Result<Played, Failure> {
+    let has_tool = deep.as_ref().is_some_and(DeepRequest::has_tool);
     // Under a tool, the user looks at one execution.
-    let most = if args.reconstruction.with.is_some() {
-        1
-    } else {
-        args.reconstruction.tries
+    let most = match has_tool {
+        true => 1,
+        false => args.reconstruction.tries,
     };
     let search = match &deep {
         Some(deep) => deep.search(most)?,
@@ -41,13 +41,57 @@ pub fn play(
             let once = |deep| super::play(current, own, plan.clone(), deep, (record, args.json));
             let played = once(deep.clone())?;
             let found = played.reconstruction.as_ref();
-            if args.reconstruction.with.is_some() || !found.is_some_and(Reconstruction::may_race) {
+            if has_tool || !found.is_some_and(Reconstruction::may_race) {
                 return Ok(played);
             }
             directory::empty(own);
             Ok(once_more(played, once(deep)?))
         }
     }
+}
+
+/// What a request needs, found with the programs as they were recorded: earlier requests, and the
+/// change of the clock. A tool or another program must not decide about that.
+pub fn needed(
+    current: &CurrentStore,
+    own: &Path,
+    plan: &Plan,
+    deep: &DeepRequest,
+    args: &ReplayArgs,
+) -> Result<RequestVerdict, Failure> {
+    let found = play(current, own, plan, Some(deep.as_recorded()), args)?;
+    directory::empty(own);
+    let request = found.reconstruction.and_then(|found| found.request);
+    Ok(request.unwrap_or_default())
+}
+
+/// Runs the plan with what the request needs.
+pub fn with_needed(
+    current: &CurrentStore,
+    own: &Path,
+    plan: &Plan,
+    deep: &DeepRequest,
+    (needed, args): (RequestVerdict, &ReplayArgs),
+) -> Result<Played, Failure> {
+    let deep = deep.at(&Attempt {
+        fed: needed.fed,
+        shift: needed.shift,
+    });
+    let once = || {
+        let again = Some(deep.clone());
+        super::play(current, own, plan.clone(), again, (false, args.json))
+    };
+    let mut played = once()?;
+    let found = played.reconstruction.as_ref();
+    if !deep.has_tool() && found.is_some_and(Reconstruction::may_race) {
+        directory::empty(own);
+        played = once_more(played, once()?);
+    }
+    let found = played.reconstruction.as_mut();
+    if let Some(request) = found.and_then(|found| found.request.as_mut()) {
+        request.tries = needed.tries + 1;
+    }
+    Ok(played)
 }
 
 fn searched(

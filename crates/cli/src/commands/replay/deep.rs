@@ -268,6 +268,27 @@ impl DeepRequest {
         }
     }
 
+    /// True if one request runs again.
+    pub fn has_request(&self) -> bool {
+        self.request.is_some()
+    }
+
+    /// True if a tool runs the program, or it gets other input.
+    pub fn is_changed(&self) -> bool {
+        self.has_tool() || !self.inputs.is_empty()
+    }
+
+    /// The same without a tool and with the recorded input.
+    pub fn as_recorded(&self) -> DeepRequest {
+        DeepRequest {
+            tool: Vec::new(),
+            inputs: Vec::new(),
+            arguments: Vec::new(),
+            variables: Vec::new(),
+            ..self.clone()
+        }
+    }
+
     /// The same under the byte engine.
     pub fn under(&self, tool: Vec<Vec<u8>>) -> DeepRequest {
         DeepRequest {

@@ -1,0 +1,51 @@
+//! `replay --deep --request` under a tool, or with another program. What the request needs is found
+//! with the recorded program.
+
+use backstory_testkit::need::needs;
+
+use super::Place;
+use super::deep_replay::{KEEPER, KEEPER_CLIENT};
+
+/// The request that needs the value which another connection set.
+const NEEDY: [&str; 2] = ["--request", "3"];
+
+/// A recorded server. `None`: it cannot run here.
+fn recorded() -> Option<Place> {
+    if !needs("a request that needs another one", &["python3", "env"]) {
+        return None;
+    }
+    let place = Place::new();
+    place.deep_server(KEEPER, KEEPER_CLIENT);
+    Some(place)
+}
+
+#[test]
+fn under_a_tool_a_request_has_the_earlier_ones_that_it_needs() {
+    let Some(place) = recorded() else { return };
+    let with = |more: &[&str]| place.again(&[&NEEDY, &["--with", "env"], more].concat());
+    let Some(answer) = with(&[]) else { return };
+    assert_eq!(answer.status, 0, "{answer:?}");
+    for part in ["equal: ", "alone and 1 earlier request, 4 attempts"] {
+        assert!(answer.err.contains(part), "{part}: {answer:?}");
+    }
+    // One attempt is that under the tool.
+    let answer = with(&["--tries", "1"]).unwrap();
+    assert_eq!(answer.status, 1, "{answer:?}");
+    assert!(answer.err.contains("came     \"nothing"), "{answer:?}");
+}
+
+#[test]
+fn another_program_has_the_earlier_requests_that_the_recorded_one_needed() {
+    let Some(place) = recorded() else { return };
+    let other = KEEPER.replace("sendall(values", "sendall(b\"!\" + values");
+    assert_ne!(other, KEEPER);
+    place.write_server_as("other.py", &other);
+    let Some(answer) = place.again(&[&NEEDY[..], &["--input", "server.py=other.py"]].concat())
+    else {
+        return;
+    };
+    assert_eq!(answer.status, 1, "{answer:?}");
+    for part in ["recorded \"1\\n\"", "came     \"!1\\n\"", "4 attempts"] {
+        assert!(answer.err.contains(part), "{part}: {answer:?}");
+    }
+}
