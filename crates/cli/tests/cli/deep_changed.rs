@@ -49,3 +49,20 @@ fn another_program_has_the_earlier_requests_that_the_recorded_one_needed() {
         assert!(answer.err.contains(part), "{part}: {answer:?}");
     }
 }
+
+/// A tool that stops the program for longer than a request may stand still, as a debugger does, and
+/// says something at the end.
+const TOOL: &str = "sh -c '\"$0\" \"$@\" & kill -STOP $!; sleep 3; kill -CONT $!; sleep 1; \
+                    kill -STOP $!; sleep 3; kill -CONT $!; wait $!; echo reported >&2'";
+
+#[test]
+fn a_tool_may_stop_the_program_and_reports_at_the_end() {
+    let Some(place) = recorded() else { return };
+    let Some(answer) = place.again(&["--request", "1", "--tries", "1", "--with", TOOL]) else {
+        return;
+    };
+    assert_eq!(answer.status, 0, "{answer:?}");
+    for part in ["reported\n", "equal: "] {
+        assert!(answer.err.contains(part), "{part}: {answer:?}");
+    }
+}

@@ -235,6 +235,7 @@ int main(void) {
         sum += number;
     sprintf(text, "%d\n", sum);
     fputs(text, stdout);
+    fputs("summed\n", stderr);
     free(text);
     return 0;
 }
@@ -259,7 +260,8 @@ fn valgrind_sees_the_program_run_again() {
     if !needs("a replay under valgrind", &["valgrind"]) || !compiled(&place, "", "sum", SUM) {
         return;
     }
-    place.deep("printf '1 2 3\\n' | RECORD ./sum > out");
+    // The program uses the descriptor on which Valgrind would write.
+    place.deep("printf '1 2 3\\n' | RECORD ./sum > out 2> errors");
     let Some(answer) = place.again(&["--with", "valgrind"]) else {
         return;
     };

@@ -13,6 +13,8 @@ mod vdso;
 #[allow(non_upper_case_globals)]
 mod supervisor;
 
+pub use start::TOOL_LOG;
+
 use crate::error::Error;
 use crate::process::{ProcessStart, RecordedProcess};
 use crate::recorded::RecordedRun;
@@ -30,6 +32,8 @@ pub struct Options {
     pub process: Option<u32>,
     /// A tool and its arguments. The program's path and arguments are appended.
     pub tool: Vec<Vec<u8>>,
+    /// The tool writes for the user to [`TOOL_LOG`].
+    pub has_log: bool,
     /// Another program in the place of the recorded one.
     pub binary: Option<PathBuf>,
     /// The program is ended after so long without a call, if it uses no processor time.
@@ -62,6 +66,7 @@ impl Default for Options {
         Options {
             process: None,
             tool: Vec::new(),
+            has_log: false,
             binary: None,
             patience: Duration::from_secs(30),
             request: None,

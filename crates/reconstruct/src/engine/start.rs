@@ -13,6 +13,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::null;
 
+/// The descriptor on which a tool in the program's own process may write for the user. Descriptor 2
+/// is that of the program.
+pub const TOOL_LOG: i32 = CHANNEL + 1;
+
 /// Status of a child that could not execute the program.
 pub const NOT_EXECUTED: i32 = 127;
 
@@ -23,6 +27,8 @@ struct Launch {
     environment: Vec<CString>,
     directory: CString,
     has_tool: bool,
+    /// The tool gets [`TOOL_LOG`].
+    has_log: bool,
 }
 
 /// A string for the kernel. It ends at its first NUL.
@@ -57,6 +63,7 @@ fn launch(process: &RecordedProcess, options: &Options) -> Launch {
             false => &start.directory,
         }),
         has_tool,
+        has_log: options.has_log,
     }
 }
 
@@ -124,6 +131,11 @@ fn become_program(
     let steps = || -> io::Result<io::Error> {
         become_user()?;
         sys::keep_addresses()?;
+        if launch.has_log {
+            let log = rustix::io::fcntl_dupfd_cloexec(io::stderr().as_fd(), TOOL_LOG)?;
+            rustix::io::fcntl_setfd(&log, rustix::io::FdFlags::empty())?;
+            std::mem::forget(log);
+        }
         if !launch.has_tool {
             // Without a terminal of its own, the program cannot reach the user's.
             sys::leave_session();

@@ -210,6 +210,9 @@ fn tool(args: &ReplayArgs) -> Result<Vec<Vec<u8>>, Failure> {
         Some(b"gdb") => words.push(b"--args".to_vec()),
         Some(b"perf") if plain => words.extend([b"stat".to_vec(), b"--".to_vec()]),
         Some(b"strace") if plain => words.push(b"-f".to_vec()),
+        Some(b"valgrind") if !words.iter().any(|word| word.starts_with(b"--log-")) => {
+            words.push(format!("--log-fd={}", engine::TOOL_LOG).into_bytes());
+        }
         _ => {}
     }
     Ok(words)
@@ -363,6 +366,11 @@ impl DeepRequest {
         Options {
             process: self.process,
             tool: self.tool.clone(),
+            has_log: !self.follows_bytes
+                && self
+                    .tool
+                    .first()
+                    .is_some_and(|tool| tool.ends_with(b"/valgrind")),
             binary: None,
             patience: Duration::from_secs(self.patience),
             request: self.request,

@@ -23,6 +23,7 @@ mod places;
 mod preparing;
 mod processes;
 mod sights;
+mod tool;
 mod turns;
 mod waiting;
 mod written;
@@ -139,6 +140,10 @@ pub struct Supervisor {
     shows: Option<ResourceId>,
     /// The programs run under a tool.
     has_tool: bool,
+    /// Calls under a tool that nothing answers before the end.
+    held: Vec<NotifiedCall>,
+    /// Since when programs end, because their request is over. Their calls continue.
+    closing: Option<Instant>,
     /// For a tool that asks for them.
     places: Places,
     pipes: Pipes,
@@ -182,8 +187,15 @@ impl Supervisor {
                 self.handle(&call, since);
             }
             self.reap();
+            if self.is_in_hand(last_call.elapsed()) {
+                last_call = Instant::now();
+            }
             let idle = last_call.elapsed();
-            if self.part_is_over(idle) {
+            let is_over = match self.closing {
+                Some(since) => self.has_closed(since),
+                None => self.part_is_over(idle) && !self.closes(),
+            };
+            if is_over {
                 self.kill_all();
                 break;
             }
@@ -191,7 +203,7 @@ impl Supervisor {
                 self.kill_all();
                 break;
             }
-            if idle > self.patience {
+            if idle > self.patience && self.closing.is_none() {
                 let now = self.processor_time();
                 if now == used {
                     self.stop(idle);
@@ -212,6 +224,9 @@ impl Supervisor {
 
     /// Responds to a new call.
     fn receive(&mut self, call: &NotifiedCall) {
+        if self.closing.is_some() {
+            return self.answer(call, Response::Continue);
+        }
         self.show_lists(call);
         let program = self.process_of(call).flatten();
         if let Some(index) = program {
@@ -238,16 +253,20 @@ impl Supervisor {
             }
             None => (self.response(call), since),
         };
+        match response {
+            Response::Park => self.parked.push((*call, since)),
+            Response::Hold if self.has_tool => self.held.push(*call),
+            response => self.answer(call, response),
+        }
+    }
+
+    fn answer(&self, call: &NotifiedCall, response: Response) {
         let (listener, id) = (self.listener.as_fd(), call.id);
         let sent = match response {
             Response::Continue => sys::answer_continue(listener, id),
             Response::Value(value) => sys::answer_value(listener, id, value),
             Response::Errno(errno) => sys::answer_errno(listener, id, errno),
-            Response::Sent | Response::Hold => Ok(()),
-            Response::Park => {
-                self.parked.push((*call, since));
-                Ok(())
-            }
+            Response::Sent | Response::Hold | Response::Park => Ok(()),
         };
         // An error means that the caller was killed meanwhile.
         drop(sent);

@@ -240,7 +240,7 @@ impl Supervisor {
         if part.has_ended || served && waits && idle > GRACE {
             return true;
         }
-        if idle < STALLED {
+        if idle < STALLED || self.is_tool_alone() {
             return false;
         }
         let now = self.processor_time();

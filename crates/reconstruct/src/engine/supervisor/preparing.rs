@@ -67,6 +67,8 @@ impl Supervisor {
             in_vain: vec![0; run.processes.len()],
             hidden: HashMap::new(),
             has_tool: !options.tool.is_empty(),
+            held: Vec::new(),
+            closing: None,
             last_calls: HashMap::new(),
             resources: run.resources,
             killed_early: run.killed_early,
