@@ -8,7 +8,7 @@ use backstory_deep::{DeepLog, MOST_REQUESTS, Request, Role as End};
 use super::{Outcome, answer, deep_programs};
 use crate::args::runs::RequestsArgs;
 use crate::current_store::CurrentStore;
-use crate::error::{Failure, one_line};
+use crate::error::{Failure, complain, one_line};
 use crate::json::{self, Value};
 use crate::text::style::{Role, Style};
 use crate::text::when;
@@ -26,6 +26,12 @@ pub fn run(args: RequestsArgs, store: Option<&Path>) -> Outcome {
             "run {run} has no deep log: record it with `backstory record --deep`"
         )));
     };
+    if log.end().is_none() {
+        complain(
+            "the deep log has no end, so later requests can be missing: it was cut off, or the \
+             recording goes on",
+        );
+    }
     let requests = log.requests();
     answer(|out| match args.run.json {
         true => json::lines(

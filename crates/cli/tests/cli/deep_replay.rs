@@ -191,6 +191,10 @@ fn a_cut_deep_log_is_used_up_to_there_and_a_missing_one_is_an_error() {
         let answer = place.run(&["replay", "deep", "--deep", "--process", "999999999"]);
         answer.is_error(1, &[]);
     }
+    let listed = place.run(&["requests", "deep"]);
+    assert!(listed.err.contains("the deep log has no end"), "{listed:?}");
+    fs::write(&log, &bytes).unwrap();
+    assert_eq!(place.run(&["requests", "deep"]).err, "");
     fs::remove_file(&log).unwrap();
     place
         .run(&["replay", "deep", "--deep"])
