@@ -287,10 +287,9 @@ impl ProcessMatcher {
 
     /// The next recorded result with this key. The last one is repeated.
     ///
-    /// In an execution of a part, it says nothing about the time that has been reached. libc asks
-    /// more often than it has recorded, as for the status of a file whose stream gets a buffer, and
-    /// one result too many would leave out what was read, opened or drawn at random before the
-    /// next.
+    /// In an execution of a part, it does not move the time that has been reached. The program
+    /// can ask more often than in the record: libc looks at a file whose stream gets a buffer. One
+    /// result too many would leave out connections, files and random numbers before the next.
     pub fn result(&mut self, key: &ResultKey) -> Option<RecordedResult> {
         self.skip(|rest, time| {
             if let Some(queue) = rest.results.get_mut(key) {

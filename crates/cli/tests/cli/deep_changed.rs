@@ -1,5 +1,5 @@
-//! `replay --deep --request` under a tool, or with another program. What the request needs is found
-//! with the recorded program.
+//! `replay --deep --request` under a tool, or with another program. The search for earlier requests
+//! runs with the recorded program.
 
 use backstory_testkit::need::needs;
 

@@ -56,7 +56,7 @@ impl Deviations {
             && self.command.is_empty()
     }
 
-    /// What the replay may use of this machine, without any deviation that can affect the outputs.
+    /// The same use of this machine, without any deviation that can affect the outputs.
     pub fn without_changes(&self) -> Deviations {
         Deviations {
             allow_host: self.allow_host,

@@ -50,8 +50,8 @@ pub fn play(
     }
 }
 
-/// What a request needs, found with the programs as they were recorded: earlier requests, and the
-/// change of the clock. A tool or another program must not decide about that.
+/// Finds the earlier requests that a request needs, and the change of the clock, with the programs
+/// as they were recorded. A tool or another program must not decide about that.
 pub fn needed(
     current: &CurrentStore,
     own: &Path,

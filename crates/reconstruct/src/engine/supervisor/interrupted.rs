@@ -45,8 +45,8 @@ impl Supervisor {
         }
     }
 
-    /// True if a child is to end before this wait does: in the record, its signal was there when
-    /// the wait ended, and the program took it before all else.
+    /// True if a child is to end before this wait does. In the record, its signal was there when
+    /// the wait ended.
     pub(super) fn child_ends_first(
         &self,
         call: &NotifiedCall,
