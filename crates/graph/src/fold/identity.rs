@@ -271,7 +271,7 @@ impl<S: Sink> Fold<'_, S> {
     /// Notes the identity after the run of a file that has the identity `now` at a call, if both
     /// are the same. Nothing changed the file in between.
     pub(super) fn settle(&mut self, object: ObjectId, path: PathId, now: Option<Ident>) {
-        if now.is_none() || self.object(object).settled.is_some() {
+        if now.is_none() || !self.saw_end || self.object(object).settled.is_some() {
             return;
         }
         if let Some(after) = self.hint(path, true).filter(|after| Some(*after) == now) {

@@ -169,6 +169,9 @@ pub struct Fold<'a, S: Sink> {
     lacks_directory: bool,
     /// The events are over, and the log was cut off: what happened afterwards is unknown.
     cut_off: bool,
+    /// Whether the recording saw the end of the run. After a crash of the machine, a file may have a
+    /// later content and the times of before.
+    saw_end: bool,
     resources: resources::ResourceObjects,
     disclosed: disclosed::Disclosed,
     functions: functions::FunctionCalls,
@@ -208,6 +211,7 @@ impl<'a, S: Sink> Fold<'a, S> {
             opaque: FxHashSet::default(),
             lacks_directory: false,
             cut_off: false,
+            saw_end: end.is_some_and(|end| !endings::is_cut_off(end)),
             resources: resources::ResourceObjects::default(),
             disclosed: disclosed::Disclosed::default(),
             functions: functions::FunctionCalls::default(),
@@ -429,7 +433,7 @@ impl<'a, S: Sink> Fold<'a, S> {
     pub fn finish(mut self) -> Result<(), S::Error> {
         let end = self.end;
         let time = end.map_or(self.now, |e| self.now.max(e.ended));
-        self.cut_off = end.is_some_and(endings::is_cut_off);
+        self.cut_off = end.is_some() && !self.saw_end;
         self.complete_described()?;
         self.count_all_calls()?;
         self.end_all(end, time)?;

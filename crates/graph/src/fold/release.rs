@@ -106,6 +106,7 @@ impl<S: Sink> Fold<'_, S> {
     fn can_have_changed(&self, object: ObjectId, start: Time, certainty: Certainty) -> bool {
         let object = self.object(object);
         certainty == Certainty::Seen
+            || !self.saw_end
             || object.kind != EntityKind::File
             || !object.unchanged_since(start, SLACK)
     }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use crate::common::*;
+use backstory_eventlog::Reason;
 use backstory_eventlog::event::{CWD, MetadataPart, Op, Outcome};
 use backstory_files::Ident;
 use backstory_graph::lineage::Follow;
@@ -353,6 +354,24 @@ fn a_file_that_did_not_change_until_the_end_was_not_written() {
          prog#1 Write? moved@1
          still@1 from still@0",
     );
+}
+
+/// `fdatasync` makes a content durable, and not always the times of its file.
+#[test]
+fn a_file_with_the_times_of_before_may_be_written_if_the_machine_crashed() {
+    let mut s = Scene::new(&["prog"]);
+    let idle = ident(7, START - STEP, START - STEP);
+    s.open(2, "idle", RDWR, 3).ident = Some(idle);
+    s.close(2, 3).ident = Some(idle);
+    s.after = Some(After {
+        files: [(b"/w/idle".to_vec(), idle)].into(),
+        ..After::default()
+    });
+    let mut end = s.end();
+    end.incomplete_because = vec![Reason::NoEnd {}.to_string()];
+    let graph = folded(&s.header, &end, &s.events, s.after.as_ref());
+    let told = told(&graph);
+    assert!(told.contains("prog#1 Write? idle@1"), "{told}");
 }
 
 #[test]
