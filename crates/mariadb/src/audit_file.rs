@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use backstory_database::error::Error;
 use backstory_database::log_lines::LineFile;
+use backstory_eventlog::calendar::utc_second;
 use backstory_sys::clock::machine;
 
 use crate::audit_line::AuditLine;
@@ -41,13 +42,13 @@ pub(crate) struct AuditFile {
     file: LineFile,
     /// When the log was last read to its end.
     read: i64,
-    /// The time of the newest line, and its second as it is in the line.
-    newest: (i64, String),
+    /// The time of the newest line, and its second, in ns since 1970.
+    newest: (i64, Option<i64>),
     /// The last line has this second, in ns since 1970.
     pub(crate) second: i64,
     /// Seconds of the server's time zone east of UTC.
     pub(crate) offset: i64,
-    /// Times before and after lines that may be missing, as the lines have them.
+    /// Times before and after lines that may be missing, to the second.
     pub(crate) gaps: Vec<(String, String)>,
     /// Lines that have another form.
     pub(crate) unreadable: u64,
@@ -63,7 +64,7 @@ impl AuditFile {
             path: path.to_owned(),
             file: file.map_err(|source| unreadable(path, source))?,
             read: machine(),
-            newest: (0, "its beginning".to_owned()),
+            newest: (0, None),
             second: 0,
             offset,
             gaps: Vec::new(),
@@ -94,8 +95,9 @@ impl AuditFile {
 
     fn timed(&mut self, line: AuditLine, time: i64, now: i64) -> TimedLine {
         let (mut low, mut high) = (self.read, now);
+        let second = line.second(self.offset);
         // The line's second says more, if the log was not read for a while.
-        if let Some(second) = line.second(self.offset)
+        if let Some(second) = second
             && second < high
             && second + SECOND > low
         {
@@ -103,9 +105,13 @@ impl AuditFile {
         }
         let time = time.clamp(low, high).max(self.newest.0 + 1);
         if std::mem::take(&mut self.lost) {
-            self.gaps.push((self.newest.1.clone(), line.stamp.clone()));
+            let told = |second: Option<i64>, unknown: &str| {
+                second.map_or_else(|| unknown.to_owned(), utc_second)
+            };
+            let before = told(self.newest.1, "its beginning");
+            self.gaps.push((before, told(second, "an unknown time")));
         }
-        self.newest = (time, line.stamp.clone());
+        self.newest = (time, second);
         TimedLine {
             line,
             time,
@@ -261,8 +267,8 @@ mod tests {
         fs::write(&path, line(4)).unwrap();
         assert_eq!(queries(&mut file), [4]);
         let gap = |from: u64, to: u64| {
-            let stamp = |query: u64| format!("20261122 18:55:{query:02}");
-            (stamp(from), stamp(to))
+            let second = |query: u64| format!("2026-11-22 18:55:{query:02} UTC");
+            (second(from), second(to))
         };
         assert_eq!(file.gaps, [gap(2, 4)]);
         fs::write(&path, "").unwrap();
