@@ -38,17 +38,27 @@ impl DatabaseGaps {
 
     /// Notes statements that did not parse.
     pub fn unparsed(&mut self, count: u64) {
-        let what = "statements cannot be parsed, so the tables that they use are possible at most";
-        self.count(count, what);
+        let (statements, they_use) = match count {
+            1 => ("statement", "it uses"),
+            _ => ("statements", "they use"),
+        };
+        let what = format!(
+            "{statements} cannot be parsed, so the tables that {they_use} are possible at most"
+        );
+        self.count(count, &what);
     }
 
     /// Notes lines of the server's log that could not be read.
     pub fn unreadable_lines(&mut self, count: u64) {
-        self.count(count, "lines of the server's log have another form");
+        let what = match count {
+            1 => "line of the server's log has another form",
+            _ => "lines of the server's log have another form",
+        };
+        self.count(count, what);
     }
 
     /// Lines of the server's log were removed. `count`: how many, if that is known. `between`: the
-    /// times before and after them, as the log has them.
+    /// times before and after them.
     pub fn removed_lines(&mut self, count: Option<u64>, between: &(String, String)) {
         let count = count.map_or(String::new(), |count| format!("{count} "));
         let (begin, end) = between;
@@ -62,5 +72,26 @@ impl DatabaseGaps {
     pub fn reasons(self) -> Vec<Reason> {
         let sentences = self.sentences.into_iter();
         sentences.map(|what| Reason::DatabaseGap { what }).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_statement_is_told_in_the_singular() {
+        let told = |count| {
+            let mut gaps = DatabaseGaps::default();
+            gaps.unparsed(count);
+            gaps.unreadable_lines(count);
+            gaps.sentences.into_iter().collect::<Vec<String>>()
+        };
+        let statement = "1 statement cannot be parsed, so the tables that it uses are possible";
+        assert_eq!(told(1)[0], "1 line of the server's log has another form");
+        assert!(told(1)[1].starts_with(statement));
+        assert_eq!(told(2)[0], "2 lines of the server's log have another form");
+        assert!(told(2)[1].starts_with("2 statements cannot be parsed, so the tables that they"));
+        assert!(told(0).is_empty());
     }
 }
