@@ -80,7 +80,7 @@ impl<F: Framing> Channel<F> {
     ) -> Result<Channel<F>, Error> {
         let address = match target.is_socket() {
             true => socket.to_owned(),
-            false => format!("{}:{}", target.host, target.port),
+            false => target.address(),
         };
         let connected = || match target.is_socket() {
             true => {

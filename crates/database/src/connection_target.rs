@@ -32,6 +32,14 @@ impl ConnectionTarget {
         self.host.starts_with('/')
     }
 
+    /// Host and port, or the path of the socket or of its directory.
+    pub fn address(&self) -> String {
+        match self.is_socket() {
+            true => self.host.clone(),
+            false => format!("{}:{}", self.host, self.port),
+        }
+    }
+
     /// The server in the names of entities. All names of this machine are `localhost`.
     pub fn server_name(&self) -> String {
         let local = self.is_socket() || ["127.0.0.1", "::1"].contains(&&*self.host);

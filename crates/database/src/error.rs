@@ -1,6 +1,9 @@
 //! Reasons why a database cannot be watched.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
+
+use crate::connection_target::ConnectionTarget;
 
 /// Why a database cannot be watched.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +22,16 @@ pub enum Error {
     Connect {
         /// Host and port, or the socket's path.
         address: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The connection broke before the server let the user in.
+    #[error("the log-in at {address} broke off: {source}; check that {scheme} listens there")]
+    Unanswered {
+        /// Host and port, or the path of the socket or its directory.
+        address: String,
+        /// The server's kind, as in names of entities.
+        scheme: &'static str,
         /// Why.
         source: std::io::Error,
     },
@@ -106,6 +119,24 @@ impl Error {
         Error::Broken(std::io::ErrorKind::UnexpectedEof.into())
     }
 
+    /// The error of a log-in at a server. A connection that breaks says where.
+    #[must_use]
+    pub fn at_log_in(self, target: &ConnectionTarget) -> Error {
+        let source = match self {
+            // The time to wait is over.
+            Error::Broken(source) if source.kind() == ErrorKind::WouldBlock => {
+                std::io::Error::new(ErrorKind::TimedOut, "no answer came in time")
+            }
+            Error::Broken(source) => source,
+            other => return other,
+        };
+        Error::Unanswered {
+            address: target.address(),
+            scheme: target.scheme,
+            source,
+        }
+    }
+
     /// A setting with another value than recording needs.
     pub fn setting(
         setting: &'static str,
@@ -138,5 +169,30 @@ fn in_parentheses(code: u16) -> String {
     match code {
         0 => String::new(),
         code => format!(" ({code})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_in_that_breaks_off_names_the_server() {
+        let target = ConnectionTarget {
+            scheme: "mariadb",
+            host: "db.lab".to_owned(),
+            port: 5432,
+            user: String::new(),
+            database: String::new(),
+            password: None,
+        };
+        let silent = Error::Broken(ErrorKind::WouldBlock.into()).at_log_in(&target);
+        assert_eq!(
+            silent.to_string(),
+            "the log-in at db.lab:5432 broke off: no answer came in time; check that mariadb \
+             listens there"
+        );
+        let closed = Error::closed().at_log_in(&target).to_string();
+        assert!(closed.starts_with("the log-in at db.lab:5432"), "{closed}");
     }
 }

@@ -74,6 +74,10 @@ pub(crate) struct Connection {
 impl Connection {
     /// Connects and logs in.
     pub(crate) fn open(target: &ConnectionTarget) -> Result<Connection, Error> {
+        Self::logged_in(target).map_err(|error| error.at_log_in(target))
+    }
+
+    fn logged_in(target: &ConnectionTarget) -> Result<Connection, Error> {
         let mut connection = Connection {
             channel: Channel::connect(target, &target.host, PacketFraming::default())?,
             id: 0,

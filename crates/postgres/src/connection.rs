@@ -48,6 +48,10 @@ pub(crate) struct Connection {
 impl Connection {
     /// Connects and logs in. `replication`: the connection can stream changes.
     pub(crate) fn open(target: &ConnectionTarget, replication: bool) -> Result<Connection, Error> {
+        Self::logged_in(target, replication).map_err(|error| error.at_log_in(target))
+    }
+
+    fn logged_in(target: &ConnectionTarget, replication: bool) -> Result<Connection, Error> {
         let socket = format!("{}/.s.PGSQL.{}", target.host, target.port);
         let mut connection = Connection {
             channel: Channel::connect(target, &socket, TaggedFraming)?,
