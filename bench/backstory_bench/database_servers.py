@@ -23,17 +23,15 @@ PATIENCE_S = 120.0
 POSTGRES_MEASURED = ("listen_addresses=127.0.0.1", "shared_buffers=256MB", "max_wal_size=2GB")
 """Settings of every server that is measured. Durability is that of the server's defaults."""
 POSTGRES_STATEMENTS = (
-    "log_destination=stderr",
-    "log_line_prefix=%n\t%c\t%l\t%v\t%x\t%b\t%r\t%u\t%d\t%a\t",
+    "logging_collector=on",
+    "log_destination=jsonlog",
     "log_directory=log",
     "log_statement=all",
+    "log_duration=on",
     "log_connections=on",
     "log_disconnections=on",
 )
-"""Settings that `watch postgres` needs or recommends for statements alone (`--rows off`).
-
-`log_directory` counts if another setting turns the collector on.
-"""
+"""Settings that `watch postgres` needs or recommends for statements alone (`--rows off`)."""
 POSTGRES_ROWS = ("wal_level=logical", *POSTGRES_STATEMENTS)
 """Settings that it needs or recommends for statements and rows."""
 MARIADB_MEASURED = ("--bind-address=127.0.0.1", "--skip-name-resolve", "--innodb-buffer-pool-size=256M")

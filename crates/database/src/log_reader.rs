@@ -51,12 +51,6 @@ pub trait LogSource: Send + 'static {
 
     /// True if the last look left a part of the log unread.
     fn is_behind(&self) -> bool;
-
-    /// True if the last line that was read may go on, and is in no portion yet. A later look has
-    /// it, although nothing more is written.
-    fn holds_back(&self) -> bool {
-        false
-    }
 }
 
 /// A portion, and when it was read.
@@ -165,7 +159,7 @@ impl<S: LogSource> LogReader<S> {
     /// the last call of [`LogReader::waits_since`] or [`LogReader::take`].
     pub fn is_behind(&self) -> bool {
         let is_unread = match &self.source {
-            Some(source) => source.is_behind() || source.holds_back(),
+            Some(source) => source.is_behind(),
             None => self.is_behind,
         };
         is_unread || !self.waiting.is_empty()
@@ -239,13 +233,12 @@ fn read<S: LogSource>(
             }
         };
         // The portion was sent before.
-        let goes_on = is_full || source.is_behind();
-        let is_behind = goes_on || source.holds_back();
+        let is_behind = is_full || source.is_behind();
         shared.is_behind.store(is_behind, Ordering::Release);
         if !is_behind {
             shared.looked.store(began, Ordering::Release);
         }
-        let waited = match goes_on {
+        let waited = match is_behind {
             true => Ok(()),
             false => news.wait(found, shared.over.as_fd(), &[]),
         };
@@ -271,7 +264,7 @@ fn look<S: LogSource>(
     let read = Instant::now();
     let portion = source.look()?.map(|portion| ReadPortion {
         size: S::size(&portion),
-        is_behind: source.is_behind() || source.holds_back(),
+        is_behind: source.is_behind(),
         portion,
         read,
     });

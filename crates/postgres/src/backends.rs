@@ -27,11 +27,6 @@ impl Backends {
         }
     }
 
-    /// True if the server's processes are visible here.
-    pub(crate) fn are_visible(self) -> bool {
-        self.are_visible
-    }
-
     /// True if the process of the session has certainly ended.
     pub(crate) fn has_ended(self, session: &str) -> bool {
         let pid = session.split_once('.').map(|(_, pid)| pid);

@@ -56,8 +56,6 @@ pub(crate) struct ClientLookout {
     pub(crate) offset: Arc<AtomicI64>,
     pub(crate) backends: Backends,
     pub(crate) sought: SoughtClients,
-    /// The record that the log holds back was seen. It is the next one.
-    pub(crate) saw_held: bool,
 }
 
 /// The sessions whose clients are looked for.
@@ -93,17 +91,8 @@ impl LogSource for ClientLookout {
             records: self.log.records()?,
             clients: Vec::new(),
         };
-        // A client may be gone before its record has ended.
-        let seen = usize::from(self.saw_held && !portion.records.is_empty());
-        self.saw_held &= portion.records.is_empty();
-        for record in &portion.records[seen..] {
+        for record in &portion.records {
             self.see(record, &mut portion.clients);
-        }
-        if !self.saw_held
-            && let Some(held) = self.log.held().map(<[u8]>::to_vec)
-        {
-            self.saw_held = true;
-            self.see(&held, &mut portion.clients);
         }
         self.sought.look_for_sharers(&mut portion.clients);
         self.sought.forget_ended(self.backends);
@@ -118,10 +107,6 @@ impl LogSource for ClientLookout {
 
     fn is_behind(&self) -> bool {
         self.log.is_behind()
-    }
-
-    fn holds_back(&self) -> bool {
-        self.log.held().is_some()
     }
 }
 

@@ -126,11 +126,11 @@ impl WatchedDatabase for PostgresWatch {
         keep_out_of_log(&mut session);
         let built_in = Arc::new(built_in_functions(&mut session)?);
         let mut columns = ColumnReader::default();
-        let news = LogNews::of(settings.log_place.directory());
+        let news = LogNews::of(&settings.log_directory);
         Ok(ExaminedServer {
             rows,
             most_kept: scope.most_kept,
-            log: LogFollower::begin(settings.log_place.clone(), settings.log_format)?,
+            log: LogFollower::begin(&settings.log_directory, settings.log_format)?,
             catalog: read_catalog(&mut session, &built_in, &mut columns, None)?,
             columns,
             paths: SearchPaths::read(&mut session)?,
@@ -179,7 +179,6 @@ impl WatchedDatabase for PostgresWatch {
             offset: Arc::clone(&offset),
             backends,
             sought: SoughtClients::default(),
-            saw_held: false,
         };
         Ok(PostgresWatch {
             recorder: TransactionRecorder::begin(run, names, examined.rows),

@@ -1,7 +1,7 @@
 //! Records the statements and row changes of a PostgreSQL database.
 //!
-//! In: a server of this machine with its log and, for rows, logical decoding. Out: a run. Its
-//! activities are sessions and, inside them, transactions. Its entities are tables and row
+//! In: a server of this machine with a log in JSON or CSV and, for rows, logical decoding. Out: a
+//! run. Its activities are sessions and, inside them, transactions. Its entities are tables and row
 //! versions, named `postgres://HOST:PORT/DATABASE/SCHEMA.TABLE` and `…?KEY=VALUE`.
 //!
 //! ```text
@@ -41,7 +41,6 @@ mod log_file;
 mod log_line;
 mod matching;
 mod pinned_columns;
-mod plain_records;
 mod replication;
 mod row_decoder;
 mod search_path;

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use crate::log_line::{LogFormat, LogLine, shown_time};
+use crate::log_line::{LogFormat, LogLine};
 
 /// Parses and counts lines.
 #[derive(Debug, Default)]
@@ -56,8 +56,8 @@ impl LineCounter {
         if missing > 0 {
             self.missing += missing;
             let begin = self.gap.take().map(|(begin, _)| begin);
-            let begin = begin.unwrap_or_else(|| shown_time(&self.newest));
-            self.gap = Some((begin, shown_time(&line.timestamp)));
+            let begin = begin.unwrap_or_else(|| self.newest.clone());
+            self.gap = Some((begin, line.timestamp.clone()));
         }
         self.newest.clone_from(&line.timestamp);
     }

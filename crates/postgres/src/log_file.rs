@@ -1,10 +1,9 @@
 //! Follows the server's log from file to file.
 //!
-//! In: the place of the log. Out: its records, in order, from the beginning of the watch on.
+//! In: the directory of the log. Out: its records, in order, from the beginning of the watch on.
 //!
 //! The server closes a file and goes on in another one (`log_rotation_age`, `log_rotation_size`).
-//! A file is read to its end before the next is begun. A server without a collector
-//! (`logging_collector`) writes to its standard error, which stays one file.
+//! A file is read to its end before the next is begun.
 //!
 //! Absent: what a record says, and which records are missing: `line_counter`.
 
@@ -18,70 +17,23 @@ use backstory_database::log_lines::LineFile;
 
 use crate::csv_records::{CsvRecords, quotes};
 use crate::log_line::LogFormat;
-use crate::plain_records::PlainRecords;
-
-/// The files of the log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum LogPlace {
-    /// The files in this directory that have the ending of the format.
-    Directory(PathBuf),
-    /// One file.
-    File(PathBuf),
-}
-
-impl Default for LogPlace {
-    fn default() -> LogPlace {
-        LogPlace::Directory(PathBuf::new())
-    }
-}
-
-impl LogPlace {
-    /// The directory in which files change.
-    pub(crate) fn directory(&self) -> &Path {
-        match self {
-            LogPlace::Directory(path) => path,
-            LogPlace::File(path) => path.parent().unwrap_or(path),
-        }
-    }
-
-    /// The log's files by the times of their last changes, the oldest first.
-    fn files(&self, format: LogFormat) -> std::io::Result<Vec<((i64, i64), PathBuf)>> {
-        let directory = match self {
-            LogPlace::Directory(path) => path,
-            LogPlace::File(path) => return Ok(vec![((0, 0), path.clone())]),
-        };
-        let mut found = Vec::new();
-        for entry in std::fs::read_dir(directory)? {
-            let path = entry?.path();
-            if path.extension().is_some_and(|end| end == format.ending())
-                && let Ok(meta) = path.metadata()
-            {
-                found.push(((meta.mtime(), meta.mtime_nsec()), path));
-            }
-        }
-        found.sort_unstable();
-        Ok(found)
-    }
-}
 
 /// The log, from file to file.
 #[derive(Debug)]
 pub(crate) struct LogFollower {
-    place: LogPlace,
+    directory: PathBuf,
     pub(crate) format: LogFormat,
     path: PathBuf,
     file: LineFile,
-    /// The present record, in a log of comma-separated values.
-    values: CsvRecords,
-    /// The present record, in a plain log.
-    plain: PlainRecords,
+    /// The present record, if the format has records of several lines.
+    records: CsvRecords,
 }
 
 impl LogFollower {
     /// Begins at the end of the newest file.
-    pub(crate) fn begin(place: LogPlace, format: LogFormat) -> Result<LogFollower, Error> {
-        let failed = unreadable(place.directory());
-        let newest = place.files(format).map_err(failed)?.pop();
+    pub(crate) fn begin(directory: &Path, format: LogFormat) -> Result<LogFollower, Error> {
+        let failed = unreadable(directory);
+        let newest = files(directory, format).map_err(failed)?.pop();
         let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
         let (_, path) = newest.ok_or_else(|| failed(missing))?;
         let failed = unreadable(&path);
@@ -89,18 +41,17 @@ impl LogFollower {
             .and_then(LineFile::from_end)
             .map_err(failed)?;
         Ok(LogFollower {
+            directory: directory.to_owned(),
             format,
-            values: match format {
-                LogFormat::Json | LogFormat::Plain => CsvRecords::default(),
+            records: match format {
+                LogFormat::Json => CsvRecords::default(),
                 // A record may be half written, or have text that looks like another one.
                 LogFormat::Csv => {
                     CsvRecords::behind(quotes_in(&path, file.offset()).map_err(failed)?)
                 }
             },
-            plain: PlainRecords::behind(),
             file,
             path: path.clone(),
-            place,
         })
     }
 
@@ -120,21 +71,10 @@ impl LogFollower {
                 break;
             }
             (self.path, self.file) = (path, LineFile::whole(file));
-            records.extend(self.forget_record());
+            self.records = CsvRecords::default();
             self.read(&mut records)?;
         }
         Ok(records)
-    }
-
-    /// The record that is not returned yet because it may go on, as far as it was read.
-    pub(crate) fn held(&self) -> Option<&[u8]> {
-        self.plain.held()
-    }
-
-    /// No more of the present record comes. In a plain log it may be whole.
-    fn forget_record(&mut self) -> Option<Vec<u8>> {
-        self.values = CsvRecords::default();
-        self.plain.end()
     }
 
     /// True if the last call left a part of the file unread.
@@ -145,22 +85,23 @@ impl LogFollower {
     fn read(&mut self, records: &mut Vec<Vec<u8>>) -> Result<(), Error> {
         // If the file was truncated, the numbers of the lines show what is missing.
         let new = self.file.read().map_err(unreadable(&self.path))?;
-        if new.truncated {
-            records.extend(self.forget_record());
-        }
         match self.format {
             LogFormat::Json => records.extend(new.lines().map(<[u8]>::to_vec)),
-            LogFormat::Csv => records.extend(self.values.take(&new.text)),
-            LogFormat::Plain => records.extend(self.plain.take(&new.text)),
+            LogFormat::Csv => {
+                if new.truncated {
+                    self.records = CsvRecords::default();
+                }
+                records.extend(self.records.take(&new.text));
+            }
         }
         Ok(())
     }
 
     /// The oldest file that is newer than the present one.
     fn next_file(&self) -> Result<Option<(PathBuf, File)>, Error> {
-        let failed = unreadable(self.place.directory());
+        let failed = unreadable(&self.directory);
         let present = self.file.changed().map_err(failed)?;
-        for (time, path) in self.place.files(self.format).map_err(failed)? {
+        for (time, path) in files(&self.directory, self.format).map_err(failed)? {
             if (time, &path) <= (present, &self.path) {
                 continue;
             }
@@ -196,6 +137,21 @@ fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> Error + Copy {
     }
 }
 
+/// The log's files by the times of their last changes, the oldest first.
+fn files(directory: &Path, format: LogFormat) -> std::io::Result<Vec<((i64, i64), PathBuf)>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|end| end == format.ending())
+            && let Ok(meta) = path.metadata()
+        {
+            found.push(((meta.mtime(), meta.mtime_nsec()), path));
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,10 +162,6 @@ mod tests {
         format!(
             "{{\"timestamp\":\"second {number}\",\"session_id\":\"s\",\"line_num\":{number},\"message\":\"m\"}}\n"
         )
-    }
-
-    fn in_directory(directory: &tempfile::TempDir) -> LogPlace {
-        LogPlace::Directory(directory.path().to_owned())
     }
 
     fn numbers(follower: &mut LogFollower) -> Vec<u64> {
@@ -223,7 +175,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let mut first = File::create(directory.path().join("a.json")).unwrap();
         first.write_all(line(1).as_bytes()).unwrap();
-        let mut follower = LogFollower::begin(in_directory(&directory), LogFormat::Json).unwrap();
+        let mut follower = LogFollower::begin(directory.path(), LogFormat::Json).unwrap();
         let second = line(2);
         first.write_all(&second.as_bytes()[..9]).unwrap();
         assert!(numbers(&mut follower).is_empty());
@@ -244,7 +196,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.json");
         std::fs::write(&path, "").unwrap();
-        let mut follower = LogFollower::begin(in_directory(&directory), LogFormat::Json).unwrap();
+        let mut follower = LogFollower::begin(directory.path(), LogFormat::Json).unwrap();
         std::fs::write(&path, line(7)).unwrap();
         assert_eq!(numbers(&mut follower), [7]);
         std::fs::remove_file(&path).unwrap();
@@ -267,7 +219,7 @@ mod tests {
         let whole = record(1, "one\n\nmore");
         // The watch begins while the server writes.
         std::fs::write(&path, &whole[..whole.len() - 30]).unwrap();
-        let mut follower = LogFollower::begin(in_directory(&directory), LogFormat::Csv).unwrap();
+        let mut follower = LogFollower::begin(directory.path(), LogFormat::Csv).unwrap();
         let mut file = File::options().append(true).open(&path).unwrap();
         file.write_all(&whole.as_bytes()[whole.len() - 30..])
             .unwrap();
@@ -275,28 +227,5 @@ mod tests {
         assert_eq!(numbers(&mut follower), [2]);
         file.write_all(record(3, "three").as_bytes()).unwrap();
         assert_eq!(numbers(&mut follower), [3]);
-    }
-
-    #[test]
-    fn a_record_of_a_plain_log_that_goes_on_is_held_back_and_a_truncated_file_is_begun_again() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("server's standard error");
-        let record = |number: u64, text: &str| {
-            format!(
-                "1.000\ts.7\t{number}\t3/5\t0\tclient backend\t\tann\tbank\tpsql\tLOG:  {text}\n"
-            )
-        };
-        std::fs::write(&path, "a line of another form\n").unwrap();
-        let mut follower =
-            LogFollower::begin(LogPlace::File(path.clone()), LogFormat::Plain).unwrap();
-        let mut file = File::options().append(true).open(&path).unwrap();
-        file.write_all(record(1, "one\n\tmore").as_bytes()).unwrap();
-        file.write_all(record(2, "two").as_bytes()).unwrap();
-        assert_eq!(numbers(&mut follower), [1]);
-        assert_eq!(follower.held(), Some(record(2, "two").as_bytes()));
-        file.set_len(0).unwrap();
-        file.write_all(record(3, "three").as_bytes()).unwrap();
-        file.write_all(record(4, "four").as_bytes()).unwrap();
-        assert_eq!(numbers(&mut follower), [2, 3]);
     }
 }

@@ -1,12 +1,11 @@
-//! One line of the server's log, in JSON, as comma-separated values, or plain.
+//! One line of the server's log, in JSON or as comma-separated values.
 
 use std::borrow::Cow;
 
-use backstory_eventlog::calendar::{days_since_1970, utc_second};
+use backstory_eventlog::calendar::days_since_1970;
 use serde::Deserialize;
 
 use crate::csv_records::{fields, written_fields};
-use crate::plain_records::PlainRecord;
 
 /// The log's times are cut to milliseconds, so an event came up to this much later, in ns.
 pub(crate) const ROUNDING: i64 = 999_999;
@@ -19,8 +18,6 @@ pub(crate) enum LogFormat {
     Json,
     /// `csvlog`
     Csv,
-    /// `stderr`, with the prefix of `plain_records.rs`
-    Plain,
 }
 
 impl LogFormat {
@@ -29,7 +26,6 @@ impl LogFormat {
         match self {
             LogFormat::Json => "json",
             LogFormat::Csv => "csv",
-            LogFormat::Plain => "log",
         }
     }
 }
@@ -38,7 +34,6 @@ impl LogFormat {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(crate) struct LogLine {
-    /// A local time, or seconds since 1970.
     pub(crate) timestamp: String,
     pub(crate) user: String,
     pub(crate) dbname: String,
@@ -53,7 +48,6 @@ pub(crate) struct LogLine {
     pub(crate) vxid: String,
     /// The transaction, by the number that it has from its first change. 0: none yet.
     pub(crate) txid: u32,
-    /// In a plain log also the part of a message that the line has.
     pub(crate) error_severity: String,
     pub(crate) message: String,
     detail: String,
@@ -80,26 +74,9 @@ pub(crate) struct LineHead<'a> {
 impl<'a> LineHead<'a> {
     /// Reads a record. `None` if it is no line of the log.
     pub(crate) fn parse(record: &'a [u8], format: LogFormat) -> Option<LineHead<'a>> {
-        match format {
-            LogFormat::Json => serde_json::from_slice(record).ok(),
-            LogFormat::Csv => LineHead::of_values(record),
-            LogFormat::Plain => LineHead::of_plain(PlainRecord::parse(record)?),
+        if format == LogFormat::Json {
+            return serde_json::from_slice(record).ok();
         }
-    }
-
-    fn of_plain(record: PlainRecord<'a>) -> Option<LineHead<'a>> {
-        Some(LineHead {
-            database: record.field(8),
-            host: record.client()?.0,
-            session: record.field(1),
-            message: match record.kind {
-                LOG => record.text(),
-                _ => Cow::default(),
-            },
-        })
-    }
-
-    fn of_values(record: &'a [u8]) -> Option<LineHead<'a>> {
         let mut fields = written_fields(record).skip(2);
         let (database, _, host, session) = (
             fields.next()?,
@@ -120,11 +97,6 @@ impl<'a> LineHead<'a> {
         statement_of(&self.message).is_some()
     }
 }
-
-/// The parts of a message that are no event.
-const PARTS: [&str; 5] = ["HINT", "QUERY", "CONTEXT", "STATEMENT", "BACKTRACE"];
-/// The severity of statements.
-const LOG: &str = "LOG";
 
 /// The text of the statement that begins with a message.
 fn statement_of(message: &str) -> Option<&str> {
@@ -154,8 +126,6 @@ pub(crate) enum LogEvent {
         text: String,
         parameters: Option<String>,
     },
-    /// The values of the parameters of the statement in the line before.
-    Parameters(String),
     /// A statement has ended.
     Ended,
     /// A statement failed.
@@ -171,7 +141,6 @@ impl LogLine {
         match format {
             LogFormat::Json => serde_json::from_slice(text).ok(),
             LogFormat::Csv => LogLine::of_fields(&fields(text)?),
-            LogFormat::Plain => LogLine::of_plain(PlainRecord::parse(text)?),
         }
     }
 
@@ -203,35 +172,9 @@ impl LogLine {
         })
     }
 
-    fn of_plain(record: PlainRecord<'_>) -> Option<LogLine> {
-        let text = |at: usize| record.field(at).into_owned();
-        let (remote_host, remote_port) = record.client()?;
-        let session_id = text(1);
-        let (_, pid) = session_id.split_once('.')?;
-        Some(LogLine {
-            timestamp: text(0),
-            pid: u32::from_str_radix(pid, 16).ok()?,
-            session_id,
-            line_num: text(2).parse().ok()?,
-            vxid: text(3),
-            txid: text(4).parse().ok()?,
-            backend_type: text(5),
-            remote_host: remote_host.into_owned(),
-            remote_port,
-            user: text(7),
-            dbname: text(8),
-            application_name: text(9),
-            error_severity: record.kind.to_owned(),
-            message: record.text().into_owned(),
-            ..LogLine::default()
-        })
-    }
-
     /// The time of the line in ns since 1970. `offset`: seconds of the log's zone east of UTC.
     pub(crate) fn time(&self, offset: i64) -> Option<i64> {
-        let Some((date, rest)) = self.timestamp.split_once(' ') else {
-            return since_1970(&self.timestamp);
-        };
+        let (date, rest) = self.timestamp.split_once(' ')?;
         let clock = rest.split(' ').next()?;
         let mut date = date.split('-').map(|part| part.parse::<i64>().ok());
         let (year, month, day) = (date.next()??, date.next()??, date.next()??);
@@ -250,14 +193,6 @@ impl LogLine {
         let is_failure = ["ERROR", "FATAL", "PANIC"].contains(&&*self.error_severity);
         if is_failure {
             return LogEvent::Failed(message.to_owned());
-        }
-        if self.error_severity == "DETAIL" {
-            let mut values = ["parameters: ", "Parameters: "].into_iter();
-            let values = values.find_map(|word| message.strip_prefix(word));
-            return values.map_or(LogEvent::Other, |one| LogEvent::Parameters(one.to_owned()));
-        }
-        if PARTS.contains(&&*self.error_severity) {
-            return LogEvent::Other;
         }
         if let Some(text) = statement_of(message) {
             let parameters = self.detail.split_once("arameters: ");
@@ -286,21 +221,6 @@ impl LogLine {
     pub(crate) fn is_in_transaction(&self) -> bool {
         !self.vxid.is_empty() && !self.vxid.ends_with("/0")
     }
-}
-
-/// A time of the log, to be read by a user.
-pub(crate) fn shown_time(timestamp: &str) -> String {
-    since_1970(timestamp).map_or_else(|| timestamp.to_owned(), utc_second)
-}
-
-/// The time in ns since 1970 of a text with seconds and milliseconds since then.
-fn since_1970(text: &str) -> Option<i64> {
-    let (seconds, millis) = text.split_once('.')?;
-    let (seconds, millis) = (seconds.parse::<i64>().ok()?, millis.parse::<i64>().ok()?);
-    seconds
-        .checked_mul(1_000)?
-        .checked_add(millis)?
-        .checked_mul(1_000_000)
 }
 
 #[cfg(test)]
@@ -369,39 +289,5 @@ c')","parameters: $1 = '42'",,,,,,,,"psql","client backend",,0"#;
         let local = LogLine::parse(local.as_bytes(), LogFormat::Csv).unwrap();
         assert_eq!((&*local.remote_host, local.remote_port), ("[local]", 0));
         assert_eq!(LogLine::parse(b"a,b", LogFormat::Csv), None);
-    }
-
-    #[test]
-    fn a_line_of_a_plain_log_has_the_same_fields() {
-        let text = b"1795348801.250\t6925a1b0.7\t3\t3/5\t754\tclient backend\t127.0.0.1(40000)\t\
-            ann\tbank\tpsql\tLOG:  execute <unnamed>: SELECT\n\t$1\n";
-        let line = LogLine::parse(text, LogFormat::Plain).unwrap();
-        assert_eq!(line.time(3600), Some(1_795_348_801_250_000_000));
-        assert_eq!(shown_time(&line.timestamp), "2026-11-22 12:00:01 UTC");
-        assert_eq!(
-            shown_time("2026-11-22 12:00:01.250 UTC"),
-            "2026-11-22 12:00:01.250 UTC"
-        );
-        let numbers = (line.pid, line.line_num, line.txid, line.remote_port);
-        assert_eq!(numbers, (7, 3, 754, 40000));
-        let names = [
-            &line.user,
-            &line.dbname,
-            &line.application_name,
-            &line.remote_host,
-        ];
-        assert_eq!(names, ["ann", "bank", "psql", "127.0.0.1"]);
-        assert_eq!(
-            (&*line.vxid, &*line.backend_type),
-            ("3/5", "client backend")
-        );
-        let event = LogEvent::Statement {
-            text: "SELECT\n$1".to_owned(),
-            parameters: None,
-        };
-        assert_eq!(line.event(), event);
-        let head = LineHead::parse(text, LogFormat::Plain).unwrap();
-        assert_eq!((&*head.session, &*head.host), ("6925a1b0.7", "127.0.0.1"));
-        assert!(head.is_statement());
     }
 }

@@ -5,25 +5,17 @@ use std::path::PathBuf;
 use backstory_database::error::Error;
 use backstory_vocabulary::RowsMode;
 
-use crate::backends::Backends;
 use crate::connection::Connection;
-use crate::log_file::LogPlace;
 use crate::log_line::LogFormat;
-use crate::plain_records::{PREFIX, PREFIX_IN_SQL};
 
 const RESTART: &str = "change it with ALTER SYSTEM, and restart the server";
 const RELOAD: &str = "change it with ALTER SYSTEM, and call pg_reload_conf()";
 
-/// Names that would make fields of a plain log ambiguous.
-const AMBIGUOUS_NAMES: &str = "SELECT coalesce(string_agg(quote_literal(name), ', '), '') \
-    FROM (SELECT rolname FROM pg_roles UNION ALL SELECT datname FROM pg_database) AS names (name) \
-    WHERE name ~ E'[\\t\\n\\r]'";
-
 /// The facts about a server that recording uses.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ServerSettings {
-    /// The log's files.
-    pub(crate) log_place: LogPlace,
+    /// The directory of the log's files.
+    pub(crate) log_directory: PathBuf,
     /// The form of the log's lines.
     pub(crate) log_format: LogFormat,
     /// Time zone of the log's times.
@@ -48,6 +40,19 @@ impl ServerSettings {
             "15 or later",
             "upgrade the server",
         )?;
+        let collector = show("logging_collector")?;
+        wants(
+            collector == "on",
+            "logging_collector",
+            &collector,
+            "on",
+            RESTART,
+        )?;
+        let kinds = show("log_destination")?;
+        let has = |wanted: &str| kinds.split(',').any(|kind| kind.trim() == wanted);
+        let (json, csv) = (has("jsonlog"), has("csvlog"));
+        let wanted = "jsonlog or csvlog among others";
+        wants(json || csv, "log_destination", &kinds, wanted, RELOAD)?;
         let statements = show("log_statement")?;
         wants(
             statements == "all",
@@ -61,16 +66,20 @@ impl ServerSettings {
             || language.starts_with("C.")
             || language.starts_with("en");
         wants(english, "lc_messages", &language, "C or English", RELOAD)?;
-        let (log_place, log_format) = log_files(connection)?;
-        let mut show = |name: &str| setting(connection, name);
+        let data_directory = PathBuf::from(show("data_directory")?);
+        let log_directory = data_directory.join(show("log_directory")?);
         let log_zone = show("log_timezone")?;
         let sockets = show("unix_socket_directories")?;
         if rows == RowsMode::On {
             check_stream(connection)?;
         }
         Ok(ServerSettings {
-            log_place,
-            log_format,
+            log_directory,
+            log_format: if json {
+                LogFormat::Json
+            } else {
+                LogFormat::Csv
+            },
             log_zone,
             socket_directory: sockets
                 .split(',')
@@ -107,61 +116,6 @@ fn wants(
         true => Ok(()),
         false => Err(Error::setting(setting, value, wanted, remedy)),
     }
-}
-
-/// The log's files, and their format. A server without a collector writes to its standard error.
-fn log_files(connection: &mut Connection) -> Result<(LogPlace, LogFormat), Error> {
-    let collector = setting(connection, "logging_collector")?;
-    let kinds = setting(connection, "log_destination")?;
-    let has = |wanted: &str| kinds.split(',').any(|kind| kind.trim() == wanted);
-    let formats = [
-        ("jsonlog", LogFormat::Json),
-        ("csvlog", LogFormat::Csv),
-        ("stderr", LogFormat::Plain),
-    ];
-    let format = formats.into_iter().find(|(kind, _)| has(kind));
-    let wanted = "stderr, csvlog or jsonlog among others";
-    wants(format.is_some(), "log_destination", &kinds, wanted, RELOAD)?;
-    let format = format.map_or(LogFormat::Plain, |(_, format)| format);
-    if format == LogFormat::Plain {
-        let prefix = setting(connection, "log_line_prefix")?;
-        let is_known = prefix == PREFIX;
-        wants(is_known, "log_line_prefix", &prefix, PREFIX_IN_SQL, RELOAD)?;
-        let ambiguous = connection.value(AMBIGUOUS_NAMES)?;
-        wants(
-            ambiguous.is_empty(),
-            "the name of a user or database",
-            &ambiguous,
-            "without tabs and line ends, which separate the fields of the log",
-            "rename it, or use csvlog",
-        )?;
-    }
-    if collector == "on" {
-        let data_directory = PathBuf::from(setting(connection, "data_directory")?);
-        let directory = data_directory.join(setting(connection, "log_directory")?);
-        return Ok((LogPlace::Directory(directory), format));
-    }
-    let only_plain = format == LogFormat::Plain;
-    let wanted = "on, or log_destination stderr";
-    wants(only_plain, "logging_collector", &collector, wanted, RESTART)?;
-    let file = standard_error(connection.server_pid);
-    let wanted = "on, as the server's standard error is no file that is visible here";
-    wants(
-        file.is_some(),
-        "logging_collector",
-        &collector,
-        wanted,
-        RESTART,
-    )?;
-    Ok((LogPlace::File(file.unwrap_or_default()), format))
-}
-
-/// The file that is the standard error of a process of the server. All of them have the same one.
-fn standard_error(process: u32) -> Option<PathBuf> {
-    let link = format!("/proc/{process}/fd/2");
-    let is_visible = Backends::with_session(process).are_visible();
-    let is_file = is_visible && std::fs::metadata(&link).is_ok_and(|meta| meta.is_file());
-    is_file.then(|| std::fs::read_link(&link).ok()).flatten()
 }
 
 /// Refuses a server that cannot stream row changes, or that keeps them without a limit.

@@ -30,8 +30,6 @@ pub(crate) struct SessionTable {
     pub(crate) next_transaction: u64,
     /// The place of the last statement.
     pub(crate) place: u64,
-    /// The last line was that of a statement: its session and number.
-    pub(crate) statement_line: Option<(String, u64)>,
     /// Statements that did not parse.
     pub(crate) unparsed: u64,
     /// The server's processes that work for this watch.
@@ -60,7 +58,6 @@ impl SessionTable {
     /// Takes a line of the log. `read`: when it was read.
     pub(crate) fn take(&mut self, line: &LogLine, time: i64, read: Instant) {
         self.newest = time;
-        let before = self.statement_line.take();
         let own = self.own.contains(&line.pid);
         self.has_end |= own && line.message == END;
         let other = !line.dbname.is_empty() && line.dbname != self.database;
@@ -80,31 +77,17 @@ impl SessionTable {
             LogEvent::Statement { text, parameters } => {
                 self.begin_statement(line, (time, read), text, parameters);
             }
-            LogEvent::Parameters(values) => {
-                // The server writes both lines at once.
-                let is_next = |(session, number): (String, u64)| {
-                    session == *id && number.checked_add(1) == Some(line.line_num)
-                };
-                if before.is_some_and(is_next)
-                    && let Some(statement) = self.last_statement(id)
-                {
-                    statement.parameters = Some(values);
-                }
-            }
             LogEvent::Failed(message) => {
-                if let Some(statement) = self.last_statement(id) {
+                let current = self.sessions.get(id).and_then(|session| session.current);
+                let transaction = current.and_then(|key| self.transactions.get_mut(&key));
+                let last = transaction.and_then(|transaction| transaction.statements.last_mut());
+                if let Some(statement) = last {
                     statement.error = Some(message);
                 }
             }
             LogEvent::Disconnected => self.end_session(id, time),
             LogEvent::Connected | LogEvent::Ended | LogEvent::Other => (),
         }
-    }
-
-    /// The last statement of the open transaction of a session.
-    fn last_statement(&mut self, id: &str) -> Option<&mut ExecutedStatement> {
-        let key = self.sessions.get(id)?.current?;
-        self.transactions.get_mut(&key)?.statements.last_mut()
     }
 
     fn know_session(&mut self, line: &LogLine, time: i64) {
@@ -214,7 +197,6 @@ impl SessionTable {
         let path = self
             .paths
             .of_statement(&line.session_id, &session.user, &text);
-        self.statement_line = Some((line.session_id.clone(), line.line_num));
         self.place += 1;
         let statement = ExecutedStatement {
             time,

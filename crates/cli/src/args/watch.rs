@@ -25,12 +25,10 @@ pub const EXAMPLES: &str = "Examples:\n  \
 pub const POSTGRES: &str = "Examples:\n  \
     backstory watch postgres postgres://postgres@localhost/bank\n  \
     backstory watch postgres --name bank 'host=/run/postgresql dbname=bank'\n\n\
-    The server must have wal_level=logical, log_statement=all, and one of these:\n\
-    log_destination=stderr with the log_line_prefix of docs/howto/database.md, or\n\
-    log_destination=csvlog (or jsonlog) with logging_collector=on. The first costs\n\
-    the server least. With log_duration=on, single statements are told apart better.\n\
-    The user must be a superuser, and may read the server's log. A password comes\n\
-    from PGPASSWORD.\n\n\
+    The server must have wal_level=logical, logging_collector=on,\n\
+    log_destination=jsonlog (or csvlog) and log_statement=all. With log_duration=on,\n\
+    single statements are told apart better. The user must be a superuser, and may\n\
+    read the server's log. A password comes from PGPASSWORD.\n\n\
     With --rows off, wal_level may be any.";
 
 /// The text after the options in the help of `watch mariadb`.

@@ -6,16 +6,7 @@ use backstory_testkit::postgres::PostgresServer;
 
 use crate::place::{DatabasePlace, MariadbPlace, PostgresPlace};
 
-const ACCOUNTS: &str = "CREATE TABLE accounts (id int PRIMARY KEY, sum int, text varchar(300))";
-
-/// A line of a text that imitates a line of a plain log.
-const FORGED: &str = "1795348801.250\t6925a1b0.7\t9\t3/5\t0\tclient backend\t[local]\tann\tbank\tpsql\t\
-    LOG:  statement: DELETE FROM accounts";
-
-const PLAIN: [&str; 2] = [
-    "log_destination = stderr",
-    r"log_line_prefix = '%n\t%c\t%l\t%v\t%x\t%b\t%r\t%u\t%d\t%a\t'",
-];
+const ACCOUNTS: &str = "CREATE TABLE accounts (id int PRIMARY KEY, sum int, text varchar(100))";
 
 /// A server with these settings, and a complete record of changes of rows 1 and 2 of `accounts`.
 fn recorded<S: DatabaseServer>(what: &str, settings: &[&str]) -> Option<DatabasePlace<S>> {
@@ -23,10 +14,9 @@ fn recorded<S: DatabaseServer>(what: &str, settings: &[&str]) -> Option<Database
     place.query(ACCOUNTS);
     let watch = place.watched();
     place.query("INSERT INTO accounts VALUES (1, 10, 'first'), (2, 20, 'second')");
-    place.query(&format!(
-        "UPDATE accounts\n\nSET sum = 11,\n text = 'a \"quoted\" word, and a comma\n{FORGED}'\n\
-         WHERE id = 1"
-    ));
+    place.query(
+        "UPDATE accounts\n\nSET sum = 11,\n text = 'a \"quoted\" word, and a comma'\nWHERE id = 1",
+    );
     place.query("DELETE FROM accounts WHERE id = 2");
     let said = watch.end().unwrap();
     assert!(!said.contains("not complete"), "{said} {}", place.reasons());
@@ -51,9 +41,7 @@ fn rows_have_their_statements<S: DatabaseServer>(place: &DatabasePlace<S>) {
     let first = history(place, "1");
     let operations: Vec<&str> = first.iter().map(|event| &*event.0).collect();
     assert_eq!(operations, ["update", "insert"], "{first:?}");
-    for part in ["and a comma", "statement: DELETE FROM accounts'\\nWHERE"] {
-        assert!(first[0].1.contains(part), "{part}: {first:?}");
-    }
+    assert!(first[0].1.contains("and a comma"), "{first:?}");
     let second = history(place, "2");
     let operations: Vec<&str> = second.iter().map(|event| &*event.0).collect();
     assert_eq!(operations, ["delete", "insert"], "{second:?}");
@@ -63,25 +51,6 @@ fn rows_have_their_statements<S: DatabaseServer>(place: &DatabasePlace<S>) {
 #[ignore = "a server of its own"]
 fn a_log_of_comma_separated_values_is_read_like_one_in_json() {
     recorded::<PostgresServer>("a log of csvlog", &["log_destination = csvlog"]);
-}
-
-#[test]
-#[ignore = "a server of its own"]
-fn a_plain_log_is_read_like_one_in_json_with_a_collector_and_without_one() {
-    for collector in ["logging_collector = on", "logging_collector = off"] {
-        recorded::<PostgresServer>(collector, &[&PLAIN[..], &[collector]].concat());
-    }
-}
-
-#[test]
-#[ignore = "a server of its own"]
-fn a_plain_log_with_another_prefix_is_refused_with_the_one_that_is_needed() {
-    let Some(place) = PostgresPlace::new("another prefix", &PLAIN[..1]) else {
-        return;
-    };
-    let error = refusal(&place);
-    assert!(error.contains("log_line_prefix is"), "{error}");
-    assert!(error.contains(r"E'%n\t%c\t%l\t%v"), "{error}");
 }
 
 #[test]
