@@ -99,6 +99,9 @@ impl Reads {
         for path in inherited {
             known.read(path, false);
         }
+        // The first examination comes later, when the paths may lead to others.
+        known.near = NearDirectories::default();
+        known.looked.clear();
         Reads {
             arrived: Mutex::default(),
             known: Mutex::new(known),

@@ -500,13 +500,16 @@ impl Drainer {
     }
 }
 
-/// The chunks that have an owner, with their headers.
+/// The chunks that have an owner, with their headers, in the order in which they were taken. A secret
+/// of a thread can go on in its next chunk, which can have a lower index.
 fn owned(arena: &Arena) -> Vec<(usize, abi::Chunk)> {
     let owned = arena.owned().into_iter();
-    owned
+    let mut owned: Vec<_> = owned
         .map(|index| (index, arena.chunk_header(index)))
         .filter(|(_, header)| header.magic == abi::CHUNK_MAGIC)
-        .collect()
+        .collect();
+    owned.sort_by_key(|(_, header)| header.taken);
+    owned
 }
 
 /// Detects the first process of another pid namespace by its number. From then on the owner of a

@@ -46,15 +46,28 @@ impl<S: Sink> Fold<'_, S> {
             return Ok(());
         };
         held.written.get_or_insert(call.time);
-        if self.object(what.target).versioned() && self.object(what.target).now().number == 0 {
-            // The fold took the file for unchanged, because of its times after the run. But a
-            // program can set times back.
-            let number = self.next_version(call, what.target, path, false)?;
-            if let Some(held) = self.descriptor(call, fd) {
-                held.target_from = number;
-            }
+        if let Some(number) = self.changed_after_all(call, what.target, path)?
+            && let Some(held) = self.descriptor(call, fd)
+        {
+            held.target_from = number;
         }
         self.wrote(call, what.target, path)
+    }
+
+    /// Begins a version for a write to a file that the fold took for unchanged, because of its times
+    /// after the run. A program can set times back, and a write through a mapping of a file in
+    /// memory (tmpfs) changes none.
+    fn changed_after_all(
+        &mut self,
+        call: CallContext,
+        target: ObjectId,
+        path: PathId,
+    ) -> Result<Option<u32>, S::Error> {
+        let object = self.object(target);
+        if !object.versioned() || object.now().number > 0 {
+            return Ok(None);
+        }
+        self.next_version(call, target, path, false).map(Some)
     }
 
     /// Notes that a process wrote to the present version.
@@ -98,7 +111,13 @@ impl<S: Sink> Fold<'_, S> {
             held.written.get_or_insert(call.time);
         }
         let (path, doubtful) = (held.path, held.doubtful);
-        let (source_from, target_from) = (held.source_from, held.target_from);
+        let (source_from, mut target_from) = (held.source_from, held.target_from);
+        if written && let Some(number) = self.changed_after_all(call, what.target, path)? {
+            target_from = number;
+            if let Some(held) = self.descriptor(call, fd) {
+                held.target_from = number;
+            }
+        }
         let description = OpenFile {
             source: what.source,
             target: what.target,

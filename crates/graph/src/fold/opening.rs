@@ -131,7 +131,7 @@ impl<S: Sink> Fold<'_, S> {
         let writes = !looked && (mode == O_WRONLY || mode == O_RDWR);
         let definite = !looked && (made || flags & O_TRUNC != 0 && writes);
         let before = self.object(object).now().number;
-        if writes && !definite {
+        if writes && !definite && self.is_recorded(call.epoch) {
             self.settle(object, place, call.ident);
         }
         if looked || !definite && !writes {

@@ -88,7 +88,9 @@ impl<S: Sink> Fold<'_, S> {
             if can
                 && let Some((start, certainty)) =
                     self.can_have(call.epoch, fd, held, what, seen, only)
-                && (relation == Relation::Read || self.can_have_changed(object, start, certainty))
+                && (relation == Relation::Read
+                    || certainty == Certainty::Seen
+                    || self.can_have_changed(call.epoch, object, start))
             {
                 let interval = Interval {
                     start,
@@ -102,13 +104,22 @@ impl<S: Sink> Fold<'_, S> {
         Ok(())
     }
 
-    /// False if a write since `start` is only possible, and the file surely did not change.
-    fn can_have_changed(&self, object: ObjectId, start: Time, certainty: Certainty) -> bool {
+    /// False if the file surely did not change since `start`. Its times after the run say nothing of
+    /// a process without a recorder, which may have written through a mapping of a file in memory
+    /// (tmpfs), or if the machine crashed.
+    fn can_have_changed(&self, epoch: Serial, object: ObjectId, start: Time) -> bool {
         let object = self.object(object);
-        certainty == Certainty::Seen
-            || !self.saw_end
+        !self.saw_end
+            || !self.is_recorded(epoch)
             || object.kind != EntityKind::File
             || !object.unchanged_since(start, SLACK)
+    }
+
+    /// Whether the recorder sees the calls of the epoch.
+    pub(super) fn is_recorded(&self, epoch: Serial) -> bool {
+        self.epochs[epoch as usize]
+            .as_ref()
+            .is_some_and(|epoch| epoch.recorded)
     }
 
     pub(super) fn let_go(
@@ -202,10 +213,7 @@ impl<S: Sink> Fold<'_, S> {
     ) -> Option<(Time, Certainty)> {
         let kind = self.object(what.source).kind;
         let stream = matches!(kind, EntityKind::Pipe | EntityKind::Socket);
-        let recorded = self.epochs[epoch as usize]
-            .as_ref()
-            .is_some_and(|e| e.recorded);
-        let hidden = is_standard(fd) || fd <= NAMELESS || !recorded;
+        let hidden = is_standard(fd) || fd <= NAMELESS || !self.is_recorded(epoch);
         if held.doubtful {
             return Some((held.since, Certainty::Possible));
         }

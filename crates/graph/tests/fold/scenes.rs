@@ -356,6 +356,40 @@ fn a_file_that_did_not_change_until_the_end_was_not_written() {
     );
 }
 
+/// A file in memory (tmpfs) keeps its times.
+#[test]
+fn a_mapping_writes_another_version_although_the_times_stay() {
+    let mut s = Scene::new(&["prog"]);
+    let still = ident(7, START - STEP, START - STEP);
+    s.open(2, "still", RDWR, 3).ident = Some(still);
+    let (fd, prot, flags) = (3, 3, 1);
+    s.done(2, Op::Map { fd, prot, flags });
+    s.close(2, 3).ident = Some(still);
+    s.after = Some(After {
+        files: [(b"/w/still".to_vec(), still)].into(),
+        ..After::default()
+    });
+    let told = told(&s.graph());
+    assert!(told.contains("prog#1 Write still@1"), "{told}");
+    assert!(told.contains("still@1 from still@0"), "{told}");
+    assert!(!told.contains("Write still@0"), "{told}");
+}
+
+#[test]
+fn a_program_without_a_recorder_may_have_written_a_file_that_did_not_change() {
+    let mut s = Scene::new(&["sh"]);
+    let still = ident(7, START - STEP, START - STEP);
+    s.fork(2, 3);
+    s.exec(3, "/bin/static", &["static"]);
+    s.kernel_open(3, "/w/still", RDWR).ident = Some(still);
+    s.after = Some(After {
+        files: [(b"/w/still".to_vec(), still)].into(),
+        ..After::default()
+    });
+    let told = told(&s.graph());
+    assert!(told.contains("static#1 Write? still@"), "{told}");
+}
+
 /// `fdatasync` makes a content durable, and not always the times of its file.
 #[test]
 fn a_file_with_the_times_of_before_may_be_written_if_the_machine_crashed() {

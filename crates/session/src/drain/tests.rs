@@ -386,6 +386,40 @@ fn a_log_that_cannot_be_written_counts_what_it_loses() {
 }
 
 #[test]
+fn a_secret_that_goes_on_in_a_chunk_of_a_lower_index_is_not_logged() {
+    let mut place = place();
+    let arena = Arc::clone(&place.stock);
+    let id = std::process::id();
+    let mut builder = RecordBuilder::new();
+    let mut variables = |text: &[&[u8]], goes_on: bool| {
+        builder.start(op::ENV, backstory_sys::clock::counter());
+        if goes_on {
+            builder.more();
+        }
+        for one in text {
+            builder.string(one);
+        }
+        builder.result(0).finish().to_vec()
+    };
+    let earlier = take_for(&place, (id, id, 2), &variables(&[b"A=1"], false));
+    let begun = take_for(
+        &place,
+        (id, id, 1),
+        &variables(&[b"MY_TOKEN=0123456789"], true),
+    );
+    arena.arena.set(&arena.arena.header().full, earlier);
+    place.drainer.pass(ChunkSelection::Finished);
+    let rest = take_for(&place, (id, id, 1), &variables(&[b"abcdef", b"Z=9"], false));
+    assert!(rest < begun, "{rest} {begun}");
+    place.drainer.pass(ChunkSelection::All);
+    place.drainer.drain_all(DurablePart::Whole).unwrap();
+    let log = std::fs::read(&place.path).unwrap();
+    let has = |text: &[u8]| log.windows(text.len()).any(|part| part == text);
+    assert!(has(b"Z=9"));
+    assert!(!has(b"abcdef"), "it belongs to a secret");
+}
+
+#[test]
 fn a_chunk_that_is_appended_again_holds_no_secret_either() {
     if !Path::new("/dev/full").exists() {
         println!("SKIPPED: needs /dev/full");

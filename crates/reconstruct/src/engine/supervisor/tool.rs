@@ -20,7 +20,8 @@ impl Supervisor {
     /// True if the user decides how long the program makes no call: a debugger has stopped it, or
     /// waits at its prompt without a program. `idle`: since the last call.
     pub(super) fn is_in_hand(&self, idle: Duration) -> bool {
-        if !self.has_tool || self.follows_bytes || idle < LOOK {
+        let has_ended = self.result.status.is_some();
+        if !self.has_tool || has_ended || self.follows_bytes || idle < LOOK {
             return false;
         }
         let mut states = self.program_states().peekable();
