@@ -22,7 +22,7 @@ pub const HUNT: &str = "Examples:\n  \
     Rules have the form of Sigma. Those in ~/.config/backstory/hunt are used, too.\n\
     A match is a reason to look, and no proof; each rule lists harmless matches.\n\
     Exit status: 0 if something was found, 1 if not, 2 if the command line is wrong,\n\
-    or if nothing was found and a rule or run was not looked at completely.";
+    or if nothing was found and a rule, file or run was not looked at completely.";
 
 /// The text after the options in the help of `watch-log`.
 pub const WATCH_LOG: &str = "Examples:\n  \

@@ -45,11 +45,18 @@ struct RunFindings<'r> {
     more: usize,
 }
 
+/// The rules that are used.
+struct Known {
+    rules: Vec<Rule>,
+    /// A line for each rule or file that is left out.
+    mistakes: Vec<String>,
+}
+
 /// The findings of a hunt.
 #[derive(Default)]
 struct Hunted<'r> {
     findings: Vec<RunFindings<'r>>,
-    /// A run was left out, or a rule has not seen all of a run.
+    /// A rule or a run was left out, or a rule has not seen all of a run.
     is_partial: bool,
 }
 
@@ -61,14 +68,18 @@ pub fn run(args: HuntArgs, store: Option<&Path>) -> Outcome {
             false => fields(Style::of_stdout(), out),
         });
     }
-    let rules = rules(&args.rules, &args.rule)?;
+    let Known { rules, mistakes } = known_rules(&args.rules, &args.rule)?;
+    tell(&mistakes);
     if args.list {
         return answer(|out| match args.json {
             true => json::lines(out, rules.iter().map(rule_object)),
             false => list(&rules, Style::of_stdout(), out),
         });
     }
-    let mut hunted = Hunted::default();
+    let mut hunted = Hunted {
+        is_partial: !mistakes.is_empty(),
+        ..Hunted::default()
+    };
     let looked = match &args.lake {
         Some(lake) => look_in_lake(lake, &rules, &args, &mut hunted)?,
         None => look_in_store(store, &rules, &args, &mut hunted)?,
@@ -125,7 +136,9 @@ fn look_in_store<'r>(
                 if compares {
                     graph.compare_with(&mut outputs, *key)?;
                 }
-                inspected::ask(&mut graph, &run.id, *key, rules, &inspections, args.timeout)?;
+                let (id, time) = (&run.id, args.timeout);
+                let is_cut = inspected::ask(&mut graph, id, *key, rules, &inspections, time)?;
+                into.is_partial |= is_cut;
                 look(&graph, &run, rules, args, into);
             }
             None => {
@@ -146,6 +159,7 @@ fn look_in_lake<'r>(
     into: &mut Hunted<'r>,
 ) -> Result<usize, Failure> {
     inspected::tell_not_asked(rules, "of a lake");
+    into.is_partial |= rules.iter().any(Rule::asks_inspectors);
     let request = LakeRequest {
         lake,
         runs: &args.runs,
@@ -184,8 +198,8 @@ impl RunSize {
 pub fn follow(args: &WatchLogArgs, store: Option<&Path>) -> Outcome {
     // A key at the terminal is for the command. The follower ends after it.
     backstory_sys::outlive_interrupts();
-    let (rules, _) = known_rules(&args.rules, &args.rule)?;
-    follow::follow(args, &rules, store)
+    let known = known_rules(&args.rules, &args.rule)?;
+    follow::follow(args, &known.rules, store)
 }
 
 /// The rules of the program, of the user's configuration and of `given`, or those of them that are
@@ -195,9 +209,9 @@ pub fn follow(args: &WatchLogArgs, store: Option<&Path>) -> Outcome {
 ///
 /// A file cannot be read, or no rule has a wanted id.
 pub fn rules(given: &[impl AsRef<Path>], wanted: &[String]) -> Result<Vec<Rule>, Failure> {
-    let (rules, mistakes) = known_rules(given, wanted)?;
-    tell(&mistakes);
-    Ok(rules)
+    let known = known_rules(given, wanted)?;
+    tell(&known.mistakes);
+    Ok(known.rules)
 }
 
 fn tell(mistakes: &[String]) {
@@ -206,14 +220,12 @@ fn tell(mistakes: &[String]) {
     }
 }
 
-fn known_rules(
-    given: &[impl AsRef<Path>],
-    wanted: &[String],
-) -> Result<(Vec<Rule>, Vec<String>), Failure> {
+fn known_rules(given: &[impl AsRef<Path>], wanted: &[String]) -> Result<Known, Failure> {
     let mut library = Library::built_in();
-    if let Some(own) = in_configuration("hunt").filter(|own| own.is_dir()) {
-        let loaded = library.load(&own);
-        loaded.unwrap_or_else(|error| complain(&format!("{}: {error}", own.display())));
+    if let Some(own) = in_configuration("hunt").filter(|own| own.is_dir())
+        && let Err(error) = library.load(&own)
+    {
+        library.mistakes.push(format!("{}: {error}", own.display()));
     }
     load(&mut library, given)?;
     let mut rules = library.rules;
@@ -228,7 +240,10 @@ fn known_rules(
     if !wanted.is_empty() {
         rules.retain(|rule| wanted.contains(&rule.id));
     }
-    Ok((rules, library.mistakes))
+    Ok(Known {
+        rules,
+        mistakes: library.mistakes,
+    })
 }
 
 fn load(library: &mut Library, files: &[impl AsRef<Path>]) -> Result<(), Failure> {

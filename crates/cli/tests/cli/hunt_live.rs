@@ -327,7 +327,7 @@ fn what_cannot_be_watched_is_refused_before_the_command_runs() {
         ("latin.yml", "latin.yml:2:5: the text is not UTF-8"),
     ] {
         let answer = place.run(&["hunt", "--rules", file]);
-        assert_eq!(answer.status, 1, "{answer:?}");
+        assert_eq!(answer.status, 2, "{answer:?}");
         assert!(answer.err.contains(words), "{answer:?}");
     }
     let partial = place.run(&["hunt", "--most", "0"]);

@@ -24,6 +24,10 @@ fn a_rule_of_the_user_runs_beside_one_that_does_not_compile() {
         answer.status == 0 && answer.out.contains("\"marker\""),
         "{answer:?}"
     );
+    let clean = place.record("true");
+    let answer = place.run(&["hunt", &clean, "--rules", "rules.yml"]);
+    assert_eq!(answer.status, 2, "{answer:?}");
+    assert!(answer.out.starts_with("not decided: "), "{answer:?}");
     place
         .run(&["hunt", "--rules", "nowhere"])
         .is_error(2, &["cannot read rules from nowhere"]);

@@ -104,9 +104,23 @@ fn a_finding_in_a_lake_names_the_host_and_a_command_that_goes_on() {
     let found = hunted(&format!("{LINES}end\n"), &["--most", "0"]);
     assert_eq!(
         (found.status, found.out.as_str()),
-        (1, "nothing found: 9 rules, 7 runs\n")
+        (2, "not decided: nothing found in what was looked at\n")
     );
     assert!(found.err.contains("run run1 is left out"), "{found:?}");
+}
+
+#[test]
+fn a_rule_about_contents_leaves_a_hunt_in_a_lake_undecided() {
+    let place = with_lake_program(&format!("{LINES}end\n"));
+    place.write(
+        "rule.yml",
+        "title: t\nid: two-rows\ndetection: {of: {ContentFact: rows=2}, condition: of}\n",
+    );
+    let question = ["hunt", "--lake", "l", "--rules", "rule.yml", "--rule"];
+    let answer = asked(&place, &[&question[..], &["two-rows"]].concat());
+    assert_eq!(answer.status, 2, "{answer:?}");
+    let message = "rule two-rows asks inspectors about contents";
+    assert!(answer.err.contains(message), "{answer:?}");
 }
 
 #[test]

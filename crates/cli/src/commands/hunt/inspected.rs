@@ -13,7 +13,8 @@ use serde_json::Value;
 use crate::args::hunt::limits;
 use crate::error::{Failure, complain};
 
-/// Adds to a run's graph what inspectors say of the versions on which a match depends.
+/// Adds to a run's graph what inspectors say of the versions on which a match depends. Returns
+/// whether the time was too short for all of them.
 ///
 /// # Errors
 ///
@@ -25,7 +26,7 @@ pub fn ask(
     rules: &[Rule],
     inspections: &dyn Inspections,
     seconds: u64,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     let is_asked = |field| rules.iter().any(|rule| rule.asks_for(field));
     let (changes, facts) = (is_asked(Field::ContentChange), is_asked(Field::ContentFact));
     let end = Instant::now().checked_add(limits(seconds).time);
@@ -34,7 +35,7 @@ pub fn ask(
             complain(&format!(
                 "inspectors were not asked about all files of run {run} within {seconds} s (--timeout)"
             ));
-            break;
+            return Ok(true);
         }
         let file = EntityKey::new(key, version);
         let mut answers = ContentAnswers::default();
@@ -52,7 +53,7 @@ pub fn ask(
         }
         graph.set_content(version, answers);
     }
-    Ok(())
+    Ok(false)
 }
 
 fn said(found: Option<Inspection>, text: impl Fn((String, Option<Value>)) -> String) -> Vec<Bytes> {
