@@ -48,7 +48,7 @@ struct RunFindings<'r> {
 /// The rules that are used.
 struct Known {
     rules: Vec<Rule>,
-    /// A line for each rule or file that is left out.
+    /// A message for each rule or file that is left out, and for each file without a rule.
     mistakes: Vec<String>,
 }
 
@@ -216,8 +216,17 @@ pub fn rules(given: &[impl AsRef<Path>], wanted: &[String]) -> Result<Vec<Rule>,
 
 fn tell(mistakes: &[String]) {
     for mistake in mistakes {
-        complain(&format!("rule left out: {mistake}"));
+        complain(mistake);
     }
+}
+
+/// The messages about a library of which `empty` files have no rule.
+fn mistakes_in(library: &Library, empty: &[&Path]) -> Vec<String> {
+    let left_out = library.mistakes.iter();
+    let left_out = left_out.map(|mistake| format!("rule left out: {mistake}"));
+    let empty = empty.iter();
+    let empty = empty.map(|file| format!("{}: there is no rule in it", file.display()));
+    left_out.chain(empty).collect()
 }
 
 fn known_rules(given: &[impl AsRef<Path>], wanted: &[String]) -> Result<Known, Failure> {
@@ -227,12 +236,13 @@ fn known_rules(given: &[impl AsRef<Path>], wanted: &[String]) -> Result<Known, F
     {
         library.mistakes.push(format!("{}: {error}", own.display()));
     }
-    load(&mut library, given)?;
+    let empty = load(&mut library, given)?;
+    let mistakes = mistakes_in(&library, &empty);
     let mut rules = library.rules;
     let is_known = |id: &&String| rules.iter().any(|rule| rule.id == **id);
     if let Some(unknown) = wanted.iter().find(|id| !is_known(id)) {
         // A mistake can be the reason.
-        tell(&library.mistakes);
+        tell(&mistakes);
         return Err(Failure::misuse(format!(
             "no rule is named {unknown}: `backstory hunt --list` lists them"
         )));
@@ -240,13 +250,15 @@ fn known_rules(given: &[impl AsRef<Path>], wanted: &[String]) -> Result<Known, F
     if !wanted.is_empty() {
         rules.retain(|rule| wanted.contains(&rule.id));
     }
-    Ok(Known {
-        rules,
-        mistakes: library.mistakes,
-    })
+    Ok(Known { rules, mistakes })
 }
 
-fn load(library: &mut Library, files: &[impl AsRef<Path>]) -> Result<(), Failure> {
+/// Adds the rules of files. Returns those that have none.
+fn load<'f>(
+    library: &mut Library,
+    files: &'f [impl AsRef<Path>],
+) -> Result<Vec<&'f Path>, Failure> {
+    let mut empty = Vec::new();
     for path in files {
         let path = path.as_ref();
         let cannot = |error| {
@@ -258,11 +270,10 @@ fn load(library: &mut Library, files: &[impl AsRef<Path>]) -> Result<(), Failure
         let before = library.loaded;
         library.load(path).map_err(cannot)?;
         if library.loaded == before {
-            let mistake = format!("{}: there is no rule in it", path.display());
-            library.mistakes.push(mistake);
+            empty.push(path);
         }
     }
-    Ok(())
+    Ok(empty)
 }
 
 /// The ids of the rules in files.
@@ -272,9 +283,9 @@ fn load(library: &mut Library, files: &[impl AsRef<Path>]) -> Result<(), Failure
 /// A file cannot be read, or none has a rule without a mistake.
 pub fn rules_of(files: &[impl AsRef<Path>]) -> Result<Vec<String>, Failure> {
     let mut library = Library::default();
-    load(&mut library, files)?;
+    let empty = load(&mut library, files)?;
     if library.rules.is_empty() && !files.is_empty() {
-        tell(&library.mistakes);
+        tell(&mistakes_in(&library, &empty));
         let names = files.iter().map(|file| file.as_ref().display().to_string());
         let names = names.collect::<Vec<_>>().join(", ");
         return Err(Failure::misuse(format!("no rule of {names} can be used")));

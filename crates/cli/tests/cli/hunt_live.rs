@@ -323,8 +323,11 @@ fn what_cannot_be_watched_is_refused_before_the_command_runs() {
     place.keep("true", &[]);
     std::fs::write(place.path("latin.yml"), b"title: t\nid: \xe9\n").unwrap();
     for (file, words) in [
-        ("empty.yml", "empty.yml: there is no rule in it"),
-        ("latin.yml", "latin.yml:2:5: the text is not UTF-8"),
+        ("empty.yml", "backstory: empty.yml: there is no rule in it"),
+        (
+            "latin.yml",
+            "backstory: rule left out: latin.yml:2:5: the text is not UTF-8",
+        ),
     ] {
         let answer = place.run(&["hunt", "--rules", file]);
         assert_eq!(answer.status, 2, "{answer:?}");
