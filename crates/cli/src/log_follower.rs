@@ -82,6 +82,13 @@ pub fn rules(args: &RecordArgs) -> Result<(Vec<PathBuf>, Vec<String>), Failure> 
             "--stop-on {unknown}: no such rule is watched; `backstory hunt --list` lists the rules"
         )));
     }
+    let is_stop = |rule: &&Rule| report.stop_on.contains(&rule.id);
+    if let Some(rule) = rules.iter().filter(compares).find(is_stop) {
+        return Err(Failure::misuse(format!(
+            "--stop-on {}: the rule compares stored runs, and matches nothing while a command runs",
+            rule.id
+        )));
+    }
     if let Some(url) = &report.watch_post {
         commands::hunt::check_url(url)?;
     }

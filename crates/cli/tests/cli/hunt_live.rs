@@ -290,6 +290,10 @@ fn what_cannot_be_watched_is_refused_before_the_command_runs() {
             &["--stop-on nothing", "--list"],
         ),
         (
+            &["--watch", "all", "--stop-on", "output-changed-outside"],
+            &["--stop-on output-changed-outside", "compares stored runs"],
+        ),
+        (
             &["--watch", "all", "--watch-post", "http://192.0.2.7:1/"],
             &["expected http://HOST"],
         ),
