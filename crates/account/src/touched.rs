@@ -40,6 +40,8 @@ pub struct CommandTouch {
     pub from: BTreeSet<(Derivation, Bytes)>,
     /// The number of its processes among those that touched the file.
     pub processes: usize,
+    /// True if the command's own program touched the file.
+    pub own: bool,
     /// Other programs that the command started and that touched the file, each once.
     pub programs: Vec<Line>,
 }
@@ -112,11 +114,13 @@ impl CommandTouch {
             to: touch.to.iter().cloned().collect(),
             from: touch.from.iter().cloned().collect(),
             processes: 1,
+            own: program.is_none(),
             programs: program.into_iter().collect(),
         }
     }
 
     fn add(&mut self, touch: &FileTouch, program: Option<Line>) {
+        self.own |= program.is_none();
         let known = |new: &Line| self.programs.iter().any(|old| old.words == new.words);
         let new = program.filter(|new| !known(new));
         self.programs.extend(new);

@@ -240,7 +240,8 @@ fn json(touch: &FileTouch) -> Value {
     ])
 }
 
-/// The program that touched the file and its command, or the command if it did so itself.
+/// The command and other programs of it that touched the file. These come first if the command's
+/// own program did not touch it.
 fn text_of_command(command: &CommandTouch) -> String {
     let whole = text_of(&command.line);
     let Some(first) = command.programs.first() else {
@@ -250,7 +251,11 @@ fn text_of_command(command: &CommandTouch) -> String {
         1 => String::new(),
         many => format!(" and {} more", many - 1),
     };
-    format!("{}{more}, in {whole}", text_of(first))
+    let others = format!("{}{more}", text_of(first));
+    match command.own {
+        true => format!("{whole}, with {others}"),
+        false => format!("{others}, in {whole}"),
+    }
 }
 
 fn verb(how: Derivation) -> &'static str {

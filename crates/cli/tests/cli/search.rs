@@ -501,14 +501,18 @@ fn who_names_the_program_that_used_a_file_and_its_command() {
     place.write("key", "secret\n");
     std::fs::create_dir(place.path("node_modules")).unwrap();
     place.write("node_modules/install.pl", "system('cat', 'key');\n");
-    place.record("perl node_modules/install.pl");
-    let touched = place.run(&["touched", "key"]);
-    assert!(
-        touched
-            .out
-            .contains("cat key, in perl node_modules/install.pl"),
-        "{touched:?}"
+    place.write(
+        "node_modules/both.pl",
+        "open(F, '>>', 'key'); print F 'x'; close(F); system('cat', 'key');\n",
     );
+    for (script, named) in [
+        ("install", "cat key, in perl node_modules/install.pl"),
+        ("both", "perl node_modules/both.pl, with cat key"),
+    ] {
+        place.record(&format!("perl node_modules/{script}.pl"));
+        let touched = place.run(&["touched", "key", "-n", "1"]);
+        assert!(touched.out.contains(named), "{touched:?}");
+    }
 }
 
 /// The compiler, its passes and the assembler are one command.
