@@ -61,19 +61,27 @@ def scan(
         return ArrowScan(table.metadata, table.io, plan.projection(), wanted).to_table(found)
 
 
-def rows_of(table: Table, of: LakeTable, file: DataFile) -> pa.Table:
-    """All rows of a data file, with NULL in the columns that it lacks."""
-    found = columns_of(table, file.file_path)
+def rows_of(
+    table: Table, of: LakeTable, file: DataFile, columns: tuple[str, ...] | None = None
+) -> pa.Table:
+    """All rows of a data file, with NULL in columns that it lacks; by default with all columns."""
+    schema = schema_of(of, columns)
+    found = columns_of(table, file.file_path, columns and set(columns))
     if len(found) != file.record_count:
         raise LakeError(
             f"the data file {file.file_path} has {len(found)} rows instead of "
             f"{file.record_count}: restore it"
         )
     with intact(f"the data file {file.file_path}"):
-        for field in of.arrow:
+        for field in schema:
             if field.name not in found.column_names:
                 found = found.append_column(field, pa.nulls(len(found), field.type))
-        return found.select(of.arrow.names).cast(of.arrow)
+        return found.select(schema.names).cast(schema)
+
+
+def schema_of(of: LakeTable, columns: tuple[str, ...] | None = None) -> pa.Schema:
+    """Some columns of a table, or all of them."""
+    return pa.schema([of.arrow.field(name) for name in columns or of.arrow.names])
 
 
 def columns_of(table: Table, path: str, wanted: set[str] | None = None) -> pa.Table:

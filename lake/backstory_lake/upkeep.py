@@ -18,7 +18,7 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
 from .lake import UNPUBLISHED_PROPERTY, Lake
-from .reading import data_files, rows_of
+from .reading import data_files, rows_of, schema_of
 from .rewriting import Replacement, remove_former, replace
 from .tables import RUNS, LakeTable
 
@@ -80,7 +80,12 @@ def compact(lake: Lake, grace: int = GRACE) -> Compacted:
 def _published(table: Table) -> pa.Array:
     """The published runs, each as the text `SHIPMENT/NUMBER`."""
     # A damaged file must not make rows of the other tables look unpublished.
-    rows = pa.concat_tables(rows_of(table, RUNS, file) for file in data_files(table))
+    columns = ("shipment", "number", "forgotten")
+    # A lake without runs has no file.
+    rows = pa.concat_tables(
+        [schema_of(RUNS, columns).empty_table()]
+        + [rows_of(table, RUNS, file, columns) for file in data_files(table)]
+    )
     return _names(rows.filter(pc.invert(pc.coalesce(rows["forgotten"], False))))
 
 

@@ -164,6 +164,18 @@ def test_compact_joins_files_drops_interrupted_shipments_and_changes_no_answer(
     assert len(machine.ship(lake).sent) == 1
 
 
+def test_compact_takes_a_lake_without_runs(
+    machine: Machine, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = Lake.open(str(lake), create=True)
+    assert upkeep.compact(opened) == upkeep.Compacted()
+    machine.record("sort in > interrupted")
+    monkeypatch.setattr("backstory_lake.shipping._publish", lambda *_: None)
+    machine.ship(lake)
+    assert upkeep.compact(opened).after > 0
+    assert upkeep.compact(opened, grace=0).after == 0
+
+
 @pytest.mark.long
 def test_expired_days_leave_the_lake_and_are_not_shipped_again(
     machine: Machine, lake: Path
