@@ -12,13 +12,18 @@ import hashlib
 import json
 import os
 import re
+import time
 import uuid
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from .errors import LakeError
+
+#: Seconds after which the list of compared files is written again.
+KEEP = 5
 
 _NAMED = re.compile(r"-([0-9a-f]{64})\.parquet$")
 
@@ -49,22 +54,26 @@ def damaged(path: str) -> LakeError:
 def check_once(location: str, paths: Iterable[str]) -> None:
     """Compares the local data files of a table that were not compared since they changed last."""
     cache = _cache(location)
-    try:
-        known = json.loads(cache.read_bytes())
-    except (OSError, ValueError):
-        known = {}
-    named = [path for path in paths if digest_in(path)]
-    states = {path: _state(path) for path in named}
-    new = [path for path in named if known.get(path) != states[path]]
+    known = _known(cache)
+    states = {path: _state(path) for path in paths if digest_in(path)}
+    new = [path for path in states if known.get(path) != states[path]]
     if not new:
         return
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for path, is_as_written in zip(new, pool.map(_is_as_written, new), strict=True):
-            if not is_as_written:
-                raise damaged(path)
     # A scan reads some of the files. Files that are gone leave the list.
-    kept = {path: state for path, state in known.items() if os.path.exists(path)}
-    _write(cache, kept | states)
+    compared = {path: state for path, state in known.items() if os.path.exists(path)}
+    kept = time.monotonic()
+    try:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            for path, is_as_written in zip(new, pool.map(_is_as_written, new), strict=True):
+                if not is_as_written:
+                    raise damaged(path)
+                compared[path] = states[path]
+                if time.monotonic() - kept > KEEP:
+                    _write(cache, compared)
+                    kept = time.monotonic()
+    finally:
+        # After a damaged file or an interrupt, the next question goes on from here.
+        _write(cache, compared)
 
 
 def _is_as_written(path: str) -> bool:
@@ -86,18 +95,34 @@ def _state(path: str) -> list[int]:
     return [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
 
 
-def _cache(location: str) -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+def _cache(location: str) -> Path | None:
+    """Where the list of a table's compared files is, if this user can have one."""
+    try:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError:
+        # The user of a container may have no home.
+        return None
     name = hashlib.sha256(location.encode()).hexdigest()[:32]
     return Path(base) / "backstory-lake" / f"{name}.json"
 
 
-def _write(cache: Path, states: dict[str, list[int]]) -> None:
+def _known(cache: Path | None) -> dict[str, Any]:
+    try:
+        found = json.loads(cache.read_bytes()) if cache else {}
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _write(cache: Path | None, states: dict[str, Any]) -> None:
     """Keeps what was compared. Without a cache, the next question compares again."""
+    if cache is None:
+        return
     new = cache.with_name(f"{cache.name}.{uuid.uuid4()}")
     try:
         cache.parent.mkdir(parents=True, exist_ok=True)
         new.write_text(json.dumps(states))
         new.replace(cache)
     except OSError:
-        new.unlink(missing_ok=True)
+        with suppress(OSError):
+            new.unlink()
