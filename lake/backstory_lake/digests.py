@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import re
+import sys
 import time
 import uuid
 from collections.abc import Iterable
@@ -22,6 +23,8 @@ from typing import Any
 
 from .errors import LakeError
 
+#: Bytes that are compared with a message, because that takes long.
+MANY = 1_000_000_000
 #: Seconds after which the list of compared files is written again.
 KEEP = 5
 
@@ -59,6 +62,13 @@ def check_once(location: str, paths: Iterable[str]) -> None:
     new = [path for path in states if known.get(path) != states[path]]
     if not new:
         return
+    size = sum(states[path][1] for path in new)
+    if size >= MANY:
+        print(
+            f"backstory-lake: comparing {len(new)} data files of {location} with their digests "
+            f"({size / 1e9:.1f} GB), once",
+            file=sys.stderr,
+        )
     # A scan reads some of the files. Files that are gone leave the list.
     compared = {path: state for path, state in known.items() if os.path.exists(path)}
     kept = time.monotonic()

@@ -88,3 +88,16 @@ def test_an_interrupted_question_leaves_its_list(
     monkeypatch.setattr(digests, "_write", lambda _, states: written.append(len(states)))
     assert compared(files, monkeypatch) == files
     assert written == [1, 2, 3, 3]
+
+
+def test_a_message_says_once_that_much_is_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = data_files(tmp_path / "data", 3)
+    compared(files[:1], monkeypatch)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(digests, "MANY", 2)
+    compared(files, monkeypatch)
+    assert "comparing 2 data files of table with their digests" in capsys.readouterr().err
+    compared(files, monkeypatch)
+    assert capsys.readouterr().err == ""
