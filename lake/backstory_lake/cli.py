@@ -188,12 +188,17 @@ def _compact(given: argparse.Namespace) -> int:
 
 def _check(given: argparse.Namespace) -> int:
     report = verification.verify(Lake.open(given.lake))
-    for error in report.damaged:
+    for error in report.unread + report.damaged:
         print(f"backstory-lake: {error}", file=sys.stderr)
     print(f"{report.sound} data files are as they were written, {len(report.damaged)} are not")
     if report.unknown:
-        print(f"{report.unknown} data files of an older backstory-lake have no digest")
-    return 1 if report.damaged else 0
+        print(
+            f"{report.unknown} data files of an older backstory-lake have no digest: they have "
+            "the right size and number of rows, and other changes are not found"
+        )
+    if report.unread:
+        print(f"tables whose data files were not checked: {len(report.unread)}")
+    return 1 if report.damaged or report.unread else 0
 
 
 def _count(runs: list[str]) -> str:
