@@ -21,7 +21,7 @@ from pathlib import Path
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Observation, Row, SparkSession, functions
 
 from backstory_lake.engine import Join
 from backstory_lake.errors import LakeError, first_line
@@ -192,8 +192,18 @@ class SparkEngine:
         # Rows of earlier rounds may still be made from the former files: all stay to the end.
         directory = f"{self._scratch}/backstory-{name}-{uuid.uuid4().hex}"
         self._directories.append(directory)
-        rows.write.option("parquet.block.size", GROUP).parquet(directory)
-        self.session.read.parquet(directory).createOrReplaceTempView(name)
+        written = _written_rows(rows, directory)
+        # Without the schema, a directory without files is an error of another kind.
+        kept = self.session.read.schema(rows.schema).parquet(directory)
+        # Workers write to disks of their own, and the driver lists only the files that it reaches.
+        found = _found_rows(kept)
+        if found != written:
+            raise LakeError(
+                f"{self._scratch} is not shared by all workers: they wrote {written} steps, and "
+                f"{'not all files' if found is None else found} could be read; name a directory "
+                "that the driver and all workers reach"
+            )
+        kept.createOrReplaceTempView(name)
         self._in_files.add(name)
 
     def _remove(self, directory: str) -> None:
@@ -275,6 +285,24 @@ class SparkEngine:
             raise LakeError(
                 f"Spark could not answer: {first_line(error)}; see the log of its driver"
             ) from error
+
+
+def _written_rows(rows: DataFrame, directory: str) -> int:
+    """Writes rows into files, and counts them meanwhile."""
+    counted = Observation()
+    observed = rows.observe(counted, functions.count(functions.lit(1)).alias("rows"))
+    observed.write.option("parquet.block.size", GROUP).parquet(directory)
+    return int(counted.get["rows"])
+
+
+def _found_rows(kept: DataFrame) -> int | None:
+    """The number of rows of files, as their ends have it. `None` if a worker lacks a file."""
+    try:
+        return kept.count()
+    except (Py4JError, PySparkException) as error:
+        if "FileNotFoundException" in str(error):
+            return None
+        raise
 
 
 def _renamed(rows: DataFrame) -> DataFrame:

@@ -26,6 +26,7 @@ from backstory_fleet.fleet import Size
 from backstory_lake import rounds
 from backstory_lake.errors import LakeError, MisuseError
 from backstory_lake.lake import Lake
+from backstory_lake.storage import local
 
 JAR = os.environ.get("BACKSTORY_ICEBERG_JAR", "")
 pytestmark = [
@@ -130,6 +131,27 @@ def test_steps_that_do_not_fit_into_memory_are_kept_in_files_until_the_end(
     assert {"backstory-lake_steps_back", "backstory-lake_steps_forth"} <= kept
     made[-1].lineage.close()
     assert list((tmp_path / "steps").iterdir()) == []
+
+
+def test_steps_kept_in_files_that_not_all_workers_share_are_an_error(
+    lake: Path, session: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from backstory_spark import engine
+
+    monkeypatch.setattr(engine, "KEPT", 1 << 40)
+    written_rows = engine._written_rows
+
+    def written_elsewhere(rows: Any, directory: str) -> int:
+        written = written_rows(rows, directory)
+        for part in Path(local(directory)).glob("*.parquet"):
+            part.unlink()
+        return written
+
+    monkeypatch.setattr(engine, "_written_rows", written_elsewhere)
+    coincidences(3).written(lake)
+    compared = ComparedSpark(lake, session, tmp_path / "steps")
+    with pytest.raises(LakeError, match="is not shared by all workers"):
+        compared.lineage.lineage([1], "back")
 
 
 # The lake of seed 3 has clients of watched servers.
