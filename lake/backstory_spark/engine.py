@@ -14,9 +14,10 @@ Parquet. Spark then reads only the pages of a file that may have one of few node
 
 from __future__ import annotations
 
+import sys
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from py4j.protocol import Py4JError
@@ -55,6 +56,9 @@ _MANY = "{many}"
 COMPARED = "spark.sql.optimizer.inSetConversionThreshold"
 COMPARED_IN_FILES = "spark.sql.parquet.pushdown.inFilterThreshold"
 
+#: Errors of a session that ended, or of the connection to its driver.
+GONE = (Py4JError, PySparkException, OSError)
+
 
 class SparkEngine:
     """A session of its own, with the views of one snapshot of a lake.
@@ -88,14 +92,25 @@ class SparkEngine:
         self._persist("lake_forgetful", open_views(self.session, self.lake)["lake_forgetful"])
 
     def close(self) -> None:
-        """Frees the workers' memory, and removes files. The session may have other engines."""
+        """Frees the workers' memory, and removes files. The session may have other engines.
+
+        It raises no error, which would hide that of a question. A message names what stays.
+        """
         for rows in self._kept.values():
-            rows.unpersist()
+            # Without a session, its workers have no rows.
+            with suppress(*GONE):
+                rows.unpersist()
         self._kept.clear()
         self._salted.clear()
         self._few.clear()
         for directory in self._directories:
-            self._remove(directory)
+            try:
+                self._remove(directory)
+            except GONE as error:
+                print(
+                    f"backstory-lake: cannot remove {directory}: {first_line(error)}; remove it",
+                    file=sys.stderr,
+                )
         self._directories.clear()
         self._in_files.clear()
 

@@ -112,7 +112,11 @@ def test_lineage_on_spark_is_that_of_the_reference_for_a_fleet(
 
 
 def test_steps_that_do_not_fit_into_memory_are_kept_in_files_until_the_end(
-    lake: Path, session: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lake: Path,
+    session: object,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     from backstory_spark import engine
 
@@ -129,8 +133,19 @@ def test_steps_that_do_not_fit_into_memory_are_kept_in_files_until_the_end(
     assert agree_on_coincidences(lake, 200, compared, each=False) > 20
     kept = {one.name.rsplit("-", 1)[0] for one in (tmp_path / "steps").iterdir()}
     assert {"backstory-lake_steps_back", "backstory-lake_steps_forth"} <= kept
+    remove = engine.SparkEngine._remove
+    first = made[-1].lineage.engine._directories[0]
+
+    def refused(self: Any, directory: str) -> None:
+        if directory == first:
+            raise ConnectionRefusedError("the session is gone")
+        remove(self, directory)
+
+    # One directory that stays does not keep the others.
+    monkeypatch.setattr(engine.SparkEngine, "_remove", refused)
     made[-1].lineage.close()
-    assert list((tmp_path / "steps").iterdir()) == []
+    assert [str(one) for one in (tmp_path / "steps").iterdir()] == [local(first)]
+    assert f"cannot remove {first}: the session is gone" in capsys.readouterr().err
 
 
 def test_steps_kept_in_files_that_not_all_workers_share_are_an_error(
