@@ -63,7 +63,8 @@ GONE = (Py4JError, PySparkException, OSError)
 class SparkEngine:
     """A session of its own, with the views of one snapshot of a lake.
 
-    `scratch` is a directory, or an address of Hadoop's, that the driver and all workers reach.
+    `scratch` is an address of Hadoop's, such as `file:///mnt/shared`, that the driver and all
+    workers reach. A plain path means Hadoop's default file system.
     """
 
     def __init__(self, session: SparkSession, lake: Lake, scratch: str | None = None) -> None:
