@@ -15,10 +15,10 @@ from .engine import SparkEngine
 class Lineage:
     """Answers questions about one snapshot of a lake.
 
-    Steps that do not fit into the workers' memory are kept in files in `scratch`: an address of a
-    directory that the driver and all workers reach, such as `file:///mnt/shared`. A plain path
-    means Hadoop's default file system. Without `scratch`, workers keep such steps on their own
-    disks, which takes longer.
+    Steps that do not fit into the workers' memory are kept in files in `scratch`. This is the
+    address of a directory that the driver and all workers reach, such as `file:///mnt/shared`. A
+    plain path means Hadoop's default file system. Without `scratch`, workers keep such steps on
+    their own disks, which takes longer.
     """
 
     def __init__(self, session: SparkSession, lake: Lake, scratch: str | None = None) -> None:

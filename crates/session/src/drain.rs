@@ -500,8 +500,8 @@ impl Drainer {
     }
 }
 
-/// The chunks that have an owner, with their headers, in the order in which they were taken. A secret
-/// of a thread can go on in its next chunk, which can have a lower index.
+/// The chunks that have an owner, with their headers, in the order in which they were taken. A
+/// secret of a thread can go on in its next chunk, which can have a lower index.
 fn owned(arena: &Arena) -> Vec<(usize, abi::Chunk)> {
     let owned = arena.owned().into_iter();
     let mut owned: Vec<_> = owned

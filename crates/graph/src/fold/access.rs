@@ -54,9 +54,9 @@ impl<S: Sink> Fold<'_, S> {
         self.wrote(call, what.target, path)
     }
 
-    /// Begins a version for a write to a file that the fold took for unchanged, because of its times
-    /// after the run. A program can set times back, and a write through a mapping of a file in
-    /// memory (tmpfs) changes none.
+    /// Begins a version for a write to a file that the fold took for unchanged, because of its
+    /// times after the run. A program can set times back, and a write through a mapping of a file
+    /// in memory (tmpfs) changes none.
     fn changed_after_all(
         &mut self,
         call: CallContext,

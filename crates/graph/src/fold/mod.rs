@@ -169,8 +169,8 @@ pub struct Fold<'a, S: Sink> {
     lacks_directory: bool,
     /// The events are over, and the log was cut off: what happened afterwards is unknown.
     cut_off: bool,
-    /// Whether the recording saw the end of the run. After a crash of the machine, a file may have a
-    /// later content and the times of before.
+    /// Whether the recording saw the end of the run. After a crash of the machine, a file may have
+    /// a later content and the times of before.
     saw_end: bool,
     resources: resources::ResourceObjects,
     disclosed: disclosed::Disclosed,

@@ -104,9 +104,9 @@ impl<S: Sink> Fold<'_, S> {
         Ok(())
     }
 
-    /// False if the file surely did not change since `start`. Its times after the run say nothing of
-    /// a process without a recorder, which may have written through a mapping of a file in memory
-    /// (tmpfs), or if the machine crashed.
+    /// False if the file surely did not change since `start`, by its times after the run. They say
+    /// nothing if the machine crashed, or of a process without a recorder. Such a process may have
+    /// written through a mapping of a file in memory (tmpfs).
     fn can_have_changed(&self, epoch: Serial, object: ObjectId, start: Time) -> bool {
         let object = self.object(object);
         !self.saw_end
