@@ -409,8 +409,16 @@ mod tests {
         );
         drop(stream);
         let host = own.ip().to_string();
-        let client = find((&host, own.port()), port, None, seen);
-        assert!(is_possibly(&client, &[heir.0.id()]), "{client:?}");
+        let wanted = [heir.0.id()];
+        let mut client = find((&host, own.port()), port, None, seen);
+        // A child of another test that is about to execute its program has the socket, too.
+        for _ in 0..100 {
+            if is_possibly(&client, &wanted) {
+                break;
+            }
+            client = find((&host, own.port()), port, None, seen);
+        }
+        assert!(is_possibly(&client, &wanted), "{client:?}");
     }
 
     #[test]

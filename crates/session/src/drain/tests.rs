@@ -401,7 +401,7 @@ fn a_secret_that_goes_on_in_a_chunk_of_a_lower_index_is_not_logged() {
         }
         builder.result(0).finish().to_vec()
     };
-    let earlier = take_for(&place, (id, id, 2), &variables(&[b"A=1"], false));
+    let earlier = take_for(&place, (id, id, 1), &variables(&[b"A=1"], false));
     let begun = take_for(
         &place,
         (id, id, 1),
