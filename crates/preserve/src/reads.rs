@@ -99,9 +99,7 @@ impl Reads {
         for path in inherited {
             known.read(path, false);
         }
-        // The first examination comes later, when the paths may lead to others.
-        known.near = NearDirectories::default();
-        known.looked.clear();
+        known.forget_places();
         Reads {
             arrived: Mutex::default(),
             known: Mutex::new(known),
@@ -226,13 +224,18 @@ impl Reads {
             known.apply(record);
         }
         starts.for_each(|(_, pid, directory)| known.paths.starts(pid, directory));
-        known.looked.clear();
-        known.near = NearDirectories::default();
+        known.forget_places();
         known.everything |= known.files.len() > FILES;
     }
 }
 
 impl ReadSet {
+    /// Ends an examination: until the next one, the paths may lead to others.
+    fn forget_places(&mut self) {
+        self.looked.clear();
+        self.near = NearDirectories::default();
+    }
+
     /// The offset of the first record of a chunk that was not examined yet.
     fn news(&self, head: &Chunk) -> Option<usize> {
         let cursor = self.cursors.get(&head.index);

@@ -46,28 +46,29 @@ impl<S: Sink> Fold<'_, S> {
             return Ok(());
         };
         held.written.get_or_insert(call.time);
-        if let Some(number) = self.changed_after_all(call, what.target, path)?
-            && let Some(held) = self.descriptor(call, fd)
-        {
-            held.target_from = number;
-        }
+        self.changed_after_all(call, fd, what.target, path)?;
         self.wrote(call, what.target, path)
     }
 
-    /// Begins a version for a write to a file that the fold took for unchanged, because of its
-    /// times after the run. A program can set times back, and a write through a mapping of a file
-    /// in memory (tmpfs) changes none.
+    /// Begins a version for a write by `fd` to a file that the fold took for unchanged, because of
+    /// its times after the run. A program can set times back, and a write through a mapping of a
+    /// file in memory (tmpfs) changes none.
     fn changed_after_all(
         &mut self,
         call: CallContext,
+        fd: i32,
         target: ObjectId,
         path: PathId,
-    ) -> Result<Option<u32>, S::Error> {
+    ) -> Result<(), S::Error> {
         let object = self.object(target);
         if !object.versioned() || object.now().number > 0 {
-            return Ok(None);
+            return Ok(());
         }
-        self.next_version(call, target, path, false).map(Some)
+        let number = self.next_version(call, target, path, false)?;
+        if let Some(held) = self.descriptor(call, fd) {
+            held.target_from = number;
+        }
+        Ok(())
     }
 
     /// Notes that a process wrote to the present version.
@@ -110,14 +111,15 @@ impl<S: Sink> Fold<'_, S> {
         if written {
             held.written.get_or_insert(call.time);
         }
-        let (path, doubtful) = (held.path, held.doubtful);
-        let (source_from, mut target_from) = (held.source_from, held.target_from);
-        if written && let Some(number) = self.changed_after_all(call, what.target, path)? {
-            target_from = number;
-            if let Some(held) = self.descriptor(call, fd) {
-                held.target_from = number;
-            }
+        let path = held.path;
+        if written {
+            self.changed_after_all(call, fd, what.target, path)?;
         }
+        let Some(held) = self.descriptor(call, fd) else {
+            return Ok(());
+        };
+        let doubtful = held.doubtful;
+        let (source_from, target_from) = (held.source_from, held.target_from);
         let description = OpenFile {
             source: what.source,
             target: what.target,

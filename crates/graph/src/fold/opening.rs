@@ -184,10 +184,7 @@ impl<S: Sink> Fold<'_, S> {
         // The recorder logs a listing. A process without a recorder may list the directory unseen
         // after the guard saw the open.
         // An imported log that has every call of the process has its listings, too.
-        let has_listings = self.header.imported.is_some()
-            && self.epochs[call.epoch as usize]
-                .as_ref()
-                .is_some_and(|epoch| epoch.recorded);
+        let has_listings = self.header.imported.is_some() && self.is_recorded(call.epoch);
         held.may_be_listed =
             directory && call.via == Via::Kernel && flags & O_PATH == 0 && !has_listings;
         held.location = place;
