@@ -15,9 +15,9 @@ import re
 import sys
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -86,22 +86,24 @@ def check_once(location: str, paths: Iterable[str]) -> None:
         _write(cache, compared)
 
 
-def _is_as_written(path: str) -> bool:
+@contextmanager
+def _explained(path: str) -> Iterator[None]:
+    """Names the data file that cannot be read, and the remedy."""
     try:
-        with open(path, "rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+        yield
     except OSError as error:
         reason = error.strerror
         raise LakeError(f"cannot read the data file {path}: {reason}; restore it") from error
-    return found == digest_in(path)
+
+
+def _is_as_written(path: str) -> bool:
+    with _explained(path), open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() == digest_in(path)
 
 
 def _state(path: str) -> list[int]:
-    try:
+    with _explained(path):
         found = os.stat(path)
-    except OSError as error:
-        reason = error.strerror
-        raise LakeError(f"cannot read the data file {path}: {reason}; restore it") from error
     return [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
 
 

@@ -78,10 +78,7 @@ pub fn finding_text(
     fact("cause", &cause)?;
     for step in &finding.steps {
         // The start of a program has no target but the program itself.
-        let target = match &step.target {
-            Some(target) => shown(target),
-            None => String::new(),
-        };
+        let target = step.target.as_deref().map(shown).unwrap_or_default();
         let source = match &step.source {
             Some(source) => format!(" from {}", shown(source)),
             None => String::new(),
