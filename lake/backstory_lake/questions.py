@@ -19,12 +19,12 @@ import duckdb
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation
 
-from . import history, lineage, printing, views
+from . import history, lineage, loose, printing, views
 from .errors import LakeError, MisuseError, first_line
 from .lake import Lake
 from .reading import check_once, intact, tasks
 from .storage import bucket, is_local, local, stored_files
-from .tables import RUNS
+from .tables import PROCESSES, RUNS
 
 T = TypeVar("T")
 
@@ -63,10 +63,11 @@ def chosen_limits(given: argparse.Namespace) -> Limits:
 
 @dataclass(frozen=True)
 class DataFilePath:
-    """A data file, and the size that the lake knows."""
+    """A data file, and the size and the number of rows that the lake knows."""
 
     path: str
     size: int
+    rows: int
 
 
 class Question:
@@ -88,6 +89,8 @@ class Question:
         try:
             self._run(views.statements(names))
             self._confine()
+            processes = sum(file.rows for file in files[PROCESSES.name])
+            loose.tell(self.connection, lake.name, processes)
         except duckdb.Error as error:
             self.close()
             # The statements are right: only a file can be wrong.
@@ -247,7 +250,9 @@ def _data_files(lake: Lake, table: Table) -> list[DataFilePath]:
                 f"the table {lake.name}:{table.name()[-1]} has delete files, which another "
                 "program made; let that program compact it"
             )
-        found.append(DataFilePath(local(task.file.file_path), task.file.file_size_in_bytes))
+        file = task.file
+        path = local(file.file_path)
+        found.append(DataFilePath(path, file.file_size_in_bytes, file.record_count))
     _check_sizes(table, found)
     check_once(table, [file.path for file in found])
     return found

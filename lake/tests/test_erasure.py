@@ -146,13 +146,19 @@ def test_compact_joins_files_drops_interrupted_shipments_and_changes_no_answer(
     for name in "ab":
         run = machine.record(f"sort in > {name}")
         machine.ship(lake, run)
-    machine.record("sort in > interrupted")
+    gone = machine.record("sort in > interrupted")
     with monkeypatch.context() as patch:
         patch.setattr("backstory_lake.shipping._publish", lambda *_: None)
         machine.ship(lake)
     questions = [f"FROM {of} ORDER BY ALL" for of in ("runs", "edges", "files")]
     before = answers(lake, *questions)
     assert has(lake, "interrupted")
+    files = (lake / "backstory").rglob("*.parquet")
+    columns = (pq.read_table(file, columns=["run"])["run"] for file in files)
+    runs = [run for column in columns for run in column.to_pylist()]
+    ask = ("query", "--lake", str(lake), "SELECT 1")
+    words = f"backstory-lake: {runs.count(gone)} rows of {lake} belong to no known run, "
+    assert command(*ask).stderr.startswith(words)
     opened = Lake.open(str(lake))
     first = upkeep.compact(opened)
     assert first.after < first.before
@@ -160,6 +166,7 @@ def test_compact_joins_files_drops_interrupted_shipments_and_changes_no_answer(
     assert has(lake, "interrupted")
     upkeep.compact(opened, grace=0)
     assert not has(lake, "interrupted")
+    assert command(*ask).stderr == ""
     assert answers(lake, *questions) == before
     assert len(machine.ship(lake).sent) == 1
 
