@@ -20,7 +20,7 @@ use backstory_files::Digest;
 use backstory_graph::model::EntityKind;
 use backstory_query as query;
 use backstory_query::subject as versions;
-use backstory_query::{PathChange, PathEvent};
+use backstory_query::{PathChange, PathEvent, TableGaps};
 use backstory_store::{ContentFacts, EntityKey, GraphStore, RunKey};
 
 use crate::commit_subject;
@@ -195,18 +195,18 @@ pub fn of_table(
 ) -> query::Result<FileSubject> {
     let store = &current.store;
     let versions = query::table_versions(store, table, key, run)?;
-    let unrecorded = match key {
-        Some(_) => query::runs_that_changed_unrecorded_rows(store, table, run)?,
-        None => Vec::new(),
+    let asked = match key {
+        Some(_) => TableGaps::Changes,
+        None => TableGaps::Transactions,
     };
+    let gaps = query::watch_gaps(store, table, run, asked)?;
     let note = format!(
-        "run {} changed table {table} and did not record rows (--rows off): its changes are not in \
-         the answer",
-        unrecorded.join(", ")
+        "changes of table {table} may be missing from the answer: {}",
+        query::told_gaps(&gaps)
     );
     Ok(FileSubject {
         versions,
-        note: (!unrecorded.is_empty()).then_some(note),
+        note: (!gaps.is_empty()).then_some(note),
     })
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use backstory_eventlog::Reason;
 use backstory_eventlog::calendar::utc_second;
+use backstory_eventlog::reason::UNPARSED;
 
 /// The gaps in the record of a database. Each is reported once.
 #[derive(Debug, Default)]
@@ -42,9 +43,7 @@ impl DatabaseGaps {
             1 => ("statement", "it uses"),
             _ => ("statements", "they use"),
         };
-        let what = format!(
-            "{statements} cannot be parsed, so the tables that {they_use} are possible at most"
-        );
+        let what = format!("{statements} {UNPARSED} {they_use} are possible at most");
         self.count(count, &what);
     }
 

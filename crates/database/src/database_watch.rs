@@ -185,6 +185,7 @@ pub fn watch<D: WatchedDatabase>(
     let examined = D::examine(target, scope)?;
     let run = Options {
         rows: Some(scope.rows),
+        database: Some(target.name()),
         ..run
     };
     let signals = sys::signal_fd().map_err(Error::system("make a signal descriptor"))?;

@@ -277,6 +277,9 @@ impl Reason {
     }
 }
 
+/// In the sentence of a gap that concerns statements alone: no change of a row is missing.
+pub const UNPARSED: &str = "cannot be parsed, so the tables that";
+
 /// True if this path and these flags open the memory of a process for writing: `/proc/PID/mem` or
 /// `/proc/PID/task/TID/mem`. `/proc/self/mem` is the opener's own memory.
 pub fn opens_memory(path: &[u8], flags: i32) -> bool {

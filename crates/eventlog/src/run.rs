@@ -26,6 +26,11 @@ pub struct RunHeader {
     /// The source that wrote the records, if it is not a recorded command: `mount`, `postgres`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
+    /// The server and the database that the run watched, as the names of its tables begin:
+    /// `postgres://localhost:5432/bank`. `None` if the run watched none, and in logs of earlier
+    /// versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub database: Option<String>,
     /// The log of another tool that the run was made from. `None` for every other run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub imported: Option<ImportedLog>,

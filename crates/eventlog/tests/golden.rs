@@ -27,6 +27,7 @@ fn header() -> RunHeader {
         name: Some("golden".to_owned()),
         repeats: None,
         source: None,
+        database: None,
         imported: None,
         line: None,
         ssh_connection: None,

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::watch_gaps::{WatchGap, told_gaps};
+
 /// Result of a question.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -24,17 +26,13 @@ pub enum Error {
     /// No run used this table or row of a database.
     #[error("no recorded run has seen {0}; `backstory watch` records a database")]
     NoTable(String),
-    /// The watches of the table did not record rows.
-    #[error(
-        "{row} is unknown: run {} did not record rows (--rows off); with --rows on, the default of \
-         `backstory watch`, it would have",
-        runs.join(", ")
-    )]
+    /// No run has this row, and watches of its table have gaps.
+    #[error("{row} is unknown: {}", told_gaps(gaps))]
     NoRows {
         /// The row.
         row: String,
-        /// The runs that used its table.
-        runs: Vec<String>,
+        /// The gaps.
+        gaps: Vec<WatchGap>,
     },
     /// Several databases or schemas have this table.
     #[error("{0} can be one of several: {1}; write DATABASE/SCHEMA.TABLE or the whole name")]

@@ -53,6 +53,7 @@ mod text_pattern;
 mod touches;
 mod undone;
 mod version_facts;
+mod watch_gaps;
 mod watched_ends;
 mod why_unknown;
 
@@ -90,8 +91,7 @@ pub use remote_runs::{RemoteEnd, RemoteRun, starter};
 pub use replaced::replaced;
 pub use replay_verdicts::ReplayVerdict;
 pub use resources::{
-    SqliteTable, is_of_database, is_of_server, qualified_table, runs_that_changed_unrecorded_rows,
-    table_versions,
+    SqliteTable, is_of_database, is_of_server, is_transaction, qualified_table, table_versions,
 };
 pub use results::{RunResult, callers_files, results};
 pub use root::{Asked, RealDirectories};
@@ -102,5 +102,6 @@ pub use table_history::{TableEvent, TableHistory, TableQuestion, table_history};
 pub use text_pattern::TextPattern;
 pub use touches::{TouchSearch, Touches, version_touches};
 pub use undone::{ended_from_outside, is_undone};
+pub use watch_gaps::{TableGaps, WatchGap, WatchGapReason, told_gaps, watch_gaps};
 pub use watched_ends::{WatchedEnd, watched_ends};
 pub use why_unknown::why_unknown;

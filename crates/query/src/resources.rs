@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use backstory_eventlog::event::Bytes;
+use backstory_eventlog::event::{Bytes, Pid, UNNUMBERED};
 use backstory_graph::model::EntityKind;
 use backstory_store::{EntityKey, RunKey, Store};
-use backstory_vocabulary::RowsMode;
 
+use crate::watch_gaps::{TableGaps, watch_gaps};
 use crate::{Error, Result};
 
 /// The databases whose things sources name.
@@ -56,6 +56,25 @@ pub fn is_of_server(name: &[u8]) -> bool {
     SCHEMES
         .iter()
         .any(|scheme| scheme.is_server && begins(&scheme))
+}
+
+/// True for the number of an activity in a run that watched a server, if it is no process: a
+/// transaction, or a session.
+///
+/// # Errors
+///
+/// The store fails.
+pub fn is_transaction(store: &dyn Store, run: RunKey, number: Pid) -> Result<bool> {
+    if number < UNNUMBERED {
+        return Ok(false);
+    }
+    let record = store.run_by_key(run)?;
+    let source = record.and_then(|record| record.header.source);
+    let is_own = |scheme: &Scheme| {
+        let name = scheme.begin.strip_suffix("://");
+        scheme.is_server && name == source.as_deref()
+    };
+    Ok(SCHEMES.iter().any(is_own))
 }
 
 /// `SCHEMA.TABLE` of the full name of a table of a server.
@@ -118,59 +137,17 @@ pub fn table_versions(
         return Err(Error::ManyTables(asked(), names.join(", ")));
     }
     let Some(mut versions) = by_name.into_values().next() else {
-        let without = match key {
-            Some(_) => runs_without_rows(store, table, run, 0)?,
+        let gaps = match key {
+            Some(_) => watch_gaps(store, table, run, TableGaps::Rows)?,
             None => Vec::new(),
         };
-        return Err(match without.is_empty() {
+        return Err(match gaps.is_empty() {
             true => Error::NoTable(asked()),
-            false => Error::NoRows {
-                row: asked(),
-                runs: without,
-            },
+            false => Error::NoRows { row: asked(), gaps },
         });
     };
     versions.sort_unstable();
     Ok(versions.into_iter().rev().map(|(.., key)| key).collect())
-}
-
-/// The ids of runs that changed a table of a watched database and did not record its rows, the
-/// newest first.
-///
-/// # Errors
-///
-/// [`Error::ManyTables`]
-pub fn runs_that_changed_unrecorded_rows(
-    store: &dyn Store,
-    table: &str,
-    run: Option<RunKey>,
-) -> Result<Vec<String>> {
-    runs_without_rows(store, table, run, 1)
-}
-
-/// The ids of runs without rows that have at least this version of a table, the newest first.
-fn runs_without_rows(
-    store: &dyn Store,
-    table: &str,
-    run: Option<RunKey>,
-    version: u32,
-) -> Result<Vec<String>> {
-    let versions = match table_versions(store, table, None, run) {
-        Err(Error::NoTable(_)) => Vec::new(),
-        versions => versions?,
-    };
-    let mut seen = Vec::new();
-    let mut runs = Vec::new();
-    for key in versions {
-        if seen.contains(&key.run()) || store.entity(key)?.version < version {
-            continue;
-        }
-        seen.push(key.run());
-        let record = store.run_by_key(key.run())?;
-        let without = record.filter(|one| one.header.modes.rows == Some(RowsMode::Off));
-        runs.extend(without.map(|one| one.header.id));
-    }
-    Ok(runs)
 }
 
 /// A table of a database of SQLite, as a question means it.

@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use crate::Result;
 use crate::session_clients::{ROW, SessionClients, processes_with};
+use crate::watch_gaps::watched_the_same;
 
 /// A change of a row.
 #[derive(Debug, Clone, PartialEq)]
@@ -118,20 +119,14 @@ pub fn row_history(store: &dyn Store, versions: &[EntityKey]) -> Result<Vec<RowE
     Ok(events)
 }
 
-/// The times between two runs of watched servers in which no run watched the database. The command
-/// of a watch names its database.
+/// The times between two runs of watched servers in which no run watched the database.
 fn unwatched(runs: &[RunRecord], former: &str, later: &str) -> Vec<(Time, Time)> {
     let run = |id: &str| runs.iter().find(|run| run.header.id == id);
     let (Some(former), Some(later)) = (run(former), run(later)) else {
         return Vec::new();
     };
-    let Some(source) = &former.header.source else {
-        return Vec::new();
-    };
     let end = later.header.started;
-    let is_same = |run: &&RunRecord| {
-        run.header.source.as_ref() == Some(source) && run.header.command == former.header.command
-    };
+    let is_same = |run: &&RunRecord| watched_the_same(&run.header, &former.header);
     let mut watched: Vec<(Time, Time)> = runs
         .iter()
         .filter(is_same)

@@ -42,6 +42,7 @@ pub(crate) fn header(
         name: options.name.clone(),
         repeats: options.repeats.clone(),
         source: None,
+        database: options.database.clone(),
         imported: None,
         line: None,
         ssh_connection: options.ssh_connection.clone(),

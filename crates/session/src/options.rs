@@ -57,6 +57,8 @@ pub struct Options {
     pub waits_for_deep_log: bool,
     /// Whether changed rows of a watched database are recorded. `None`: no database is watched.
     pub rows: Option<RowsMode>,
+    /// The server and the database that is watched, as the names of its tables begin.
+    pub database: Option<String>,
     /// The functions whose calls are recorded. `None`: none, and programs get the plain recorder.
     pub functions: Option<FunctionPatterns>,
     /// Patterns of environment variable names (`*` and `?` match) whose values must not reach the
@@ -109,6 +111,7 @@ impl Options {
             time: TimeMode::Usual,
             waits_for_deep_log: false,
             rows: None,
+            database: None,
             functions: None,
             redact: Vec::new(),
             detach_after: None,

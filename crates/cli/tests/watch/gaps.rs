@@ -319,4 +319,21 @@ fn a_slot_that_an_open_transaction_holds_back_ends_at_its_limit_and_statements_g
     assert!(text.contains("DELETE FROM a"), "{text}");
     let text = place.text(&["of", "--tree", "--possible", "--table", "b"]);
     assert!(text.contains("SELECT fill(1)"), "{text}");
+    // The deletion of the row is missing, and the answers say so.
+    for question in [
+        &["of", "--table", "a", "--key", "7"][..],
+        &["of", "--table", "a", "--column", "text"],
+        &["of", "--table", "a"],
+        &["uses", "--table", "a", "--column", "id"],
+    ] {
+        let said = place.said(question);
+        for part in [
+            "run ",
+            " is not complete",
+            "row changes from",
+            "--wal-limit",
+        ] {
+            assert!(said.contains(part), "{question:?} {part}: {said}");
+        }
+    }
 }

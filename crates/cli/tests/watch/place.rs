@@ -139,6 +139,12 @@ impl<S: DatabaseServer> DatabasePlace<S> {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// The messages of `backstory ARGS…`, whether it has an answer or not.
+    pub fn said(&self, args: &[&str]) -> String {
+        let output = self.stage.backstory(args).current_dir(&self.work).output();
+        String::from_utf8(output.unwrap().stderr).unwrap()
+    }
+
     /// The names and commands of the nodes of a lineage.
     pub fn lineage(&self, args: &[&str]) -> Vec<String> {
         let answer = self.json(&[&["of", "--level", "all"], args].concat());

@@ -312,6 +312,7 @@ fn header(run: u64, started: i64) -> RunHeader {
         name: None,
         repeats: None,
         source: None,
+        database: None,
         imported: None,
         line: None,
         ssh_connection: None,

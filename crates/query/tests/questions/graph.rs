@@ -195,6 +195,7 @@ pub fn header(id: &str, started: i64) -> RunHeader {
         name: None,
         repeats: None,
         source: None,
+        database: None,
         imported: None,
         line: None,
         ssh_connection: None,

@@ -8,4 +8,5 @@ mod newest;
 mod reference;
 mod runs;
 mod shapes;
+mod watch_gaps;
 mod watched_clients;

@@ -21,6 +21,7 @@ fn header(id: &str) -> RunHeader {
         name: None,
         repeats: None,
         source: None,
+        database: None,
         imported: None,
         line: None,
         ssh_connection: None,

@@ -92,6 +92,7 @@ impl Scene {
                 name: None,
                 repeats: None,
                 source: None,
+                database: None,
                 imported: None,
                 line: None,
                 ssh_connection: None,

@@ -32,6 +32,7 @@ pub fn header(command: &[&str]) -> RunHeader {
         name: None,
         repeats: None,
         source: None,
+        database: None,
         imported: None,
         line: None,
         ssh_connection: None,

@@ -1,0 +1,169 @@
+//! What the watches of a database did not record of a table.
+//!
+//! In: a table, as a question means it. Out: the runs that lack changes of it, and why.
+//!
+//! A run counts if it watched the database of the table. Logs of earlier versions do not name the
+//! database: such a run counts if it has the table.
+
+use std::fmt;
+
+use backstory_eventlog::calendar::utc_second;
+use backstory_eventlog::event::{Bytes, Time};
+use backstory_eventlog::reason::UNPARSED;
+use backstory_eventlog::run::RunHeader;
+use backstory_ordering::SmallSort;
+use backstory_store::{EntityKey, RunKey, RunRecord, Store};
+use backstory_vocabulary::RowsMode;
+
+use crate::resources::table_versions;
+use crate::runs::summary;
+use crate::{Error, Result};
+
+/// The number of gaps that are told one by one.
+const FEW: usize = 3;
+
+/// A run that lacks changes of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WatchGap {
+    /// The id of the run.
+    pub run: String,
+    /// The begin and the end of the watch.
+    pub watched: (Time, Time),
+    /// Why it lacks them.
+    pub why: WatchGapReason,
+}
+
+/// Why a run lacks changes of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WatchGapReason {
+    /// It used the table, and did not record rows.
+    WithoutRows,
+    /// Its record is not complete: one sentence each.
+    Incomplete(Vec<String>),
+}
+
+impl fmt::Display for WatchGap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let run = &self.run;
+        match &self.why {
+            WatchGapReason::WithoutRows => write!(
+                f,
+                "run {run} did not record rows (--rows off; --rows on is the default of `backstory \
+                 watch`)"
+            ),
+            WatchGapReason::Incomplete(because) => {
+                let (from, to) = (utc_second(self.watched.0), utc_second(self.watched.1));
+                let because = because.join("; ");
+                write!(
+                    f,
+                    "run {run}, from {from} to {to}, is not complete: {because}"
+                )
+            }
+        }
+    }
+}
+
+/// The newest gaps in one line, and the number of the others.
+pub fn told_gaps(gaps: &[WatchGap]) -> String {
+    let mut told: Vec<String> = gaps.iter().take(FEW).map(WatchGap::to_string).collect();
+    match gaps.len().saturating_sub(FEW) {
+        0 => (),
+        1 => told.push("an older run has a gap, too".to_owned()),
+        more => told.push(format!("{more} older runs have gaps, too")),
+    }
+    told.join("; ")
+}
+
+/// The gaps of a table that a question is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TableGaps {
+    /// Those that can hide a transaction of the table.
+    Transactions,
+    /// Those that can hide a change of a row.
+    Changes,
+    /// Those that can hide that a row was there at all.
+    Rows,
+}
+
+/// The runs that lack changes of a table, the newest first. Empty if the table is unknown.
+///
+/// # Errors
+///
+/// [`Error::ManyTables`]
+pub fn watch_gaps(
+    store: &dyn Store,
+    table: &str,
+    run: Option<RunKey>,
+    asked: TableGaps,
+) -> Result<Vec<WatchGap>> {
+    // A run may have lost all of the table, so its name is that of any run.
+    let versions = match table_versions(store, table, None, None) {
+        Err(Error::NoTable(_)) => return Ok(Vec::new()),
+        versions => versions?,
+    };
+    let Some(first) = versions.first() else {
+        return Ok(Vec::new());
+    };
+    let name = store.entity(*first)?.path;
+    let mut gaps = Vec::new();
+    for record in store.runs()? {
+        if record.header.source.is_none() || run.is_some_and(|run| run != record.key) {
+            continue;
+        }
+        if let Some(why) = lack(store, &record, (&name, &versions), asked)? {
+            gaps.push(WatchGap {
+                run: record.header.id,
+                watched: (record.header.started, record.end.ended),
+                why,
+            });
+        }
+    }
+    gaps.sort_small_by_key(|gap| std::cmp::Reverse(gap.watched.0));
+    Ok(gaps)
+}
+
+/// What a run lacks of the table with this name and these versions. `None` if it lacks nothing.
+fn lack(
+    store: &dyn Store,
+    record: &RunRecord,
+    (name, versions): (&Bytes, &[EntityKey]),
+    asked: TableGaps,
+) -> Result<Option<WatchGapReason>> {
+    let mut own = versions.iter().filter(|key| key.run() == record.key);
+    if record.header.modes.rows == Some(RowsMode::Off) && asked != TableGaps::Transactions {
+        // Version 0 is the table before its first change in the run.
+        let least = u32::from(asked == TableGaps::Changes);
+        for key in own {
+            if store.entity(*key)?.version >= least {
+                return Ok(Some(WatchGapReason::WithoutRows));
+            }
+        }
+        return Ok(None);
+    }
+    let is_of = |database: &String| {
+        let rest = name.strip_prefix(database.as_bytes());
+        rest.is_some_and(|rest| rest.starts_with(b"/"))
+    };
+    let is_watched = match &record.header.database {
+        Some(database) => is_of(database),
+        None => own.next().is_some(),
+    };
+    let mut because = match is_watched {
+        true => summary(record).incomplete_because,
+        false => Vec::new(),
+    };
+    if asked != TableGaps::Transactions {
+        because.retain(|sentence| !sentence.contains(UNPARSED));
+    }
+    Ok((!because.is_empty()).then_some(WatchGapReason::Incomplete(because)))
+}
+
+/// True if two runs watched the same database. In logs of earlier versions, the command of a watch
+/// names it.
+pub(crate) fn watched_the_same(one: &RunHeader, other: &RunHeader) -> bool {
+    let is_same = match (&one.database, &other.database) {
+        (Some(one), Some(other)) => one == other,
+        _ => one.command == other.command,
+    };
+    one.source.is_some() && one.source == other.source && is_same
+}

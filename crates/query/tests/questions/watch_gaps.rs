@@ -1,0 +1,152 @@
+//! What the watches of a database did not record of a table.
+
+use backstory_eventlog::Reason;
+use backstory_eventlog::run::{RunEnd, RunHeader};
+use backstory_graph::model::*;
+use backstory_query::{TableGaps, WatchGap, row_history, table_versions, told_gaps, watch_gaps};
+use backstory_vocabulary::RowsMode;
+
+use crate::graph::*;
+
+const BANK: &str = "postgres://localhost:5432/bank";
+const TABLE: &str = "postgres://localhost:5432/bank/public.accounts";
+const ROW: &str = "postgres://localhost:5432/bank/public.accounts?id=42";
+const SECOND: i64 = 1_000_000_000;
+
+/// A transaction that changed the row, or nothing.
+fn watch(changes: bool) -> Graph {
+    let mut graph = Graph::default();
+    let transaction = graph.activity(None, 7, "transaction", 0);
+    for name in [TABLE, ROW].iter().filter(|_| changes) {
+        let version = graph.entity(EntityKind::Resource, name, 1, None);
+        graph.edge(transaction, version, Relation::Write, 0, SECOND);
+    }
+    let fact = format!(r#"{{"row":"{ROW}","operation":"update"}}"#).into_bytes();
+    if changes {
+        graph.extended.push((transaction, 0, "postgres.row", fact));
+    }
+    graph
+}
+
+fn header_of(id: &str, began: i64, database: Option<&str>) -> RunHeader {
+    RunHeader {
+        source: Some("postgres".to_owned()),
+        database: database.map(str::to_owned),
+        ..header(id, began * SECOND)
+    }
+}
+
+fn ended(second: i64, what: &[&str]) -> RunEnd {
+    let because = |what: &&str| {
+        let what = (*what).to_owned();
+        Reason::DatabaseGap { what }.to_string()
+    };
+    RunEnd {
+        ended: second * SECOND,
+        incomplete_because: what.iter().map(because).collect(),
+        ..end()
+    }
+}
+
+const LOST: &str = "row changes from 1970-01-01 00:00:12 UTC on are unknown, because of a limit";
+
+fn runs(gaps: &[WatchGap]) -> Vec<&str> {
+    gaps.iter().map(|gap| &*gap.run).collect()
+}
+
+#[test]
+fn a_watch_of_the_database_that_lost_the_row_is_told() {
+    every_store(|store| {
+        let of = |began, database| header_of(&format!("r{began}"), began, database);
+        watch(true).append_until(store, &of(0, Some(BANK)), &ended(5, &[]));
+        // It lost all of the table.
+        watch(false).append_until(store, &of(10, Some(BANK)), &ended(20, &[LOST]));
+        watch(false).append_until(
+            store,
+            &of(30, Some("postgres://h:1/x")),
+            &ended(40, &[LOST]),
+        );
+        watch(false).append_until(store, &of(50, None), &ended(60, &[LOST]));
+        let asked = |asked| watch_gaps(store, "accounts", None, asked).unwrap();
+        for asked in [asked(TableGaps::Changes), asked(TableGaps::Transactions)] {
+            assert_eq!(runs(&asked), ["r10"]);
+            assert_eq!(
+                told_gaps(&asked),
+                format!(
+                    "run r10, from 1970-01-01 00:00:10 UTC to 1970-01-01 00:00:20 UTC, is not \
+                     complete: the record of the database has a gap: {LOST}"
+                )
+            );
+        }
+        let error = table_versions(store, "accounts", Some("43"), None).unwrap_err();
+        let words = "row 43 of table accounts is unknown: run r10, from";
+        assert!(error.to_string().starts_with(words), "{error}");
+        let first = store.run("r0").unwrap().unwrap().key;
+        let of_first = watch_gaps(store, "accounts", Some(first), TableGaps::Changes);
+        assert_eq!(of_first.unwrap(), []);
+    });
+}
+
+#[test]
+fn a_statement_that_does_not_parse_hides_a_transaction_and_no_change_of_a_row() {
+    every_store(|store| {
+        let unparsed = "1 statement cannot be parsed, so the tables that it uses are possible";
+        let header = header_of("r1", 1, Some(BANK));
+        watch(true).append_until(store, &header, &ended(5, &[unparsed]));
+        let asked = |asked| watch_gaps(store, "accounts", None, asked).unwrap().len();
+        assert_eq!(asked(TableGaps::Transactions), 1);
+        assert_eq!(asked(TableGaps::Changes), 0);
+    });
+}
+
+#[test]
+fn a_run_without_rows_is_told_by_the_same_words() {
+    every_store(|store| {
+        let mut without = header_of("r1", 1, Some(BANK));
+        without.modes.rows = Some(RowsMode::Off);
+        let mut graph = Graph::default();
+        let transaction = graph.activity(None, 7, "transaction", 0);
+        let table = graph.entity(EntityKind::Resource, TABLE, 0, None);
+        graph.edge(transaction, table, Relation::Read, 0, SECOND);
+        graph.append_until(store, &without, &ended(5, &[]));
+        let asked = |asked| watch_gaps(store, "accounts", None, asked).unwrap();
+        // It read the table only.
+        assert_eq!(asked(TableGaps::Changes), []);
+        assert_eq!(asked(TableGaps::Transactions), []);
+        let told = told_gaps(&asked(TableGaps::Rows));
+        assert!(
+            told.starts_with("run r1 did not record rows (--rows off"),
+            "{told}"
+        );
+    });
+}
+
+#[test]
+fn many_gaps_are_counted() {
+    every_store(|store| {
+        watch(true).append_until(store, &header_of("r0", 0, Some(BANK)), &ended(1, &[]));
+        for at in 1..6 {
+            let header = header_of(&format!("r{at}"), at, Some(BANK));
+            watch(false).append_until(store, &header, &ended(at, &[LOST]));
+        }
+        let gaps = watch_gaps(store, "accounts", None, TableGaps::Changes).unwrap();
+        let told = told_gaps(&gaps);
+        assert!(told.starts_with("run r5, from"), "{told}");
+        assert!(told.ends_with("; 2 older runs have gaps, too"), "{told}");
+    });
+}
+
+#[test]
+fn a_watch_with_other_options_also_watched_the_database() {
+    every_store(|store| {
+        for (id, began, command) in [("r0", 0, "a"), ("r1", 5, "b"), ("r2", 20, "a")] {
+            let mut header = header_of(id, began, Some(BANK));
+            header.command = vec![command.as_bytes().to_vec()];
+            watch(id != "r1").append_until(store, &header, &ended(began + 5, &[]));
+        }
+        let versions = table_versions(store, "accounts", Some("42"), None).unwrap();
+        let history = row_history(store, &versions).unwrap();
+        let unwatched: Vec<_> = history.iter().map(|event| &event.unwatched[..]).collect();
+        assert_eq!(unwatched[0], [(10 * SECOND, 20 * SECOND)]);
+    });
+}
