@@ -1,7 +1,7 @@
 //! Images (PNG, JPEG, GIF, BMP, TIFF, WebP): size, EXIF facts, and how different two pictures look.
 //!
 //! The perceptual difference compares the brightness of neighbours in a picture of 9×8 pixels: the
-//! difference hash. No bit of 64 differs if only the quality of the stored picture does. Of a file
+//! difference hash. Few bits of 64 differ if only the quality of the stored picture does. Of a file
 //! with several pictures, each is compared with the picture in its place.
 
 use std::io::Cursor;
@@ -21,6 +21,10 @@ pub struct RasterImage;
 
 /// The most pictures that sentences name.
 const NAMED: usize = 3;
+
+/// Pictures with more differing bits look different, and those with fewer are variations: the limit
+/// of the hash's inventor, N. Krawetz, in "Kind of Like That" (The Hacker Factor Blog, 2013).
+const VARIATION: u32 = 10;
 
 /// Fields of TIFF files that say where its parts are, and nothing about the picture.
 const PLACES: [Tag; 7] = [
@@ -73,10 +77,7 @@ impl Inspector for RasterImage {
         let Some(bits) = bits.and_then(|bits| bits.into_iter().max()) else {
             return Ok(changes);
         };
-        changes.say(match bits {
-            0 => "the pictures look the same (0 of 64 bits of the difference hash)".to_owned(),
-            _ => format!("the pictures look different: {bits} of 64 bits of the difference hash"),
-        });
+        changes.say(looks(bits));
         changes.detail("difference_hash_bits", &json!(bits));
         Ok(changes)
     }
@@ -169,6 +170,17 @@ fn pair(before: &Picture, after: &Picture) -> Result<PicturePair, String> {
     }
 }
 
+/// How alike pictures look whose hashes differ by so many bits.
+fn looks(bits: u32) -> String {
+    let looks = match bits {
+        0 => "the same",
+        1..=VARIATION => "alike",
+        _ => "different",
+    };
+    let differ = if bits == 1 { "differs" } else { "differ" };
+    format!("the pictures look {looks} ({bits} of 64 bits of the difference hash {differ})")
+}
+
 fn summary(difference: ImageDifference) -> String {
     let difference = ContentDifference::Image(difference);
     difference.summary(&|name| String::from_utf8_lossy(name).into_owned())
@@ -201,4 +213,23 @@ fn hash(picture: &DynamicImage) -> u64 {
         }
     }
     bits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pictures_with_few_differing_bits_look_alike() {
+        let bits = "bits of the difference hash";
+        for (number, words, differ) in [
+            (0, "the same", "differ"),
+            (1, "alike", "differs"),
+            (10, "alike", "differ"),
+            (11, "different", "differ"),
+        ] {
+            let told = format!("the pictures look {words} ({number} of 64 {bits} {differ})");
+            assert_eq!(looks(number), told);
+        }
+    }
 }

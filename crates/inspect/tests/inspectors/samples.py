@@ -398,13 +398,29 @@ def pictures():
         facts = {"format": read.format, "size": f"{read.width}×{read.height}", "EXIF_fields": fields}
     sentences = [
         "1 EXIF field changed: `Make` Acme → Other",
-        "the pictures look the same (0 of 64 bits of the difference hash)",
+        "the pictures look the same (0 of 64 bits of the difference hash differ)",
     ]
     expect("image", "old.jpg", "new.jpg", facts, sentences)
+    looks(picture)
     pages(picture)
     animations(picture)
     for name in ["pages", "large offsets", "a palette", "frames of webp", "frames of gif"]:
         EXPECTED[f"image with {name}"]["by_bytes"] = True
+
+
+def looks(picture):
+    """A picture with a dark part, and one that is mirrored: 1 bit and all bits differ."""
+    dark = picture.copy()
+    dark.paste(0, (41, 19, 49, 23))
+    mirrored = picture.transpose(PIL.Image.Transpose.FLIP_LEFT_RIGHT)
+    for name, other in [("plain", picture), ("dark", dark), ("mirrored", mirrored)]:
+        other.save(f"{name}.png")
+    facts = {"format": "PNG", "size": "90×48"}
+    bits = "bits of the difference hash"
+    alike = [f"the pictures look alike (1 of 64 {bits} differs)"]
+    different = [f"the pictures look different (64 of 64 {bits} differ)"]
+    expect("image with a dark part", "plain.png", "dark.png", facts, alike)
+    expect("image that is mirrored", "plain.png", "mirrored.png", facts, different)
 
 
 def dotted(picture, *dots):
@@ -467,7 +483,7 @@ def animations(picture):
     facts["EXIF_fields"] = [{"name": "Make", "value": "Acme"}]
     sentences = [
         "image of 90×48: 0.02 % of the pixels differ, within 1×1 pixels at 5,5",
-        "the pictures look the same (0 of 64 bits of the difference hash)",
+        "the pictures look the same (0 of 64 bits of the difference hash differ)",
     ]
     expect("image with lossless colours", "old.webp", "new.webp", facts, sentences)
     frames = [dotted(picture, (x, 0)) for x in range(3)]
