@@ -18,7 +18,7 @@ pub enum Error {
         forms: &'static str,
     },
     /// No connection.
-    #[error("cannot connect to the server at {address}: {source}")]
+    #[error("cannot connect to the server at {address}: {source}; check that it listens there")]
     Connect {
         /// Host and port, or the socket's path.
         address: String,
@@ -55,7 +55,7 @@ pub enum Error {
         remedy: &'static str,
     },
     /// The server refused something.
-    #[error("the server refuses {what}: {message}{}", in_parentheses(*code))]
+    #[error("the server refuses {what}: {message}{}{}", in_parentheses(*code), after_semicolon(remedy))]
     Refused {
         /// The statement, or what it was for.
         what: String,
@@ -63,6 +63,8 @@ pub enum Error {
         code: u16,
         /// The server's message.
         message: String,
+        /// The remedy, if one is known.
+        remedy: Option<&'static str>,
     },
     /// The server sent something unexpected.
     #[error("the server sent {0}, which the protocol does not allow here")]
@@ -156,8 +158,9 @@ impl Error {
     }
 
     /// A refusal, with the beginning of the statement.
-    pub fn refused(what: &str, code: u16, message: &[u8]) -> Error {
+    pub fn refused(what: &str, code: u16, message: &[u8], remedy: Option<&'static str>) -> Error {
         Error::Refused {
+            remedy,
             what: what.chars().take(120).collect(),
             code,
             message: String::from_utf8_lossy(message).into_owned(),
@@ -170,6 +173,10 @@ fn in_parentheses(code: u16) -> String {
         0 => String::new(),
         code => format!(" ({code})"),
     }
+}
+
+fn after_semicolon(remedy: &Option<&'static str>) -> String {
+    remedy.map_or(String::new(), |remedy| format!("; {remedy}"))
 }
 
 #[cfg(test)]
@@ -194,5 +201,12 @@ mod tests {
         );
         let closed = Error::closed().at_log_in(&target).to_string();
         assert!(closed.starts_with("the log-in at db.lab:5432"), "{closed}");
+    }
+
+    #[test]
+    fn a_refusal_names_the_remedy_if_one_is_known() {
+        let refused = |remedy| Error::refused("SHOW x", 0, b"no", remedy).to_string();
+        assert_eq!(refused(None), "the server refuses SHOW x: no");
+        assert_eq!(refused(Some("ask")), "the server refuses SHOW x: no; ask");
     }
 }

@@ -61,7 +61,9 @@ pub enum Trouble {
         object: String,
     },
     /// The inspector could not read the file.
-    #[error("inspector {inspector} cannot read {object}: {because}")]
+    #[error(
+        "inspector {inspector} cannot read {object}: {because}; check the file with the format's own program"
+    )]
     Unreadable {
         /// The inspector.
         inspector: String,

@@ -284,7 +284,15 @@ fn refused(what: &str, message: &[u8]) -> Error {
         Some(b'#') => reader.0.get(6..).unwrap_or_default(),
         _ => reader.0,
     };
-    Error::refused(what, code, text)
+    let remedy = match code {
+        DENIED => Some("check the user, and the password in MYSQL_PWD"),
+        1044 | 1142 | 1143 | 1227 => Some(
+            "the user needs REPLICATION SLAVE, BINLOG MONITOR, PROCESS, SELECT, SHOW VIEW and \
+             TRIGGER on all databases",
+        ),
+        _ => None,
+    };
+    Error::refused(what, code, text, remedy)
 }
 
 #[cfg(test)]

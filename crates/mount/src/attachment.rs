@@ -165,9 +165,12 @@ fn received(socket: &UnixStream) -> Option<OwnedFd> {
 fn last_line(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let line = text.lines().rfind(|line| !line.trim().is_empty());
-    line.unwrap_or("fusermount3 failed without a message")
-        .trim()
-        .to_owned()
+    let line = line.unwrap_or("fusermount3 failed without a message");
+    let remedy = match line.contains("/dev/fuse") {
+        true => "; ask the administrator for access to /dev/fuse, or mount as root",
+        false => "",
+    };
+    format!("{}{remedy}", line.trim())
 }
 
 impl Attachment {
@@ -198,5 +201,18 @@ impl Attachment {
             false if said.contains("busy") => Err(DetachFailure::Busy),
             false => Err(DetachFailure::Other(said)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_of_the_device_names_a_remedy() {
+        let said = last_line(b"x\nfusermount3: failed to open /dev/fuse: Permission denied\n\n");
+        assert!(said.starts_with("fusermount3: failed to open"), "{said}");
+        assert!(said.ends_with("or mount as root"), "{said}");
+        assert_eq!(last_line(b"fusermount3: busy\n"), "fusermount3: busy");
     }
 }

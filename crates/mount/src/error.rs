@@ -9,7 +9,10 @@ use backstory_sys::FailedOperation;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The directory cannot be used.
-    #[error("cannot open the directory {}: {source}", path.display())]
+    #[error(
+        "cannot open the directory {}: {source}; give one that exists and that you may read",
+        path.display()
+    )]
     Directory {
         /// The directory.
         path: PathBuf,

@@ -243,10 +243,12 @@ fn row(body: &[u8]) -> Option<TextRow> {
 
 /// The error of an `ErrorResponse`.
 fn refused(what: &str, body: &[u8]) -> Error {
-    let fields = body.split(|byte| *byte == 0);
-    let mut fields = fields.filter_map(|field| field.split_first());
-    let message = fields.find(|(kind, _)| **kind == b'M');
-    let message = message.map(|(_, text)| text).unwrap_or_default();
+    let field = |wanted: u8| {
+        let mut fields = body.split(|byte| *byte == 0);
+        let found = fields.find(|field| field.first() == Some(&wanted));
+        found.and_then(|field| field.get(1..)).unwrap_or_default()
+    };
+    let message = field(b'M');
     // The end of the message about a connection that no rule of pg_hba.conf allows.
     if message.ends_with(b", no encryption") {
         return Error::Denied {
@@ -255,5 +257,12 @@ fn refused(what: &str, body: &[u8]) -> Error {
                 postgres:///DATABASE?host=DIRECTORY",
         };
     }
-    Error::refused(what, 0, message)
+    let remedy = match field(b'C') {
+        // No privilege.
+        b"42501" => Some("watch as a superuser of the server, as `postgres` is"),
+        // A log-in that failed.
+        b"28000" | b"28P01" => Some("check the user, and the password in PGPASSWORD"),
+        _ => None,
+    };
+    Error::refused(what, 0, message, remedy)
 }

@@ -67,6 +67,16 @@ pub enum Error {
         /// The feature of the program that has the engine.
         feature: &'static str,
     },
+    /// This program was built without the engine that a store is to have.
+    #[error(
+        "this program was built without the storage engine {engine}; `cargo install backstory --features {feature}` builds one with it"
+    )]
+    NoSuchEngine {
+        /// The word of the engine.
+        engine: &'static str,
+        /// The feature of the program that has the engine.
+        feature: &'static str,
+    },
     /// The store has another engine than the operation needs.
     #[error("the store {} has the storage engine {found}, and this operation needs {wanted}; choose another store with --store DIR", dir.display())]
     OtherEngine {

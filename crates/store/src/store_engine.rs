@@ -81,7 +81,15 @@ impl StoreEngine {
         }
     }
 
-    /// The error of a program that was built without the engine.
+    /// The error of a program that was built without the engine that a store is to have.
+    pub fn not_offered(self) -> Error {
+        Error::NoSuchEngine {
+            engine: self.word(),
+            feature: self.feature(),
+        }
+    }
+
+    /// The error of a program that was built without the engine of a store.
     pub fn not_built(self, home: &Home) -> Error {
         Error::EngineNotBuilt {
             dir: home.dir().to_owned(),

@@ -172,15 +172,22 @@ fn a_store_of_an_unknown_engine_is_a_clear_error_and_is_left_alone() {
         .is_error(2, &["bdb"]);
 }
 
-#[cfg(not(feature = "redb"))]
+#[cfg(not(feature = "berkeleydb"))]
 #[test]
 fn a_store_of_an_engine_that_is_not_built_is_a_clear_error() {
     let (place, _) = two_runs();
-    let wanted = ["redb", "cargo install backstory --features redb", "--store"];
-    let refused = place.run(&["store", "migrate", "--to", "redb"]);
+    let wanted = [
+        "berkeleydb",
+        "cargo install backstory --features berkeleydb",
+    ];
+    let refused = place.run(&["store", "migrate", "--to", "berkeleydb"]);
     refused.is_error(1, &wanted);
-    fs::write(place.stage.store().join("engine"), "redb\n").unwrap();
-    place.run(&["log"]).is_error(1, &wanted);
+    // The store has another engine.
+    assert!(!refused.err.contains("the store"), "{refused:?}");
+    fs::write(place.stage.store().join("engine"), "berkeleydb\n").unwrap();
+    place
+        .run(&["log"])
+        .is_error(1, &[&wanted[..], &["--store"]].concat());
     assert_eq!(place.run(&["record", "--", "true"]).status, 0);
 }
 

@@ -41,7 +41,7 @@ pub fn run(args: StoreMigrateArgs, chosen: Option<&Path>) -> Outcome {
         )));
     }
     if !args.to.is_built() {
-        return Err(args.to.not_built(&home).into());
+        return Err(args.to.not_offered().into());
     }
     if from == args.to {
         remove_leftovers(&home, from)?;
