@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, PathBuf};
 
 use serde::Deserialize;
 
@@ -36,16 +37,25 @@ impl MagicBytes {
     }
 }
 
-/// The path of a name, which a user may have written for the current directory. Patterns are about
-/// paths.
+/// The path of a name, which a user may have written for the current directory, and with `.` and
+/// `..`. Patterns are about paths.
 pub fn absolute(name: &[u8]) -> Cow<'_, [u8]> {
-    match std::env::current_dir() {
-        Ok(here) if !name.starts_with(b"/") => {
-            let path = here.join(OsStr::from_bytes(name));
-            Cow::Owned(path.into_os_string().into_encoded_bytes())
-        }
-        _ => Cow::Borrowed(name),
+    let mut parts = name.split(|byte| *byte == b'/');
+    if name.starts_with(b"/") && !parts.any(|part| part == b"." || part == b"..") {
+        return Cow::Borrowed(name);
     }
+    let Ok(here) = std::env::current_dir() else {
+        return Cow::Borrowed(name);
+    };
+    let mut path = PathBuf::new();
+    for part in here.join(OsStr::from_bytes(name)).components() {
+        match part {
+            Component::ParentDir => drop(path.pop()),
+            Component::CurDir => (),
+            part => path.push(part),
+        }
+    }
+    Cow::Owned(path.into_os_string().into_encoded_bytes())
 }
 
 /// True if one of the patterns matches all of `name`.
@@ -84,7 +94,19 @@ pub fn matches(pattern: &[u8], name: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::matches;
+    use super::{absolute, matches};
+
+    #[test]
+    fn a_name_stands_for_one_path_however_it_is_written() {
+        let here = std::env::current_dir().unwrap();
+        let here = here.to_str().unwrap();
+        for name in ["sub/a.fb", "./sub/a.fb", "x/../sub/./a.fb"] {
+            let path = absolute(name.as_bytes());
+            assert_eq!(*path, *format!("{here}/sub/a.fb").as_bytes(), "{name}");
+        }
+        assert_eq!(*absolute(b"/w/./x/../a.fb"), *b"/w/a.fb");
+        assert_eq!(*absolute(b"/w/..a/.b"), *b"/w/..a/.b");
+    }
 
     #[test]
     fn a_pattern_matches_whole_names() {
