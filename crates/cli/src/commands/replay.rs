@@ -129,7 +129,14 @@ impl Prepared {
         };
         let unchanged = match &deep {
             Some(_) if !args.reconstruction.request.is_empty() && !deviations.is_faithful() => {
-                plan(&deviations.without_changes()).ok()
+                let unchanged = plan(&deviations.without_changes());
+                let searches = args.reconstruction.tries > 1;
+                let told = unchanged.inspect_err(|error| {
+                    if searches {
+                        complain(&missing_program::searched_changed(error));
+                    }
+                });
+                told.ok()
             }
             _ => None,
         };

@@ -28,6 +28,15 @@ pub fn lacking(error: backstory_replay::Error, program: Option<&[u8]>) -> Failur
     }
 }
 
+/// The message that earlier requests are looked for with the user's changes.
+pub fn searched_changed(error: &backstory_replay::Error) -> String {
+    format!(
+        "the earlier requests that the request needs are looked for with the changes, because the \
+         recorded program cannot run without them: {}",
+        chain(error)
+    )
+}
+
 /// The words for a program that the store does not have.
 pub fn words(program: &[u8]) -> String {
     let name = quote(program);
