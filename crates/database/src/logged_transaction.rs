@@ -18,6 +18,9 @@ pub const SHARERS: Duration = Duration::from_millis(250);
 pub struct ExecutedStatement {
     /// When it began, in ns since 1970.
     pub time: i64,
+    /// The earliest time at which it can have begun, in ns since 1970. The client may have its
+    /// results before the line of the log is read.
+    pub since: i64,
     /// The latest time at which it read, in ns since 1970.
     pub until: i64,
     /// Its place in the log, among the statements of all sessions.
@@ -49,6 +52,7 @@ impl ExecutedStatement {
     ) -> ExecutedStatement {
         ExecutedStatement {
             time: 0,
+            since: 0,
             until: 0,
             place: 0,
             is_rounded: false,
@@ -207,7 +211,7 @@ pub struct ClientSession {
     pub ended: Option<i64>,
     /// How often its client was looked for.
     pub looks: u8,
-    /// When the last of its recorded transactions ended.
+    /// The earliest time at which the last of its recorded transactions can have ended.
     pub last_end: i64,
     /// Its records have been begun.
     pub is_recorded: bool,

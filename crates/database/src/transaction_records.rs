@@ -200,7 +200,7 @@ impl TransactionRecorder {
         self.next += 1;
         let activity = self.next;
         let (began, end) = span(logged, commits, session.last_end, self.names.rounding);
-        session.last_end = end;
+        session.last_end = earliest_end(logged, end, self.names.rounding);
         let what = match (commits.first(), &logged.id) {
             (Some(commit), _) => format!("transaction {}", commit.number),
             (None, Some(id)) => format!("transaction {id}"),
@@ -368,7 +368,7 @@ impl TransactionRecorder {
             let ident = ident_of(&file.path);
             // A file that was changed since is not the one that the statement used.
             let ident = ident.filter(|ident| {
-                !file.written || (statement.time..=end + 1_000_000_000).contains(&ident.mtime)
+                !file.written || (statement.since..=end + 1_000_000_000).contains(&ident.mtime)
             });
             let time = if file.written { end } else { statement.time };
             self.writer
@@ -554,6 +554,13 @@ fn span(
 
 /// The file as it is now.
 fn ident_of(path: &str) -> Option<backstory_files::Ident> {
+/// The earliest time at which a transaction can have ended. The session's next one may begin then.
+/// Where the times of the log are those of its reading, several transactions may be read at once.
+fn earliest_end(logged: &LoggedTransaction, end: i64, rounding: i64) -> i64 {
+    let last = logged.statements.last().filter(|_| rounding == 0);
+    last.map_or(end, |last| last.since.min(end))
+}
+
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
     let found = statx(CWD, path, AtFlags::empty(), wanted).ok()?;
     Some(backstory_files::Ident::from(&found))

@@ -259,6 +259,7 @@ impl AuditSessions {
         self.unparsed += u64::from(tables.is_err() && error == 0 && is_ours && opened.is_none());
         let statement = ExecutedStatement {
             time: began,
+            since: after,
             until: timed.time,
             place: self.place,
             opened_to_write: opened

@@ -200,6 +200,7 @@ impl SessionTable {
         self.place += 1;
         let statement = ExecutedStatement {
             time,
+            since: time,
             until: time + ROUNDING,
             place: self.place,
             is_rounded: true,

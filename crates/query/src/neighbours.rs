@@ -16,6 +16,7 @@
 //! Forwards the rules are mirrored. `backstory_graph::lineage` is the definition, for one run in
 //! memory.
 
+mod answers;
 mod by_connection;
 mod by_name;
 mod client_sockets;
@@ -36,6 +37,7 @@ use crate::answer::{Flow, Scope};
 use crate::connections::CommonConnections;
 use crate::session_clients::SessionClients;
 use crate::version_facts::VersionFacts;
+use answers::ReadAnswers;
 use client_sockets::{ClientSocket, UsersByConnection};
 
 /// The direction of a search.
@@ -141,6 +143,8 @@ pub struct NeighbourFinder<'s> {
     shared: RefCell<FxHashMap<EntityKey, Rc<Vec<ClientSocket>>>>,
     /// The recorded processes that used connections, by the server's run and the connection's name.
     socket_users: RefCell<UsersByConnection>,
+    /// Answers of watched servers that their clients have read.
+    answers: RefCell<ReadAnswers>,
 }
 
 impl<'s> NeighbourFinder<'s> {
@@ -170,6 +174,7 @@ impl<'s> NeighbourFinder<'s> {
             visited: RefCell::default(),
             shared: RefCell::default(),
             socket_users: RefCell::default(),
+            answers: RefCell::default(),
         }
     }
 
@@ -257,6 +262,7 @@ impl<'s> NeighbourFinder<'s> {
                     .meet(edge.interval, time)
                     .filter(|_| self.follows(edge))
                 {
+                    self.note_answer(key, doer);
                     steps.push(step(Key::Activity(doer), edge, time));
                 }
             }
@@ -323,10 +329,11 @@ impl<'s> NeighbourFinder<'s> {
         let mut steps = Vec::new();
         for edge in &index.stream.edges {
             let wanted = edge.relation.is_use() == (self.direction == Direction::Back);
-            if let Some(time) = self
-                .meet(edge.interval, time)
-                .filter(|_| wanted && self.follows(edge))
-            {
+            if !wanted || !self.follows(edge) {
+                continue;
+            }
+            let reach = self.reach_of_use(key, edge, time)?;
+            if let Some(time) = self.meet(edge.interval, reach) {
                 steps.push(step(
                     Key::Entity(EntityKey::new(key.run(), edge.entity)),
                     edge,

@@ -8,7 +8,7 @@ use backstory_files::Ident;
 use backstory_graph::model::EntityKind;
 use backstory_query as query;
 use backstory_query::answer::{Flow, Lineage, Link, Node, Scope};
-use backstory_store::{EntityKey, Store};
+use backstory_store::{ActivityKey, EntityKey, Store};
 use backstory_vocabulary::Word;
 
 use super::account::AskedAccount;
@@ -88,7 +88,7 @@ pub fn run(
         Level::Step
             if list.is_none()
                 && args.is_for_a_screen()
-                && (has_tables(&lineage) || history.is_some()) =>
+                && (history.is_some() || leads_through_database(&current.store, &lineage)?) =>
         {
             Level::Process
         }
@@ -162,15 +162,22 @@ pub fn search(
     }
 }
 
-/// True if the way leads through tables of a database, whose transactions are no commands.
-fn has_tables(lineage: &Lineage) -> bool {
-    let is_table = |node: &Node| match node {
-        Node::Entity { kind, path, .. } => {
-            *kind == EntityKind::Resource && query::is_of_database(path)
+/// True if the way leads through tables or transactions of a database, which are no commands.
+fn leads_through_database(store: &dyn Store, lineage: &Lineage) -> query::Result<bool> {
+    for node in &lineage.nodes {
+        let is_of_database = match node {
+            Node::Entity { kind, path, .. } => {
+                *kind == EntityKind::Resource && query::is_of_database(path)
+            }
+            Node::Activity { id, pid, .. } => {
+                query::is_transaction(store, ActivityKey(*id).run(), *pid)?
+            }
+        };
+        if is_of_database {
+            return Ok(true);
         }
-        Node::Activity { .. } => false,
-    };
-    lineage.nodes.iter().any(is_table)
+    }
+    Ok(false)
 }
 
 /// Writes the whole graph: nodes and links by index, roots first. For a row or table, also its

@@ -87,3 +87,46 @@ fn a_recorded_client_of_mariadb_is_certain_by_its_port_and_another_one_possible(
     let possible = other["possible_clients"].as_array().unwrap();
     assert_eq!(possible.len(), 1, "{other}");
 }
+
+/// Clients whose last answers came while the watch was stopped. The lines of their statements are
+/// read later than their files were written.
+#[test]
+fn a_file_leads_to_its_table_although_the_log_of_mariadb_was_read_late() {
+    let Some(place) = MariadbPlace::new("a log of MariaDB that is read late", &[]) else {
+        return;
+    };
+    place.query("CREATE TABLE a (id int PRIMARY KEY) ENGINE=InnoDB");
+    let watch = place.watched();
+    place.write("fill.sql", "INSERT INTO a VALUES (7);");
+    let gated = |first: &str, then: &str, client: &str| {
+        format!("{{ echo '{first};'; eval \"$GATE\"; echo '{then};'; }} | {client}")
+    };
+    let fill = "{ cat fill.sql; echo; eval \"$GATE\"; } | $SQL";
+    place.record_gated(fill, "INSERT INTO a", || ());
+    let stop = || watch.signal(Signal::STOP).unwrap();
+    for (number, client, file) in [(1, "$SQL", "certain.txt"), (2, "$LOCAL", "local.txt")] {
+        let seen = format!("SELECT {number} FROM a");
+        let line = gated(&seen, "SELECT id FROM a", &format!("{client} >{file}"));
+        place.record_gated(&line, &seen, stop);
+        watch.signal(Signal::CONT).unwrap();
+    }
+    // No look of the watch found this client, so its connection is only possibly that of the watch.
+    stop();
+    place.record("$LOCAL -e 'SELECT id FROM a' >unseen.txt");
+    watch.signal(Signal::CONT).unwrap();
+    watch.end().unwrap();
+    let files = ["certain.txt", "local.txt", "unseen.txt"];
+    for file in files {
+        let nodes = place.lineage(&[file]);
+        assert!(has(&nodes, "/a") && has(&nodes, "fill.sql"), "{nodes:?}");
+        let text = place.text(&["of", file]);
+        assert!(!text.contains("'transaction"), "{text}");
+        assert!(text.contains("transaction"), "{text}");
+    }
+    let certain = place.lineage(&["--no-possible", "certain.txt"]);
+    assert!(has(&certain, "fill.sql"), "{certain:?}");
+    let uses = place.json(&["uses", "--level", "all", "--table", "a"]);
+    for file in files {
+        assert!(uses.to_string().contains(&format!("/{file}\"")), "{uses}");
+    }
+}

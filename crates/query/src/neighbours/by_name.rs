@@ -70,6 +70,11 @@ impl NeighbourFinder<'_> {
             let shift = self
                 .header(key.run())?
                 .to_clock_of(&*self.header(other.run())?);
+            let there = time.saturating_add(shift);
+            let there = match seen.kind {
+                EntityKind::Socket => self.meet_answers((key, other), (there, shift))?,
+                _ => there,
+            };
             steps.push(Neighbour {
                 from: None,
                 to: Key::Entity(other),
@@ -79,7 +84,7 @@ impl NeighbourFinder<'_> {
                     start: time,
                     end: time,
                 },
-                time: time.saturating_add(shift),
+                time: there,
             });
         }
         Ok(())

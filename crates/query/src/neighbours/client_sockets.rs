@@ -121,6 +121,7 @@ impl NeighbourFinder<'_> {
         connections: &[ClientSocket],
         steps: &mut Vec<Neighbour>,
     ) -> Result<()> {
+        let at_client = time;
         let Some(time) = self.meet(shared.interval, time) else {
             return Ok(());
         };
@@ -128,6 +129,7 @@ impl NeighbourFinder<'_> {
         let own =
             |one: &&ClientSocket| one.pid == process.pid && overlap(one.alive, process.interval, 0);
         for connection in connections.iter().filter(own) {
+            self.note_client(connection.socket, shared.interval, at_client);
             let there = time.saturating_add(connection.shift);
             for edge in connection.edges.iter().filter(|edge| self.is_outward(edge)) {
                 let mut step = step(Key::Entity(connection.socket), edge, there);
@@ -228,14 +230,14 @@ impl NeighbourFinder<'_> {
             for shared in shared.filter(|_| self.is_inward(&edge)) {
                 let mut client = one.activity.clone();
                 client.interval = shifted(client.interval, -shared.shift);
-                self.add_recorded((&client, &edge), time, shared, steps)?;
+                self.add_recorded((&client, &edge), (socket, time), shared, steps)?;
             }
         }
         for (client, _) in clients {
             let edges = self.edges_to(socket, &client)?;
             for edge in edges.iter().filter(|edge| self.is_inward(edge)) {
                 for shared in users.iter().filter(|shared| shared.is_one_boot) {
-                    self.add_recorded((&client, edge), time, shared, steps)?;
+                    self.add_recorded((&client, edge), (socket, time), shared, steps)?;
                 }
             }
         }
@@ -247,7 +249,7 @@ impl NeighbourFinder<'_> {
     fn add_recorded(
         &self,
         (client, edge): (&Activity, &Edge),
-        time: Time,
+        (socket, time): (EntityKey, Time),
         shared: &SocketUsers,
         steps: &mut Vec<Neighbour>,
     ) -> Result<()> {
@@ -262,7 +264,11 @@ impl NeighbourFinder<'_> {
                 if !self.is_inward(&own) {
                     continue;
                 }
-                if let Some(time) = self.meet(own.interval, time) {
+                let met = match self.meet(own.interval, time) {
+                    None => self.had_answers(socket, own.interval, (time, shared.shift))?,
+                    met => met,
+                };
+                if let Some(time) = met {
                     let mut step = step(Key::Activity(key), edge, time);
                     step.interval = own.interval;
                     steps.push(step);

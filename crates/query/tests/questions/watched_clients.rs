@@ -6,8 +6,8 @@ use backstory_eventlog::event::UNNUMBERED;
 use backstory_eventlog::run::RunHeader;
 use backstory_graph::model::*;
 use backstory_query::answer::Scope;
-use backstory_query::{ancestry, influence, watched_ends};
-use backstory_store::Store;
+use backstory_query::{ancestry, ancestry_of, influence, influence_of, watched_ends};
+use backstory_store::{EntityKey, Store};
 
 use crate::graph::*;
 
@@ -155,4 +155,60 @@ fn the_session_of_a_watched_server_has_an_end_of_the_connection() {
         assert_eq!(one.end.other.to_string(), CLIENT);
         assert_eq!((one.end.began, one.end.network), (SESSION, 9));
     });
+}
+
+const TABLE: &str = "mariadb://db/bank/a";
+/// When the client read the last answer.
+const ANSWERED: i64 = SESSION + SECOND;
+
+/// The recorded client of a session. It writes a file before its last answer, and one after it.
+fn reader(server: &str) -> Graph {
+    let mut graph = client(server, SESSION - SECOND);
+    let reply = format!("tcp:{server} (reply)");
+    let reply = graph.entity(EntityKind::Socket, &reply, 0, None);
+    graph.edge(ActivityId(0), reply, Relation::Read, SESSION, ANSWERED);
+    for (name, time) in [("early", SESSION), ("late", ANSWERED + 1)] {
+        let file = graph.file(&nowhere(name), 1, None);
+        graph.edge(ActivityId(0), file, Relation::Write, time, time);
+    }
+    graph
+}
+
+/// A watch of the session. By the time at which the log was read, a transaction read its table
+/// after the client's last answer. It can have begun at `began`.
+fn late_watch(server: &str, began: i64) -> Graph {
+    let mut graph = watch(server);
+    let work = ActivityId(1);
+    let reply = format!("tcp:{server} (reply)");
+    let reply = graph.entity(EntityKind::Socket, &reply, 0, None);
+    let read = ANSWERED + SECOND;
+    graph.edge(work, reply, Relation::Write, began, read + 1);
+    let table = graph.entity(EntityKind::Resource, TABLE, 1, None);
+    graph.edge(work, table, Relation::Read, read, read);
+    graph
+}
+
+#[test]
+fn an_answer_that_the_client_has_read_had_its_tables_although_the_log_was_read_later() {
+    let server = "203.0.113.9:5432";
+    for (began, late) in [(SESSION, true), (ANSWERED + 1, false)] {
+        every_store(|store| {
+            reader(server).append_as(store, &of_boot("client", "b", None));
+            late_watch(server, began).append_as(store, &of_boot("watch", "b", Some("mariadb")));
+            let at = |path: &str| -> Vec<EntityKey> { store.at_path(path.as_bytes()).unwrap() };
+            let scope = Scope::default();
+            let has = |name: &str| {
+                let of = ancestry_of(store, &at(&nowhere(name)), &scope).unwrap();
+                names(&of).contains(&"a".to_owned())
+            };
+            assert_eq!([has("early"), has("late")], [false, late], "{began}");
+            let uses = influence_of(store, &at(TABLE), &scope).unwrap();
+            let reaches = |name: &str| names(&uses).contains(&name.to_owned());
+            assert_eq!(
+                [reaches("early"), reaches("late")],
+                [false, late],
+                "{began}"
+            );
+        });
+    }
 }
