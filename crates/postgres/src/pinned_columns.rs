@@ -42,6 +42,8 @@ pub(crate) struct RowEffect {
     pub(crate) table: WrittenName,
     pub(crate) operations: Vec<RowOperation>,
     pub(crate) pins: Vec<Pin>,
+    /// The columns that an update gives values.
+    pub(crate) assigned: Vec<String>,
 }
 
 /// The effects of a statement, or several. `None` if it may have others, too.
@@ -91,6 +93,7 @@ impl Visitor for EffectCollector {
                 let where_ = update.selection.as_ref().filter(|_| update.from.is_none());
                 let effect = self.selection(&update.table, RowOperation::Update, where_, &assigned);
                 effect.map(|mut effect| {
+                    effect.assigned = assigned;
                     let given = update.assignments.iter().filter_map(|one| self.given(one));
                     effect.pins.extend(given);
                     effect
@@ -177,6 +180,7 @@ impl EffectCollector {
             } else {
                 pins.collect()
             },
+            assigned: Vec::new(),
         })
     }
 
@@ -215,6 +219,7 @@ impl EffectCollector {
             table: written(name)?,
             operations: vec![operation],
             pins,
+            assigned: Vec::new(),
         })
     }
 
