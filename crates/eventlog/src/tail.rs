@@ -6,7 +6,7 @@
 //! The order is that of [`crate::merge`], with these differences:
 //!
 //! - A record that comes late, behind later ones of other threads, is given at once, with its time.
-//!   So times can decrease.
+//!   So times can decrease. [`LogTail::is_disordered`] tells it.
 //! - A call that has not returned is given when it returns. If that takes long, it is given without
 //!   its result, and once more with it. The thread does nothing else meanwhile.
 //! - A wait for a child is given when it returns.
@@ -26,7 +26,7 @@ use crate::merge::{Events, Progress};
 use crate::noted::NotedRecords;
 use crate::read_records::{ReadPart, ReadRecords, in_chunk};
 use crate::stored_frames::StoredFrames;
-use crate::stream::{StreamKey, ThreadStream, head, record_at, stream_key};
+use crate::stream::{RecordPosition, StreamKey, ThreadStream, head, record_at, stream_key};
 use crate::walk;
 use backstory_abi::{DONE, op};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -71,7 +71,13 @@ pub struct LogTail {
     /// Threads in the middle of something.
     threads: FxHashMap<StreamKey, ThreadState>,
     watched: HashMap<(u32, u32), Pending>,
+    /// The calls that have come and wait for their results.
+    waiting: FxHashSet<RecordPlace>,
+    is_disordered: bool,
 }
+
+/// The chunk of a record, and the record's offset there.
+type RecordPlace = (ChunkKey, usize);
 
 /// What [`Progress`] has of a thread behind its last record.
 #[derive(Debug, Default)]
@@ -81,9 +87,16 @@ struct ThreadState {
     pending: Option<Box<Pending>>,
 }
 
-/// The records that one look gave, by the number of the piece: their places, and whether the
-/// result is missing.
-type Given = BTreeMap<u32, Vec<(usize, bool)>>;
+/// The records that one look gave, and those that it kept back.
+#[derive(Default)]
+struct Given {
+    /// By the number of the piece: the places, and whether the result is missing.
+    places: BTreeMap<u32, Vec<(usize, bool)>>,
+    /// The calls that wait for their results.
+    waiting: Vec<RecordPosition>,
+    /// The records that are older than the last one of earlier looks.
+    late: Vec<RecordPosition>,
+}
 
 impl LogTail {
     /// A reader that has read nothing.
@@ -139,7 +152,7 @@ impl LogTail {
                 events.progress[*stream as usize].shut = false;
             }
         }
-        let mut given = Given::new();
+        let mut given = Given::default();
         let has_more = give_until(&mut events, until, lasting, &mut given, give);
         self.now = events.now;
         self.watched = std::mem::take(&mut events.watched);
@@ -148,9 +161,28 @@ impl LogTail {
         let open = self.keep_threads(states, &keys, &index);
         self.births = std::mem::take(&mut index.births);
         self.unnumbered = index.unnumbered;
+        self.judge_order(&given);
         self.note(&given);
         self.forget(&open);
         has_more
+    }
+
+    /// True if a record came behind later ones that were given before. In the order of the whole
+    /// log it stands elsewhere. A call that was kept back until its result came does not count.
+    pub fn is_disordered(&self) -> bool {
+        self.is_disordered
+    }
+
+    /// Looks for records that came late.
+    fn judge_order(&mut self, given: &Given) {
+        let place = |at: &RecordPosition| {
+            let piece = &self.frames.chunks()[at.chunk as usize];
+            let key = continued::key(&head(&self.frames, piece));
+            (key, in_chunk(piece.from, at.offset as usize))
+        };
+        let mut late = given.late.iter().map(place);
+        self.is_disordered |= late.any(|one| !self.waiting.contains(&one));
+        self.waiting = given.waiting.iter().map(place).collect();
     }
 
     /// The time up to which all events were given, apart from late ones.
@@ -181,7 +213,7 @@ impl LogTail {
 
     /// Notes the records that were given.
     fn note(&mut self, given: &Given) {
-        for (chunk, places) in given {
+        for (chunk, places) in &given.places {
             let piece = &self.frames.chunks()[*chunk as usize];
             let key = continued::key(&head(&self.frames, piece));
             let part = self.read.entry(key).or_default();
@@ -233,6 +265,7 @@ fn give_until(
     given: &mut Given,
     mut give: impl FnMut(Event),
 ) -> bool {
+    let before = events.now;
     loop {
         events.admit();
         // Only in a damaged log: the record that a stream waits for is missing.
@@ -249,13 +282,20 @@ fn give_until(
             return true;
         }
         let Some(is_open) = is_ready(events, stream, lasting) else {
+            let head = events.progress[stream as usize].head;
+            given.waiting.extend(head.map(|(_, at)| at));
             events.running.pop();
             continue;
         };
         let Some((stream, at, bytes)) = events.take() else {
             return false;
         };
-        let places = given.entry(at.chunk).or_default();
+        let is_again = |read: &ReadRecords<'_>| read.was_read(at);
+        // A damaged record has no time.
+        if (1..before).contains(&time) && !events.read.is_some_and(is_again) {
+            given.late.push(at);
+        }
+        let places = given.places.entry(at.chunk).or_default();
         places.push((at.offset as usize, is_open));
         if let Some(event) = events.event(stream, at, bytes) {
             give(event);

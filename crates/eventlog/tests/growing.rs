@@ -80,8 +80,10 @@ fn a_record_that_comes_behind_later_ones_is_given_at_once() {
         &[(op::WRITE, 10, Some(1)), (op::WRITE, 40, Some(1))],
     ));
     assert_eq!(read(&mut tail, &log, true).len(), 2);
+    assert!(!tail.is_disordered());
     log.add(&chunk(2, &[(op::READ, 30, Some(1))]));
     assert_eq!(read(&mut tail, &log, true), [(2, DONE)]);
+    assert!(tail.is_disordered());
 }
 
 #[test]
@@ -93,6 +95,7 @@ fn a_call_is_given_with_its_result_and_keeps_no_other_thread_back() {
     assert_eq!(read(&mut tail, &log, true), [(2, DONE)]);
     log.add(&chunk(1, &[(op::WRITE, 10, Some(1))]));
     assert_eq!(read(&mut tail, &log, true), [(1, DONE)]);
+    assert!(!tail.is_disordered(), "it had come in time");
 }
 
 #[test]
@@ -108,6 +111,7 @@ fn a_call_that_lasts_is_given_without_its_result_and_later_with_it() {
     log.add(&chunk(1, &returned));
     assert_eq!(read(&mut tail, &log, true), [(1, DONE), (1, DONE)]);
     assert_eq!(read(&mut tail, &log, true), []);
+    assert!(!tail.is_disordered());
 }
 
 #[test]

@@ -5,6 +5,9 @@
 //! the new records, however long the log is. Over a while, following takes at most half of a
 //! processor.
 //!
+//! On a busy machine, operations can come long after later ones. Then a look takes the whole log
+//! again, if that has not happened for [`APART`] times as long as it takes.
+//!
 //! At the end of the run the matcher of stored runs looks at the whole log once. It finds what only
 //! the end tells, and what came in an order that a look could not know.
 //!
@@ -16,7 +19,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use backstory_eventlog::run::RunHeader;
-use backstory_eventlog::{Log, LogTail, Patience};
+use backstory_eventlog::{Log, Patience};
 use backstory_hunt::{
     self as hunt, Found, MatchKey, Rule, RuleFindings, RuleMatch, RunGraph, RunInProgress,
 };
@@ -35,6 +38,8 @@ use crate::text::paths::shown;
 const POLL: Duration = Duration::from_millis(5);
 /// How many times as long as the looks took the pauses are, over a while.
 const REST: u32 = 1;
+/// How many times as long as a look at the whole log took the time until the next one is.
+const APART: u32 = 8;
 /// The longest pause that a quiet time saves later.
 const SAVED: Duration = Duration::from_secs(2);
 /// The shortest delay of a match that is reported.
@@ -66,7 +71,7 @@ pub fn follow(args: &WatchLogArgs, rules: &[Rule], store: Option<&Path>) -> Outc
         counts: HashMap::new(),
         limited: Vec::new(),
         patience: Patience::default(),
-        tail: LogTail::default(),
+        again: Instant::now(),
         length: 0,
         grown: Instant::now(),
         has_more: false,
@@ -78,7 +83,7 @@ pub fn follow(args: &WatchLogArgs, rules: &[Rule], store: Option<&Path>) -> Outc
         ));
         return Ok(1);
     };
-    let mut in_progress = RunInProgress::new(&header, rules, limits(LONGEST));
+    let mut in_progress = RunInProgress::new(&header, rules, limits(LONGEST), follower.patience);
     loop {
         // Asked before the look, so that the last look is at the whole log.
         let goes_on = session::is_recording(&part);
@@ -135,9 +140,9 @@ struct Follower<'a> {
     /// The rules with matches that are not reported.
     limited: Vec<String>,
     patience: Patience,
-    /// The log, up to the records that were read.
-    tail: LogTail,
-    /// Its length at the last look, and when it had grown to that.
+    /// From this moment on, a look can take the whole log again.
+    again: Instant,
+    /// The log's length at the last look, and when it had grown to that.
     length: u64,
     grown: Instant,
     /// The youngest records wait for older ones, or a new process for its program.
@@ -175,10 +180,11 @@ impl Follower<'_> {
             return Ok(false);
         }
         let before = self.grown.elapsed();
+        let is_again = run.is_disordered() && Instant::now() >= self.again;
         if length != self.length {
-            self.tail.grow(path).map_err(io::Error::other)?;
+            run.grow(path).map_err(io::Error::other)?;
             (self.length, self.grown) = (length, Instant::now());
-        } else if !self.has_more && before < self.patience.lasting {
+        } else if !self.has_more && !is_again && before < self.patience.lasting {
             return Ok(true);
         }
         let quiet = self.grown.elapsed();
@@ -186,13 +192,22 @@ impl Follower<'_> {
             // Calls that last are looked at once.
             self.grown = Instant::now();
         }
-        self.has_more = self.tail.read(quiet, |event| run.add(event));
-        let is_left = run.look(self.tail.until(), |graph, rule, findings| {
+        self.report_news(run, quiet);
+        if run.is_disordered() && Instant::now() >= self.again {
+            let begun = Instant::now();
+            run.begin_again(path).map_err(io::Error::other)?;
+            self.report_news(run, quiet);
+            self.again = Instant::now() + begun.elapsed() * APART;
+        }
+        Ok(true)
+    }
+
+    /// Reports what the records complete that were not looked at before.
+    fn report_news(&mut self, run: &mut RunInProgress<'_>, quiet: Duration) {
+        self.has_more = run.look(quiet, |graph, rule, findings| {
             let describe = |found: &Found| RuleMatch::within(graph, found, DESCRIBED);
             self.report_matches(graph, rule, findings, describe);
         });
-        self.has_more |= is_left;
-        Ok(true)
     }
 
     /// Looks at the whole log, and reports what was not reported before.
