@@ -111,8 +111,8 @@ pub struct Command {
     pub writes: Vec<usize>,
     /// The commands that started it, the nearest first.
     pub drivers: Vec<usize>,
-    /// The number of its programs on the lineage.
-    pub programs: usize,
+    /// The ids of its programs on the lineage in the store.
+    pub programs: Vec<u64>,
     /// It is a part of a program's work that the program named, and no command for a shell.
     pub is_part: bool,
     /// Attributes that the program gave to this work: names and values.

@@ -75,7 +75,7 @@ fn step_table(
     columns.times("end", all().map(|(_, command)| Some(command.end)));
     columns.numbers::<UInt32Type>(
         "processes",
-        all().map(|(_, command)| command.programs as u32),
+        all().map(|(_, command)| command.programs.len() as u32),
     );
     let indexes = |files: &[usize]| files.iter().map(index).collect();
     columns.indexes("inputs", all().map(|(_, command)| indexes(&command.reads)));

@@ -10,7 +10,9 @@ use backstory_eventlog::event::Bytes;
 use backstory_eventlog::job_rank::JobRank;
 use backstory_graph::described_rank;
 use backstory_graph::marks::{self, Notes};
-use backstory_graph::model::{Activity, Derived, Edge, Entity, EntityId, Inform, Relation};
+use backstory_graph::model::{
+    Activity, ActivityId, Derived, Edge, Entity, EntityId, Inform, Relation,
+};
 use backstory_graph::nested;
 use backstory_graph::standard::{self, StandardDescriptors};
 use backstory_query::answer::RunDetails;
@@ -31,6 +33,8 @@ pub struct Recording {
     pub details: RunDetails,
     /// Activities, by id.
     pub activities: Vec<Activity>,
+    /// The ids in the store of an excerpt's activities. A whole run has those of the store.
+    stored: Vec<ActivityId>,
     /// Entities, by id. `last` is also set for a version that the run left and a later run replaced
     /// before its identity was taken.
     pub entities: Vec<Entity>,
@@ -174,6 +178,7 @@ impl Recording {
             key,
             details,
             activities,
+            stored: Vec::new(),
             entities,
             edges,
             derived,
@@ -249,7 +254,8 @@ impl Recording {
 
     /// The key in the store of the activity with this id.
     pub fn activity_key(&self, at: usize) -> ActivityKey {
-        ActivityKey::new(self.key, self.activities[at].id)
+        let stored = self.stored.get(at).copied();
+        ActivityKey::new(self.key, stored.unwrap_or(self.activities[at].id))
     }
 
     /// The current directory of its command.

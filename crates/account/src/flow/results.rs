@@ -156,9 +156,10 @@ impl FlowBuilder<'_> {
         reads.sort_small();
         writes.sort_small();
         let notes = recording.marked.notes(root);
+        let id = |&at: &usize| recording.activity_key(at).0;
         Command {
             run: draft.run,
-            activity: recording.activity_key(root).0,
+            activity: id(&root),
             line: backstory_workflow::steps::Line {
                 cwd: b"/".as_slice().into(),
                 words: Vec::new(),
@@ -171,7 +172,7 @@ impl FlowBuilder<'_> {
             first_read: draft.first_read,
             writes,
             drivers,
-            programs: draft.members.len(),
+            programs: draft.members.iter().map(id).collect(),
             is_part: recording.marked.is_named(root),
             attributes: notes.attributes,
             records: notes.records,

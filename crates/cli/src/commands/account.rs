@@ -319,7 +319,7 @@ fn step(account: &Account, at: usize, index: &dyn Fn(&usize) -> usize, fields: &
     fields.bytes("cwd", Some(&command.line.cwd));
     fields.time("start", command.start);
     fields.time("end", command.end);
-    fields.number("processes", command.programs);
+    fields.number("processes", command.programs.len());
     fields.bool("part", command.is_part);
     let attributes = command.attributes.iter();
     fields.map(

@@ -42,7 +42,7 @@ struct NetworkEnd {
     command: usize,
     /// When it used the address last.
     time: Time,
-    /// The bytes that its run sent and received there. `None` if unknown.
+    /// The bytes that it sent and received there. `None` if unknown.
     bytes: Option<(u64, u64)>,
     /// The program that used the address, if another one than that of the command.
     program: Option<Vec<Bytes>>,
@@ -115,11 +115,13 @@ fn ends(store: &dyn Store, account: &Account) -> Result<Vec<NetworkEnd>, Failure
                 .filter(|one| *one.address == *address)
                 .collect();
             let names = here.iter().flat_map(|one| &one.names);
+            let inside = here.iter().filter(|one| flow.programs.contains(&one.id));
+            let inside: Vec<&PeerContact> = inside.copied().collect();
             ends.push(NetworkEnd {
                 names: names.map(|name| name.name.clone()).collect(),
-                bytes: bytes(&here, flow.activity),
-                time: last_use(&here, flow),
-                program: other_program(&here, flow),
+                bytes: bytes(&here, &inside, flow.activity),
+                time: last_use(&here, &inside, flow),
+                program: other_program(&inside, flow),
                 address,
                 command,
                 way,
@@ -130,40 +132,38 @@ fn ends(store: &dyn Store, account: &Account) -> Result<Vec<NetworkEnd>, Failure
     Ok(ends)
 }
 
-/// The bytes of the command's program. A command of several programs has those of its run.
-fn bytes(contacts: &[&PeerContact], program: u64) -> Option<(u64, u64)> {
-    let own = contacts.iter().find(|one| one.id == program);
-    if let Some(bytes) = own.and_then(|one| one.bytes) {
-        return Some(bytes);
-    }
-    let all = contacts.iter().filter_map(|one| one.bytes);
-    all.reduce(|(sent, received), (more, others)| (sent + more, received + others))
+/// The bytes of the command's program, else those of other programs of the command, else those of
+/// its run. `inside`: the uses by programs of the command.
+fn bytes(contacts: &[&PeerContact], inside: &[&PeerContact], program: u64) -> Option<(u64, u64)> {
+    let own = inside.iter().find(|one| one.id == program);
+    let sum = |uses: &[&PeerContact]| {
+        let all = uses.iter().filter_map(|one| one.bytes);
+        all.reduce(|(sent, received), (more, others)| (sent + more, received + others))
+    };
+    own.and_then(|one| one.bytes)
+        .or_else(|| sum(inside))
+        .or_else(|| sum(contacts))
 }
 
-/// The arguments of the program in the command that used the address last. `None` if that is the
-/// command's own.
-fn other_program(contacts: &[&PeerContact], command: &Command) -> Option<Vec<Bytes>> {
-    if contacts.iter().any(|one| one.id == command.activity) {
+/// The arguments of the program in the command that used the address last. `None` if the command's
+/// own program used it. `inside`: the uses by programs of the command.
+fn other_program(inside: &[&PeerContact], command: &Command) -> Option<Vec<Bytes>> {
+    if inside.iter().any(|one| one.id == command.activity) {
         return None;
     }
-    let executed = command.start..=command.end;
-    let inside = contacts.iter();
-    let inside = inside.filter(|one| executed.contains(&one.interval.start));
-    let last = inside.max_by_key(|one| one.interval.end)?;
+    let last = inside.iter().max_by_key(|one| one.interval.end)?;
     Some(last.activity.argv.to_vec())
 }
 
-/// When the command's program used the address last. A command of several programs has the last use
-/// that began while its first program was executed, else that of its run.
-fn last_use(contacts: &[&PeerContact], command: &Command) -> Time {
-    let last = |is_it: &dyn Fn(&PeerContact) -> bool| {
-        let uses = contacts.iter().filter(|contact| is_it(contact));
-        uses.map(|contact| contact.interval.end).max()
-    };
-    let executed = command.start..=command.end;
-    last(&|contact| contact.id == command.activity)
-        .or_else(|| last(&|contact| executed.contains(&contact.interval.start)))
-        .or_else(|| last(&|_| true))
+/// When the command's program used the address last, else another program of the command, else one
+/// of its run. `inside`: the uses by programs of the command.
+fn last_use(contacts: &[&PeerContact], inside: &[&PeerContact], command: &Command) -> Time {
+    let own = inside.iter().find(|contact| contact.id == command.activity);
+    let end = |contact: &&PeerContact| contact.interval.end;
+    let last = |uses: &[&PeerContact]| uses.iter().map(end).max();
+    own.map(end)
+        .or_else(|| last(inside))
+        .or_else(|| last(contacts))
         .unwrap_or(command.start)
 }
 

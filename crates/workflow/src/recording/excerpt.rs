@@ -54,7 +54,7 @@ impl Recording {
         for old in activities.keys() {
             edges.push(reader.edges(*old, counts)?);
         }
-        let activities: Vec<Activity> = activities.into_values().collect();
+        let (stored, activities): (Vec<ActivityId>, Vec<Activity>) = activities.into_iter().unzip();
         let extended = store.extended(run)?;
         let (recorded, given) = reader.descriptors(&extended)?;
         let marked = reader.marked(&extended);
@@ -63,6 +63,7 @@ impl Recording {
             details: backstory_query::facts(store, &id)?,
             children: children(&activities),
             activities,
+            stored,
             entities: reader.entities,
             edges,
             derived: Vec::new(),

@@ -119,7 +119,7 @@ impl Builder<'_> {
             cwd: (&step.cwd).into(),
             start: seconds(commands().map(|one| one.start).min().unwrap_or_default()),
             end: seconds(commands().map(|one| one.end).max().unwrap_or_default()),
-            processes: commands().map(|one| one.programs).sum(),
+            processes: commands().map(|one| one.programs.len()).sum(),
             commands: step.commands.len(),
             own: step.commands.iter().any(|&one| self.account.concerns(one)),
         }
