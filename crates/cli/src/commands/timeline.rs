@@ -29,6 +29,8 @@ enum Weight {
     Program,
     /// A read of an own file.
     Read,
+    /// Such an event that was not observed, and may not have happened.
+    Possible,
     /// An operation on a system file, or a look-up.
     Noise,
 }
@@ -58,7 +60,7 @@ pub fn run(args: &TimelineArgs, store: Option<&Path>) -> Outcome {
     };
     // A store and a lake give the events of one moment in different orders.
     events.sort_by(|a, b| {
-        let place = |event: &Event| (event.step.time, event.weight);
+        let place = |event: &Event| (event.step.time, event.step.is_possible, event.weight);
         let rest = |event: &Event| {
             let step = &event.step;
             (
@@ -217,7 +219,11 @@ fn add(
                 .is_some_and(|target| peer.accepts(target)),
         };
         if is_about {
-            let weight = weight(fact.operation, target);
+            let weight = match weight(fact.operation, target) {
+                Weight::Noise => Weight::Noise,
+                _ if step.is_possible => Weight::Possible,
+                weight => weight,
+            };
             events.push(Event {
                 run: run.to_owned(),
                 place: place.clone(),

@@ -90,6 +90,31 @@ fn a_timeline_has_the_events_of_a_run_a_file_and_an_address_in_order() {
 }
 
 #[test]
+fn a_timeline_shows_what_is_certain_before_what_is_possible() {
+    let place = Place::new();
+    // Each program can have written to the descriptor that it was given.
+    let run = place.record(
+        "exec 3> given; i=0; while [ $i -lt 50 ]; do /bin/true; i=$((i+1)); done; echo x > made",
+    );
+    let text = place.run(&["timeline", &run]).out;
+    assert!(text.contains("/made  sh"), "{text}");
+    assert!(!text.contains("(possibly)"), "{text}");
+    let count = text.lines().last().unwrap();
+    assert!(count.ends_with(" only possible) left out: --all"), "{text}");
+    let events = place.json(&["timeline", &run, "--json"]);
+    let events = events.as_array().unwrap();
+    let certainty = |event: &Value| event["certainty"].as_str().unwrap().to_owned();
+    let possible = events.iter().filter(|one| certainty(one) == "possible");
+    assert!(possible.count() >= 50);
+    for two in events.windows(2) {
+        let is_one_moment = two[0]["time"] == two[1]["time"];
+        let order = (certainty(&two[0]), certainty(&two[1]));
+        let is_wrong = order == ("possible".to_owned(), "seen".to_owned());
+        assert!(!(is_one_moment && is_wrong), "{two:?}");
+    }
+}
+
+#[test]
 fn a_time_and_a_host_choose_the_runs_that_are_looked_at() {
     let place = Place::new();
     let runs = [(); 2].map(|()| place.record("echo x >> .bashrc"));

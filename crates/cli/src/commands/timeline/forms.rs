@@ -1,7 +1,7 @@
 //! The forms of a timeline: text, JSON, comma-separated values.
 //!
 //! A text has one screen. It keeps changes of the user's own files and network operations first,
-//! then programs, then reads. It counts the others.
+//! then programs, then reads, then what is only possible. It counts the others.
 
 use std::io::{self, Write};
 
@@ -29,22 +29,24 @@ pub fn write(events: &[Event], all: bool, out: &mut impl Write) -> io::Result<()
     if events.is_empty() {
         return writeln!(out, "no events");
     }
-    let shown_weights = |weight: Weight| match all {
-        true => true,
-        false => {
-            let as_heavy = events.iter().filter(|event| event.weight <= weight).count();
-            weight == Weight::Change || weight < Weight::Noise && as_heavy <= SCREEN
-        }
+    let first = events.iter().map(|event| event.weight).min();
+    // The largest weight that is shown. Of the first one, a part is shown.
+    let fits = |weight: &Weight| {
+        let as_heavy = events
+            .iter()
+            .filter(|event| event.weight <= *weight)
+            .count();
+        as_heavy <= SCREEN || Some(*weight) == first
     };
-    let weights = [Weight::Change, Weight::Program, Weight::Read, Weight::Noise];
-    let kept: Vec<Weight> = weights
-        .into_iter()
-        .filter(|weight| shown_weights(*weight))
-        .collect();
-    let mut kept: Vec<&Event> = events
-        .iter()
-        .filter(|event| kept.contains(&event.weight))
-        .collect();
+    let weights = [
+        Weight::Change,
+        Weight::Program,
+        Weight::Read,
+        Weight::Possible,
+    ];
+    let last = weights.into_iter().take_while(fits).last();
+    let is_shown = |event: &&Event| all || Some(event.weight) <= last;
+    let mut kept: Vec<&Event> = events.iter().filter(is_shown).collect();
     if !all && kept.len() > SCREEN {
         // The begin and the end.
         kept.drain(SCREEN / 2..kept.len() - SCREEN / 2);
@@ -65,10 +67,15 @@ pub fn write(events: &[Event], all: bool, out: &mut impl Write) -> io::Result<()
     }
     let rest = events.len() - kept.len();
     if rest > 0 {
-        let line = format!(
-            "{} left out: --all",
-            counted(rest, "other event", "other events")
-        );
+        let is_possible = |event: &&&Event| event.weight == Weight::Possible;
+        let doubts = events.iter().filter(|event| is_possible(&event)).count();
+        let doubts = doubts - kept.iter().filter(is_possible).count();
+        let possible = match doubts {
+            0 => String::new(),
+            _ => format!(" ({doubts} only possible)"),
+        };
+        let others = counted(rest, "other event", "other events");
+        let line = format!("{others}{possible} left out: --all");
         writeln!(out, "{}", style.paint(Role::Dim, &line))?;
     }
     Ok(())
