@@ -59,6 +59,8 @@ pub struct Library {
     pub rules: Vec<Rule>,
     /// A line for each rule or file that is left out: `FILE:LINE:COLUMN: CAUSE`.
     pub mistakes: Vec<String>,
+    /// The files that have no rule, and not one with mistakes.
+    pub empty: Vec<String>,
     /// How many rules were read so far, those with mistakes too.
     pub loaded: usize,
 }
@@ -102,6 +104,7 @@ impl Library {
         let file = regular::open(path)?;
         file.take(LONGEST + 1).read_to_end(&mut bytes)?;
         let name = path.display().to_string();
+        let before = self.loaded;
         match std::str::from_utf8(&bytes) {
             Ok(text) => self.add(&name, text),
             Err(error) => {
@@ -113,6 +116,9 @@ impl Library {
                 self.mistakes
                     .push(format!("{name}:{line}:{column}: the text is not UTF-8"));
             }
+        }
+        if self.loaded == before {
+            self.empty.push(name);
         }
         Ok(())
     }

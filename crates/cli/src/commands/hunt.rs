@@ -220,12 +220,12 @@ fn tell(mistakes: &[String]) {
     }
 }
 
-/// The messages about a library of which `empty` files have no rule.
-fn mistakes_in(library: &Library, empty: &[&Path]) -> Vec<String> {
+/// The messages about a library.
+fn mistakes_in(library: &Library) -> Vec<String> {
     let left_out = library.mistakes.iter();
     let left_out = left_out.map(|mistake| format!("rule left out: {mistake}"));
-    let empty = empty.iter();
-    let empty = empty.map(|file| format!("{}: there is no rule in it", file.display()));
+    let empty = library.empty.iter();
+    let empty = empty.map(|file| format!("{file}: there is no rule in it"));
     left_out.chain(empty).collect()
 }
 
@@ -236,8 +236,8 @@ fn known_rules(given: &[impl AsRef<Path>], wanted: &[String]) -> Result<Known, F
     {
         library.mistakes.push(format!("{}: {error}", own.display()));
     }
-    let empty = load(&mut library, given)?;
-    let mistakes = mistakes_in(&library, &empty);
+    load(&mut library, given)?;
+    let mistakes = mistakes_in(&library);
     let mut rules = library.rules;
     let is_known = |id: &&String| rules.iter().any(|rule| rule.id == **id);
     if let Some(unknown) = wanted.iter().find(|id| !is_known(id)) {
@@ -253,12 +253,8 @@ fn known_rules(given: &[impl AsRef<Path>], wanted: &[String]) -> Result<Known, F
     Ok(Known { rules, mistakes })
 }
 
-/// Adds the rules of files. Returns those that have none.
-fn load<'f>(
-    library: &mut Library,
-    files: &'f [impl AsRef<Path>],
-) -> Result<Vec<&'f Path>, Failure> {
-    let mut empty = Vec::new();
+/// Adds the rules of files.
+fn load(library: &mut Library, files: &[impl AsRef<Path>]) -> Result<(), Failure> {
     for path in files {
         let path = path.as_ref();
         let cannot = |error| {
@@ -267,13 +263,14 @@ fn load<'f>(
                 path.display()
             ))
         };
-        let before = library.loaded;
+        let before = (library.loaded, library.empty.len());
         library.load(path).map_err(cannot)?;
-        if library.loaded == before {
-            empty.push(path);
+        // A directory without files.
+        if (library.loaded, library.empty.len()) == before {
+            library.empty.push(path.display().to_string());
         }
     }
-    Ok(empty)
+    Ok(())
 }
 
 /// The ids of the rules in files.
@@ -283,9 +280,9 @@ fn load<'f>(
 /// A file cannot be read, or none has a rule without a mistake.
 pub fn rules_of(files: &[impl AsRef<Path>]) -> Result<Vec<String>, Failure> {
     let mut library = Library::default();
-    let empty = load(&mut library, files)?;
+    load(&mut library, files)?;
     if library.rules.is_empty() && !files.is_empty() {
-        tell(&mistakes_in(&library, &empty));
+        tell(&mistakes_in(&library));
         let names = files.iter().map(|file| file.as_ref().display().to_string());
         let names = names.collect::<Vec<_>>().join(", ");
         return Err(Failure::misuse(format!("no rule of {names} can be used")));

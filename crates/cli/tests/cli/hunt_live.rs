@@ -337,6 +337,17 @@ fn what_cannot_be_watched_is_refused_before_the_command_runs() {
         assert_eq!(answer.status, 2, "{answer:?}");
         assert!(answer.err.contains(words), "{answer:?}");
     }
+    let own = place
+        .stage
+        .directory("home/.config/backstory/hunt")
+        .unwrap();
+    let file = own.join("mine.yml");
+    std::fs::write(&file, "").unwrap();
+    let answer = place.run(&["hunt"]);
+    let words = format!("{}: there is no rule in it", file.display());
+    assert_eq!(answer.status, 2, "{answer:?}");
+    assert!(answer.err.contains(&words), "{answer:?}");
+    std::fs::remove_file(&file).unwrap();
     let partial = place.run(&["hunt", "--most", "0"]);
     assert_eq!(partial.status, 2, "{partial:?}");
     assert!(partial.out.starts_with("not decided: "), "{partial:?}");
