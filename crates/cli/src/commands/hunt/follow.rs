@@ -308,7 +308,7 @@ impl Follower<'_> {
             lake: None,
         };
         let mut json = Vec::new();
-        let written = finding_object(rule, &run, finding).write(&mut json);
+        let written = finding_object(rule, &run, finding, None).write(&mut json);
         if written.and_then(|()| json.write_all(b"\n")).is_ok() {
             self.notices.send(&json);
         }

@@ -8,6 +8,7 @@ use backstory_eventlog::event::Bytes;
 use backstory_hunt::{FoundProgram, Rule, RuleMatch};
 use backstory_workflow::shell;
 
+use super::later::{self, LaterUse};
 use crate::json::Value;
 use crate::lake_graphs::LakePlace;
 use crate::text::line::excerpt;
@@ -51,6 +52,7 @@ pub fn finding_text(
     rule: &Rule,
     run: &FoundRun,
     finding: &RuleMatch,
+    later: Option<&LaterUse>,
     style: Style,
     out: &mut (impl Write + ?Sized),
 ) -> io::Result<()> {
@@ -67,15 +69,7 @@ pub fn finding_text(
         place.push_str(&format!(" of {}", lake.text()));
     }
     fact("when", &place)?;
-    let mut cause = line(&finding.cause);
-    if let Some(file) = &finding.cause_file {
-        cause.push_str(&format!("  (by {}", shown(file)));
-        if let Some(origin) = &finding.cause_origin {
-            cause.push_str(&format!(", from {}", shown(origin)));
-        }
-        cause.push(')');
-    }
-    fact("cause", &cause)?;
+    fact("cause", &cause(finding))?;
     for step in &finding.steps {
         // The start of a program has no target but the program itself.
         let target = step.target.as_deref().map(shown).unwrap_or_default();
@@ -107,6 +101,7 @@ pub fn finding_text(
         ("changed", &extent.changed),
         ("removed", &extent.removed),
         ("sent to", &extent.sent_to),
+        ("built from these", &extent.built),
     ] {
         if !files.is_empty() {
             parts.push(format!(
@@ -117,6 +112,9 @@ pub fn finding_text(
         }
     }
     fact("extent", &parts.join("; "))?;
+    if let Some(later) = later.filter(|later| !later.runs.is_empty()) {
+        fact("later", &later_text(later))?;
+    }
     let next = next(run, finding);
     fact("next", &style.paint(Role::Command, &next))?;
     if run.lake.is_some() {
@@ -124,6 +122,39 @@ pub fn finding_text(
     }
     let page = format!("backstory serve {}", shell::quote(run.id.as_bytes()));
     fact("page", &style.paint(Role::Command, &page))
+}
+
+/// The cause, and where that came from.
+fn cause(finding: &RuleMatch) -> String {
+    let mut sources = Vec::new();
+    let file = |word: &str, file: &Option<Bytes>| {
+        file.as_ref().map(|file| format!("{word} {}", shown(file)))
+    };
+    sources.extend(file("by", &finding.cause_file));
+    sources.extend(file("with", &finding.cause_input));
+    sources.extend(file("from", &finding.cause_origin));
+    if let Some(receiver) = &finding.cause_receiver {
+        sources.push(format!("received by {}", line(receiver)));
+    }
+    let cause = line(&finding.cause);
+    match sources.is_empty() {
+        true => cause,
+        false => format!("{cause}  ({})", sources.join(", ")),
+    }
+}
+
+/// The later runs that used the files, and what they made.
+fn later_text(later: &LaterUse) -> String {
+    let none = BTreeSet::new();
+    let ids = later.runs.iter().map(|id| id.as_bytes().into());
+    let ids: BTreeSet<Bytes> = ids.collect();
+    let runs = counted(later.runs.len(), "run", "runs");
+    let mut text = format!("used in {runs}: {}", some(&ids, &none));
+    if !later.files.is_empty() {
+        let files = some(&later.files, &none);
+        text.push_str(&format!("; made there {}: {files}", later.files.len()));
+    }
+    text
 }
 
 /// A command that goes on from a finding.
@@ -161,7 +192,12 @@ fn next(run: &FoundRun, finding: &RuleMatch) -> String {
 }
 
 /// A finding as JSON.
-pub fn finding_object(rule: &Rule, run: &FoundRun, finding: &RuleMatch) -> Value {
+pub fn finding_object(
+    rule: &Rule,
+    run: &FoundRun,
+    finding: &RuleMatch,
+    later: Option<&LaterUse>,
+) -> Value {
     let program = |program: &FoundProgram| {
         Value::Object(vec![
             ("pid", program.pid.into()),
@@ -190,6 +226,7 @@ pub fn finding_object(rule: &Rule, run: &FoundRun, finding: &RuleMatch) -> Value
         ("changed", files(&extent.changed)),
         ("removed", files(&extent.removed)),
         ("sent_to", files(&extent.sent_to)),
+        ("built", files(&extent.built)),
     ];
     if extent.is_cut {
         acts.push(("cut", true.into()));
@@ -215,10 +252,18 @@ pub fn finding_object(rule: &Rule, run: &FoundRun, finding: &RuleMatch) -> Value
         ),
         ("cause", program(&finding.cause)),
         ("cause_file", bytes(&finding.cause_file)),
+        ("cause_input", bytes(&finding.cause_input)),
         ("cause_origin", bytes(&finding.cause_origin)),
+        (
+            "cause_receiver",
+            finding.cause_receiver.as_ref().map(program).into(),
+        ),
         ("extent", Value::Object(acts)),
-        ("next", next(run, finding).as_str().into()),
     ]);
+    if let Some(later) = later {
+        object.push(("later", later::object(later)));
+    }
+    object.push(("next", next(run, finding).as_str().into()));
     if place.is_none() {
         // The address of the run's view, below that of `backstory serve`. An id has no character
         // that an address has to escape.
