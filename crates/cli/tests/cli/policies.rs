@@ -89,11 +89,19 @@ fn a_file_that_is_not_as_recorded_is_refused_and_its_run_is_judged() {
     assert_eq!(verified(&place, &rules, &[]).status, 0);
     place.write("result", "backdoor\n");
     let present = blake3::hash(b"backdoor\n").to_string();
-    for options in [&[][..], &["--json"]] {
-        let answer = verified(&place, &rules, options);
-        let remedy = format!("policy verify {second}");
-        answer.is_error(1, &[&result, &present, &recorded, &remedy]);
-    }
+    let remedy = format!("policy verify {second}");
+    let words = [&*result, &present, &recorded, &remedy];
+    verified(&place, &rules, &[]).is_error(1, &words);
+    let answer = verified(&place, &rules, &["--json"]);
+    let object: Value = serde_json::from_str(&answer.out).unwrap();
+    let artifact = serde_json::json!({"path": result, "run": second, "blake3": recorded});
+    assert_eq!(object["artifacts"], serde_json::json!([artifact]));
+    let refused = object["refused"].as_str().unwrap();
+    assert_eq!(
+        (answer.status, &*answer.err),
+        (1, &*format!("backstory: {refused}\n"))
+    );
+    assert!(words.iter().all(|word| refused.contains(word)), "{refused}");
     std::fs::remove_file(&result).unwrap();
     verified(&place, &rules, &[]).is_error(1, &[&result, "is gone"]);
     let run = place.run(&["policy", "verify", &second, "--policy", "policy.toml"]);

@@ -76,7 +76,17 @@ fn verify(args: &PolicyVerifyArgs, store: Option<&Path>) -> Outcome {
     let inventory = Inventory::of(&view)?;
     let with_undeclared = rules::mention(&rules, UNDECLARED);
     let things = things(&current, &view, &inventory, seals, with_undeclared)?;
-    present::compare(&view, &inventory)?;
+    if let Err(refused) = present::compare(&view, &inventory) {
+        if args.json {
+            answer(|out| {
+                let why = ("refused", refused.line.as_str().into());
+                let object = json::Value::Object(vec![artifacts(&view, &inventory), why]);
+                object.write(out)?;
+                writeln!(out)
+            })?;
+        }
+        return Err(refused);
+    }
     let mut failed = Vec::new();
     for rule in &rules {
         let failing = failing(rule, &things).map_err(|failure| {
@@ -91,7 +101,7 @@ fn verify(args: &PolicyVerifyArgs, store: Option<&Path>) -> Outcome {
         true => {
             let failed = failed.iter().map(|(rule, failing)| fields(rule, failing));
             let verdict = json::Value::Object(vec![
-                ("artifacts", judged(&view, &inventory)),
+                artifacts(&view, &inventory),
                 ("rules", rules.len().into()),
                 ("failed", json::Value::Array(failed.collect())),
             ]);
@@ -198,8 +208,8 @@ fn things(
     Ok(things)
 }
 
-/// The files that were judged, each with the digest of the judged version.
-fn judged(view: &View, inventory: &Inventory) -> json::Value {
+/// The files that a policy is about, each with the digest of the version that is judged.
+fn artifacts(view: &View, inventory: &Inventory) -> (&'static str, json::Value) {
     let results = inventory.items.iter().filter(|item| item.result);
     let files = results.map(|item| {
         json::Value::Object(vec![
@@ -211,7 +221,7 @@ fn judged(view: &View, inventory: &Inventory) -> json::Value {
             ),
         ])
     });
-    json::Value::Array(files.collect())
+    ("artifacts", json::Value::Array(files.collect()))
 }
 
 fn file(item: &InventoryFile) -> Value {
