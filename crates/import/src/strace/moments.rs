@@ -41,6 +41,8 @@ pub(super) struct Moments {
     days: i64,
     last_of_day: i64,
     last: i64,
+    /// A time since 1970 was older than strace.
+    is_early: bool,
 }
 
 impl Moments {
@@ -57,9 +59,9 @@ impl Moments {
         self.kind
     }
 
-    /// True if the times since 1970 are older than strace.
+    /// True if times since 1970 are older than strace. A clock can have been set later.
     pub(super) fn is_early(&self) -> bool {
-        self.kind == TimeKind::Epoch && self.last < EARLY
+        self.is_early
     }
 
     /// The time of the next line.
@@ -68,6 +70,7 @@ impl Moments {
             None => self.last.saturating_add(STEP),
             Some(Stamp::Epoch(time)) => {
                 self.kind = TimeKind::Epoch;
+                self.is_early |= time < EARLY;
                 time.max(self.last)
             }
             Some(Stamp::Since(passed)) => {
@@ -129,6 +132,19 @@ mod tests {
         let mut second = Moments::from(first.base_before(changed));
         let times = stamps.map(|stamp| changed - second.next(Some(Stamp::Day(stamp))));
         assert_eq!(times, [101 * SECOND, 100 * SECOND, SECOND]);
+    }
+
+    #[test]
+    fn a_clock_that_was_set_within_the_log_was_wrong_before() {
+        let early = |stamps: &[i64]| {
+            let mut moments = Moments::default();
+            for stamp in stamps {
+                moments.next(Some(Stamp::Epoch(stamp * SECOND)));
+            }
+            moments.is_early()
+        };
+        assert!(early(&[100, 1_700_000_000]));
+        assert!(!early(&[1_700_000_000, 1_700_000_001]));
     }
 
     #[test]
