@@ -59,25 +59,27 @@ pub fn open(
     wanted: &Ident,
     ended: i64,
 ) -> Result<Source, String> {
-    let source = open_any(near, path).map_err(|error| match error.kind() {
+    let is_wanted = |now: &Ident| {
+        // The log of the run has the links and modes that changed within the run, as it has changes
+        // of the content.
+        let explained = now.ctime == wanted.ctime || now.ctime <= ended + TICK;
+        same_version(now, wanted) && explained
+    };
+    let source = open_any(near, path, is_wanted).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
             "it was removed or replaced after the run, before its content could be taken".to_owned()
         }
         _ => format!("it cannot be opened: {error}"),
     })?;
-    let now = &source.before;
-    // The log of the run has the links and modes that changed within the run, as it has changes of
-    // the content.
-    let explained = now.ctime == wanted.ctime || now.ctime <= ended + TICK;
-    match same_version(now, wanted) && explained {
+    match is_wanted(&source.before) {
         true => Ok(source),
-        false => Err(differs(now, wanted).to_owned()),
+        false => Err(differs(&source.before, wanted).to_owned()),
     }
 }
 
 /// Opens the preserved file of a version.
 pub fn open_preserved(path: &Path, kept: &Preserved) -> Result<Source, String> {
-    let source = open_any(&mut NearDirectories::default(), path)
+    let source = open_any(&mut NearDirectories::default(), path, |_| true)
         .map_err(|error| format!("its preserved copy cannot be opened: {error}"))?;
     let now = &source.before;
     let same = match kept.how {
@@ -90,13 +92,20 @@ pub fn open_preserved(path: &Path, kept: &Preserved) -> Result<Source, String> {
     }
 }
 
-fn open_any(near: &mut NearDirectories, path: &Path) -> io::Result<Source> {
+/// Opens the file at a path. The directory that it led to before is looked at first.
+fn open_any(
+    near: &mut NearDirectories,
+    path: &Path,
+    is_wanted: impl Fn(&Ident) -> bool,
+) -> io::Result<Source> {
     let path = path.as_os_str().as_bytes();
-    match near.locate(path) {
-        (directory, name) if name.len() < path.len() => open_at(directory, name)
-            // The path may lead to another directory by now, which has the file.
-            .or_else(|_| open_at(CWD, path)),
-        (directory, path) => open_at(directory, path),
+    let (directory, name) = near.locate(path);
+    let found = open_at(directory, name);
+    match &found {
+        Ok(source) if is_wanted(&source.before) => found,
+        // The path may lead to another directory by now, which has the file.
+        _ if name.len() < path.len() => open_at(CWD, path).or(found),
+        _ => found,
     }
 }
 
@@ -208,12 +217,17 @@ mod tests {
         fs::write(directory.join("y"), "y").unwrap();
         let mut near = NearDirectories::default();
         for _ in 0..2 {
-            open_any(&mut near, &directory.join("x")).unwrap();
+            open_any(&mut near, &directory.join("x"), |_| true).unwrap();
         }
         fs::rename(&directory, &former).unwrap();
         fs::create_dir(&directory).unwrap();
         fs::rename(former.join("y"), directory.join("y")).unwrap();
-        let mut found = open_any(&mut near, &directory.join("y")).unwrap();
+        let mut found = open_any(&mut near, &directory.join("y"), |_| true).unwrap();
+        assert_eq!(found.read_small(&mut Vec::new()).unwrap().unwrap(), b"y");
+        // The former directory has another file of this name.
+        fs::write(former.join("y"), "other").unwrap();
+        let wanted = found.before;
+        let mut found = open(&mut near, &directory.join("y"), &wanted, i64::MAX - TICK).unwrap();
         assert_eq!(found.read_small(&mut Vec::new()).unwrap().unwrap(), b"y");
     }
 
@@ -228,7 +242,7 @@ mod tests {
             ("four five", None),
         ] {
             fs::write(&path, "four").unwrap();
-            let mut source = open_any(&mut near, &path).unwrap();
+            let mut source = open_any(&mut near, &path, |_| true).unwrap();
             let mut file = fs::OpenOptions::new().write(true).open(&path).unwrap();
             file.write_all(then.as_bytes()).unwrap();
             file.set_len(then.len() as u64).unwrap();
