@@ -1,6 +1,7 @@
 //! `replay --deep --request` under a tool, or with another program. The search for earlier requests
 //! runs with the recorded program.
 
+use backstory_reconstruct::engine::STALLED;
 use backstory_testkit::need::needs;
 
 use super::Place;
@@ -52,13 +53,19 @@ fn another_program_has_the_earlier_requests_that_the_recorded_one_needed() {
 
 /// A tool that stops the program for longer than a request may stand still, as a debugger does, and
 /// says something at the end.
-const TOOL: &str = "sh -c '\"$0\" \"$@\" & kill -STOP $!; sleep 3; kill -CONT $!; sleep 1; \
-                    kill -STOP $!; sleep 3; kill -CONT $!; wait $!; echo reported >&2'";
+fn debugger() -> String {
+    let longer = STALLED.as_secs() + 1;
+    format!(
+        "sh -c '\"$0\" \"$@\" & kill -STOP $!; sleep {longer}; kill -CONT $!; sleep 1; \
+         kill -STOP $!; sleep {longer}; kill -CONT $!; wait $!; echo reported >&2'"
+    )
+}
 
 #[test]
 fn a_tool_may_stop_the_program_and_reports_at_the_end() {
     let Some(place) = recorded() else { return };
-    let Some(answer) = place.again(&["--request", "1", "--tries", "1", "--with", TOOL]) else {
+    let tool = debugger();
+    let Some(answer) = place.again(&["--request", "1", "--tries", "1", "--with", &tool]) else {
         return;
     };
     assert_eq!(answer.status, 0, "{answer:?}");

@@ -14,6 +14,7 @@ mod vdso;
 mod supervisor;
 
 pub use start::TOOL_LOG;
+pub use supervisor::STALLED;
 
 use crate::error::Error;
 use crate::process::{ProcessStart, RecordedProcess};

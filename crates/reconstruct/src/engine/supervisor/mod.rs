@@ -46,6 +46,7 @@ use backstory_sys as sys;
 use clock::Passed;
 use interrupted::HiddenList;
 use part::Part;
+pub use part::STALLED;
 use pipes::Pipes;
 use places::Places;
 use processes::LiveProcess;
@@ -54,6 +55,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use tool::Closing;
 
 /// How long one wait for a notification lasts.
 const SLICE_MS: i32 = 200;
@@ -143,7 +145,7 @@ pub struct Supervisor {
     /// Calls under a tool that nothing answers before the end.
     held: Vec<NotifiedCall>,
     /// Since when programs end, because their request is over. Their calls continue.
-    closing: Option<Instant>,
+    closing: Option<Closing>,
     /// For a tool that asks for them.
     places: Places,
     pipes: Pipes,
@@ -191,9 +193,9 @@ impl Supervisor {
                 last_call = Instant::now();
             }
             let idle = last_call.elapsed();
-            let is_over = match self.closing {
-                Some(since) => self.has_closed(since),
-                None => self.part_is_over(idle) && !self.closes(),
+            let is_over = match self.closing.is_some() {
+                true => self.has_closed(),
+                false => self.part_is_over(idle) && !self.closes(),
             };
             if is_over {
                 self.kill_all();

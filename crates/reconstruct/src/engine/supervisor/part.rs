@@ -20,7 +20,7 @@ const GRACE: Duration = Duration::from_millis(50);
 /// A server is ready for a connection after its other processes made no call for so long.
 const QUIET: Duration = Duration::from_millis(100);
 /// A request that was not served is over after so long without a call and without work.
-const STALLED: Duration = Duration::from_secs(2);
+pub const STALLED: Duration = Duration::from_secs(2);
 
 /// The first bytes of a unit wait for the answer of an earlier unit in another process. The wait
 /// ends when that process has made no call for so long, and no process has worked meanwhile. After

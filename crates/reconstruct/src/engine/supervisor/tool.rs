@@ -13,8 +13,35 @@ use std::time::{Duration, Instant};
 /// A program is looked at after so long without a call.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Programs that go on after the signal are killed after so long.
+/// Programs that go on after the signal are killed if they did not work for so long.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// Programs that got the signal to end.
+#[derive(Debug)]
+pub(super) struct Closing {
+    since: Instant,
+    /// The processor time that they had used, and since when.
+    used: (u64, Instant),
+}
+
+impl Closing {
+    fn begun(now: Instant) -> Closing {
+        Closing {
+            since: now,
+            used: (0, now),
+        }
+    }
+
+    /// True if the programs had time enough to end. Under Valgrind, a program still searches for
+    /// leaks. `used`: their processor time.
+    fn is_late(&mut self, used: u64, now: Instant, patience: Duration) -> bool {
+        if used != self.used.0 {
+            self.used = (used, now);
+        }
+        let idle = now.duration_since(self.used.1);
+        idle > GRACE || now.duration_since(self.since) > GRACE + patience
+    }
+}
 
 impl Supervisor {
     /// True if the user decides how long the program makes no call: a debugger has stopped it, or
@@ -41,7 +68,7 @@ impl Supervisor {
         if !self.has_tool || self.follows_bytes {
             return false;
         }
-        self.closing = Some(Instant::now());
+        self.closing = Some(Closing::begun(Instant::now()));
         self.signal_programs(libc::SIGTERM);
         let parked = std::mem::take(&mut self.parked).into_iter();
         for call in parked.map(|(call, _)| call).chain(self.held.split_off(0)) {
@@ -52,16 +79,20 @@ impl Supervisor {
     }
 
     /// True if the tool has ended, or has to be ended.
-    pub(super) fn has_closed(&self, since: Instant) -> bool {
-        let late = since.elapsed() > GRACE;
+    pub(super) fn has_closed(&mut self) -> bool {
+        let (used, patience) = (self.processor_time(), self.patience);
+        let Some(closing) = &mut self.closing else {
+            return false;
+        };
+        let late = closing.is_late(used, Instant::now(), patience);
+        let since = closing.since;
         let mut states = self.program_states().peekable();
         let is_left = states.peek().is_some();
         if late && !states.any(|(_, state)| is_stopped(state)) {
             self.signal_programs(libc::SIGKILL);
         }
         let endless = stdin().is_terminal();
-        self.result.status.is_some()
-            || !is_left && !endless && since.elapsed() > GRACE + self.patience
+        self.result.status.is_some() || !is_left && !endless && since.elapsed() > GRACE + patience
     }
 
     fn signal_programs(&self, signal: i32) {
@@ -81,4 +112,27 @@ impl Supervisor {
 
 fn is_stopped(state: char) -> bool {
     matches!(state, 't' | 'T')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_works_after_its_end_was_asked_for_may_report() {
+        let second = Duration::from_secs(1);
+        let patience = 60 * second;
+        let begin = Instant::now();
+        let mut closing = Closing::begun(begin);
+        for number in 1..60 {
+            let now = begin + number * second;
+            assert!(!closing.is_late(u64::from(number), now, patience));
+        }
+        let last = begin + 59 * second;
+        assert!(closing.is_late(59, last + GRACE + second, patience));
+        let mut closing = Closing::begun(begin);
+        assert!(!closing.is_late(0, begin + GRACE, patience));
+        let end = begin + GRACE + patience + second;
+        assert!(closing.is_late(1, end, patience), "it works without an end");
+    }
 }
