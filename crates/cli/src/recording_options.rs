@@ -22,7 +22,10 @@ pub fn of_command(home: &Home, id: String) -> Options {
 /// The options of a recording whose log another process of `backstory` reads.
 pub fn of_store(home: &Home, id: String) -> Options {
     let (part, log) = (home.part_path(&id), home.log_path(&id));
-    Options::new(id, part, log, home.dir().join("lib"))
+    Options {
+        verdicts: Some(home.verdicts_path()),
+        ..Options::new(id, part, log, home.dir().join("lib"))
+    }
 }
 
 /// The directory of the recorder's library. Commands of root often continue as other users (`su`,

@@ -1,17 +1,22 @@
 //! Says for a program whether it is plain, and why not.
 
 use crate::cache::LibraryCache;
-use crate::elf::{Damaged, Object, is_wide};
-use crate::instructions::{Entry, find_entry};
+use crate::elf::{Object, is_wide};
+use crate::instructions::find_entry;
+use crate::known::KnownFiles;
+use crate::known_file::Ignored;
+use crate::part::{NotPlain, Part};
 use crate::symbols::{InnerActs, is_unseen};
+use crate::verdicts::VerdictKind;
 use backstory_files::{Ident, executable, now, regular};
 use memchr::memmem;
-use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, fgetxattr, statx};
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use rustix::fs::{AtFlags, FileType, Statx, StatxFlags, fgetxattr, statx};
+use std::collections::{BTreeSet, VecDeque};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// The releases of glibc whose inner calls were compared with the lists in [`crate::symbols`].
@@ -38,68 +43,6 @@ const DEEPEST_SCRIPT: u32 = 5;
 /// The result for a program.
 pub type Verdict = Result<(), NotPlain>;
 
-/// Why a program is not plain.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum NotPlain {
-    /// The file cannot be opened, is too large, or is no regular file.
-    #[error("{} cannot be read", .0.display())]
-    Unreadable(PathBuf),
-    /// Neither a script nor a 64-bit program of x86-64.
-    #[error("{} is no program of x86-64", .0.display())]
-    Foreign(PathBuf),
-    /// The file contradicts itself.
-    #[error("{}: {damage}", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// The part of it.
-        damage: Damaged,
-    },
-    /// No loader, or another one than glibc's.
-    #[error("{} is not loaded by glibc's loader", .0.display())]
-    OtherLoader(PathBuf),
-    /// Executing it gives privileges: a set-id bit, or capabilities.
-    #[error("{} gains privileges", .0.display())]
-    Privileged(PathBuf),
-    /// It enters the kernel by itself, or perhaps so.
-    #[error("{} enters the kernel by itself ({entry:?})", path.display())]
-    EntersKernel {
-        /// The program or library.
-        path: PathBuf,
-        /// Where.
-        entry: Entry,
-    },
-    /// Code of it runs before the recorder's constructor.
-    #[error("{} runs code before any constructor", .0.display())]
-    EarlyCode(PathBuf),
-    /// Memory of it can be written to and executed.
-    #[error("{} has code that can be changed", .0.display())]
-    WritableCode(PathBuf),
-    /// The loader looks into directories for a library, or loads files that it does not need.
-    #[error("the loader searches directories for {}", .0.display())]
-    Search(PathBuf),
-    /// It calls a function that makes calls inside libc.
-    #[error("{} uses {function}", path.display())]
-    Unseen {
-        /// The program or library.
-        path: PathBuf,
-        /// The function.
-        function: String,
-    },
-    /// Another glibc than those that are known.
-    #[error("{} is of an unknown release", .0.display())]
-    UnknownLibrary(PathBuf),
-}
-
-/// A library, or a program, that is plain by itself.
-#[derive(Debug, Clone, Default)]
-struct Part {
-    /// The names of the libraries that it needs.
-    needed: Vec<Vec<u8>>,
-    acts: InnerActs,
-}
-
 /// A program with its verdict.
 #[derive(Debug)]
 pub struct Examined {
@@ -113,12 +56,13 @@ pub struct Examined {
     pub acts: InnerActs,
 }
 
-/// Classifies programs, and remembers what it found out about their libraries.
+/// Classifies programs, and remembers what it found out about them and their libraries.
 #[derive(Debug, Default)]
 pub struct Classifier {
     cache: LibraryCache,
     cache_ident: Ident,
-    libraries: HashMap<PathBuf, (Ident, Result<Part, NotPlain>)>,
+    known: KnownFiles,
+    classified: usize,
 }
 
 impl Classifier {
@@ -143,6 +87,27 @@ impl Classifier {
         })
     }
 
+    /// Takes the verdicts of earlier runs from a file, if there is one.
+    ///
+    /// # Errors
+    /// The reason why the file is ignored. Programs are then classified anew.
+    pub fn recall(&mut self, path: &Path) -> Result<(), Ignored> {
+        self.known.recall(path)
+    }
+
+    /// Keeps the verdicts for later runs in this file, if there are new ones.
+    ///
+    /// # Errors
+    /// The file cannot be written. The next run classifies its programs anew.
+    pub fn keep(&mut self, path: &Path) -> io::Result<()> {
+        self.known.keep(path)
+    }
+
+    /// The files whose content was read and classified.
+    pub fn classified(&self) -> usize {
+        self.classified
+    }
+
     /// The state of the loader's cache for which the verdicts about programs hold.
     pub fn cache_ident(&self) -> Ident {
         self.cache_ident
@@ -153,16 +118,21 @@ impl Classifier {
     /// # Errors
     /// The first reason why it is not plain.
     pub fn program(&mut self, path: &Path) -> Verdict {
+        self.command(path)?.verdict
+    }
+
+    /// The same, with what is known about the program.
+    ///
+    /// # Errors
+    /// There is no program.
+    pub fn command(&mut self, path: &Path) -> Result<Examined, NotPlain> {
         let mut path = path.to_owned();
         for _ in 0..DEEPEST_SCRIPT {
-            let (_, file) = read(&path)?;
-            if !file.starts_with(b"#!") {
-                return self.executable(&path, &file, &mut Vec::new()).map(drop);
+            let mut file = open(&path)?;
+            match interpreter_of_script(&file, &path)? {
+                None => return Ok(self.examine(&mut file, &path)),
+                Some(interpreter) => path = interpreter,
             }
-            let head = &file[..file.len().min(executable::HEAD)];
-            let name =
-                executable::interpreter(head).ok_or_else(|| NotPlain::Foreign(path.clone()))?;
-            path = PathBuf::from(OsStr::from_bytes(name));
             if !path.is_absolute() {
                 return Err(NotPlain::Foreign(path));
             }
@@ -173,10 +143,12 @@ impl Classifier {
     /// Classifies an open program. A script is not plain here. `path` is its name in the verdict.
     pub fn examine(&mut self, file: &mut File, path: &Path) -> Examined {
         let (mut program, mut libraries) = (None, Vec::new());
-        let acts = read_open(file, path).and_then(|(state, bytes)| {
-            program = Some(state);
-            self.executable(path, &bytes, &mut libraries)
-        });
+        let acts = self
+            .file(VerdictKind::Program, file, path)
+            .and_then(|(state, part)| {
+                program = Some(state);
+                self.with_libraries(part?, &mut libraries)
+            });
         Examined {
             acts: acts.as_ref().copied().unwrap_or_default(),
             verdict: acts.map(drop),
@@ -188,27 +160,19 @@ impl Classifier {
     /// Classifies an open library alone, without the libraries that it needs. Returns its content's
     /// state if the library is plain.
     pub fn examine_library(&mut self, file: &mut File, path: &Path) -> Option<Ident> {
-        let (state, bytes) = read_open(file, path).ok()?;
-        library_part(path, &bytes).is_ok().then_some(state)
+        let (state, part) = self.file(VerdictKind::Library, file, path).ok()?;
+        part.is_ok().then_some(state)
     }
 
-    /// Classifies a program, and returns what it and its libraries may do inside libc. The states
-    /// of its libraries are appended to `states`.
-    fn executable(
+    /// Returns what a plain program and all of its libraries may do inside libc. The states of its
+    /// libraries are appended to `states`.
+    fn with_libraries(
         &mut self,
-        path: &Path,
-        file: &[u8],
+        program: Part,
         states: &mut Vec<Ident>,
     ) -> Result<InnerActs, NotPlain> {
-        let object = parse(path, file)?;
-        if object.interpreter != Some(LOADER) {
-            return Err(NotPlain::OtherLoader(path.to_owned()));
-        }
-        if !begins_as_usual(&object) {
-            return Err(NotPlain::EarlyCode(path.to_owned()));
-        }
-        states.push(self.known(Path::new(OsStr::from_bytes(LOADER)))?.0);
-        let Part { needed, mut acts } = part(path, &object)?;
+        states.push(self.plain_library(Path::new(OsStr::from_bytes(LOADER)))?.0);
+        let Part { needed, mut acts } = program;
         let mut queue = VecDeque::from(needed);
         let mut met: BTreeSet<Vec<u8>> = queue.iter().cloned().collect();
         while let Some(name) = queue.pop_front() {
@@ -221,7 +185,7 @@ impl Classifier {
                 return Err(NotPlain::Search(name));
             }
             for path in paths {
-                let (state, part) = self.known(Path::new(OsStr::from_bytes(&path)))?;
+                let (state, part) = self.plain_library(Path::new(OsStr::from_bytes(&path)))?;
                 states.push(state);
                 acts = acts.and(part.acts);
                 for name in part.needed {
@@ -239,25 +203,53 @@ impl Classifier {
     /// # Errors
     /// The first reason why it is not plain.
     pub fn library(&mut self, path: &Path) -> Verdict {
-        self.known(path).map(drop)
+        self.plain_library(path).map(drop)
     }
 
     /// The same, with the state of the content.
-    fn known(&mut self, path: &Path) -> Result<(Ident, Part), NotPlain> {
-        let present = ident(statx(CWD, path, AtFlags::empty(), WANTED));
-        if let (Ok(present), Some((state, found))) = (present, self.libraries.get(path))
-            && present == *state
-        {
-            return found.clone().map(|part| (present, part));
-        }
-        let (state, file) = read(path)?;
-        let found = library_part(path, &file);
-        if state.changed_before(now()) {
-            self.libraries
-                .insert(path.to_owned(), (state, found.clone()));
-        }
-        found.map(|part| (state, part))
+    fn plain_library(&mut self, path: &Path) -> Result<(Ident, Part), NotPlain> {
+        let (state, part) = self.file(VerdictKind::Library, &mut open(path)?, path)?;
+        Ok((state, part?))
     }
+
+    /// Classifies one open file by itself, unless that was done before. Returns the state of its
+    /// content, too.
+    ///
+    /// # Errors
+    /// Its content cannot be read, or it gives privileges.
+    fn file(
+        &mut self,
+        kind: VerdictKind,
+        file: &mut File,
+        path: &Path,
+    ) -> Result<(Ident, Result<Part, NotPlain>), NotPlain> {
+        let found = attributes(file).map_err(|_| NotPlain::Unreadable(path.to_owned()))?;
+        if let Some(part) = self.known.get(kind, &*file, &found) {
+            return Ok((Ident::from(&found), part));
+        }
+        let (state, bytes) = read_open(file, path)?;
+        self.classified += 1;
+        let part = match kind {
+            VerdictKind::Program => program_part(path, &bytes),
+            VerdictKind::Library => library_part(path, &bytes),
+        };
+        if state == Ident::from(&found) && state.changed_before(now()) {
+            self.known.put(kind, &*file, &found, part.clone());
+        }
+        Ok((state, part))
+    }
+}
+
+/// Checks a program without its libraries, and returns what it needs and may do.
+fn program_part(path: &Path, file: &[u8]) -> Result<Part, NotPlain> {
+    let object = parse(path, file)?;
+    if object.interpreter != Some(LOADER) {
+        return Err(NotPlain::OtherLoader(path.to_owned()));
+    }
+    if !begins_as_usual(&object) {
+        return Err(NotPlain::EarlyCode(path.to_owned()));
+    }
+    part(path, &object)
 }
 
 /// Checks a library, and returns what it needs and may do.
@@ -269,10 +261,27 @@ fn library_part(path: &Path, file: &[u8]) -> Result<Part, NotPlain> {
     }
 }
 
+fn open(path: &Path) -> Result<File, NotPlain> {
+    regular::open(path).map_err(|_| NotPlain::Unreadable(path.to_owned()))
+}
+
+/// The interpreter that a script names; `None` if the file is no script.
+fn interpreter_of_script(file: &File, path: &Path) -> Result<Option<PathBuf>, NotPlain> {
+    let mut head = [0; executable::HEAD];
+    let length = file
+        .read_at(&mut head, 0)
+        .map_err(|_| NotPlain::Unreadable(path.to_owned()))?;
+    let head = &head[..length];
+    if !head.starts_with(b"#!") {
+        return Ok(None);
+    }
+    let name = executable::interpreter(head).ok_or_else(|| NotPlain::Foreign(path.to_owned()))?;
+    Ok(Some(PathBuf::from(OsStr::from_bytes(name))))
+}
+
 /// Reads a file that gives no privilege, with the state of its content.
 fn read(path: &Path) -> Result<(Ident, Vec<u8>), NotPlain> {
-    let mut file = regular::open(path).map_err(|_| NotPlain::Unreadable(path.to_owned()))?;
-    read_open(&mut file, path)
+    read_open(&mut open(path)?, path)
 }
 
 fn read_open(file: &mut File, path: &Path) -> Result<(Ident, Vec<u8>), NotPlain> {
@@ -297,12 +306,12 @@ fn read_open(file: &mut File, path: &Path) -> Result<(Ident, Vec<u8>), NotPlain>
     }
 }
 
-fn ident_of(file: &File) -> io::Result<Ident> {
-    ident(statx(file, c"", AtFlags::EMPTY_PATH, WANTED))
+fn attributes(file: &File) -> io::Result<Statx> {
+    Ok(statx(file, c"", AtFlags::EMPTY_PATH, WANTED)?)
 }
 
-fn ident(found: rustix::io::Result<Statx>) -> io::Result<Ident> {
-    Ok(Ident::from(&found?))
+fn ident_of(file: &File) -> io::Result<Ident> {
+    Ok(Ident::from(&attributes(file)?))
 }
 
 fn has_capabilities(file: &File) -> bool {

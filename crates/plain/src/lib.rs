@@ -18,16 +18,24 @@
 //! - Anything unclear is not plain. A damaged file is unclear.
 //! - The time is bounded: by the size of a file, and by the number of libraries.
 //!
+//! Verdicts about single files can be kept for later runs ([`Classifier::keep`]).
+//!
 //! Absent on purpose: what follows from a verdict, and programs that load code while they run.
 
 pub mod cache;
 mod classify;
 mod elf;
 mod instructions;
+mod known;
+mod known_file;
+mod part;
+mod rules;
 pub mod symbols;
 mod verdicts;
 
-pub use classify::{Classifier, Examined, KNOWN_RELEASES, NotPlain, Verdict};
+pub use classify::{Classifier, Examined, KNOWN_RELEASES, Verdict};
 pub use elf::{Damaged, Object, Segment};
 pub use instructions::{Entry, find_entry};
+pub use known_file::Ignored;
+pub use part::NotPlain;
 pub use verdicts::{VerdictKind, VerdictTable};

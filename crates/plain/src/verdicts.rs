@@ -27,7 +27,7 @@ const ENTRY: usize = 6;
 const HEAD: usize = 2 + ENTRY;
 
 /// The two kinds of verdicts. A file can have both.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum VerdictKind {
     /// A program with the libraries that it needs.
     Program,
@@ -42,6 +42,29 @@ impl VerdictKind {
             VerdictKind::Library => VERDICT_LIBRARY,
         }
     }
+}
+
+/// A verdict as a number: what a plain file may do, or `None` if it is not plain.
+pub(crate) fn encoded(kind: VerdictKind, plain: Option<InnerActs>) -> u64 {
+    let bits = |acts: InnerActs| {
+        let connects = if acts.connects { VERDICT_CONNECTS } else { 0 };
+        connects | if acts.loads { VERDICT_LOADS } else { 0 }
+    };
+    kind.bits() | plain.map_or(VERDICT_NOT, bits)
+}
+
+/// The verdict of such a number. `None`: the number is of no verdict.
+pub(crate) fn decoded(verdict: u64) -> Option<(VerdictKind, Option<InnerActs>)> {
+    let kinds = [VerdictKind::Program, VerdictKind::Library];
+    let kind = kinds
+        .into_iter()
+        .find(|kind| kind.bits() == verdict & VERDICT_KIND)?;
+    let acts = InnerActs {
+        connects: verdict & VERDICT_CONNECTS != 0,
+        loads: verdict & VERDICT_LOADS != 0,
+    };
+    let plain = (verdict & VERDICT_NOT == 0).then_some(acts);
+    (encoded(kind, plain) == verdict).then_some((kind, plain))
 }
 
 /// The table, in memory that may be shared.
@@ -82,11 +105,7 @@ impl<'a> VerdictTable<'a> {
         if self.get(file, kind).is_some() {
             return true;
         }
-        let bits = |acts: InnerActs| {
-            let connects = if acts.connects { VERDICT_CONNECTS } else { 0 };
-            connects | if acts.loads { VERDICT_LOADS } else { 0 }
-        };
-        let verdict = kind.bits() | plain.map_or(VERDICT_NOT, bits);
+        let verdict = encoded(kind, plain);
         let free = self
             .slots(file)
             .find(|slot| slot[ENTRY - 1].load(Ordering::Acquire) == 0);

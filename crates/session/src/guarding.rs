@@ -17,7 +17,7 @@ use crate::header::Inherited;
 use crate::instruction_redirections::InstructionRedirections;
 use crate::launch::Launch;
 use crate::lines::mark::{LineMark, MarkQueue};
-use crate::plain_programs::PlainPrograms;
+use crate::plain_programs::{KnownPrograms, PlainPrograms};
 use backstory_abi as abi;
 use backstory_arena::{ChunkSupply, socket_path};
 use backstory_eventlog::Reason;
@@ -26,7 +26,6 @@ use backstory_guard::{
     ContentPreserver, Filter, FilterSpec, GuardSettings, Hooks, InstallError, ParkedCall,
     SharedBuffers, Simulator,
 };
-use backstory_plain::Classifier;
 use backstory_preserve::Preserver;
 use backstory_sys::Pid;
 use backstory_vocabulary::{
@@ -183,7 +182,7 @@ impl GuardSession {
     /// # Errors
     /// The socket cannot be made.
     pub(crate) fn begin_without_filter(
-        classifier: Classifier,
+        programs: KnownPrograms,
         run: (&Options, &[Inherited]),
         shell: ShellServices,
         ways: RecorderPaths,
@@ -191,7 +190,7 @@ impl GuardSession {
         to_keeper: OwnedFd,
     ) -> io::Result<GuardSession> {
         let path = socket_path(Path::new(OsStr::from_bytes(&ways.arena)));
-        let programs = PlainPrograms::begin(classifier, stock.0);
+        let programs = PlainPrograms::begin(programs, stock.0);
         let instructions = filter(run.0).to_bytes();
         let mut session = GuardSession::prepare(run, shell, ways, stock, to_keeper);
         let filters = Arc::clone(&session.filters);

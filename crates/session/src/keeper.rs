@@ -68,9 +68,9 @@ fn keep(setting: RunSetup, from_supervisor: OwnedFd, supervisor: Pid) {
         shared,
         spare,
         broker,
-        classifier,
+        programs,
     } = setting;
-    drop((spare, broker, classifier));
+    drop((spare, broker, programs));
     job.let_go(&[0, 1, 2]);
     job.launcher_fd = None;
     let _ = rustix::process::chdir("/"); // for the reason given in the supervisor

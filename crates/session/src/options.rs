@@ -68,6 +68,9 @@ pub struct Options {
     pub detach_after: Option<Duration>,
     /// The private directory for the recorder's library.
     pub library_dir: PathBuf,
+    /// The file that keeps for later runs which programs need no filter (`--guard=auto`). `None`:
+    /// each run classifies its programs anew.
+    pub verdicts: Option<PathBuf>,
     /// The command to start in the background once the log is finalized. Empty for none.
     pub after: Vec<OsString>,
     /// The program's version, for the header of the log.
@@ -116,6 +119,7 @@ impl Options {
             redact: Vec::new(),
             detach_after: None,
             library_dir,
+            verdicts: None,
             after: Vec::new(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             ssh_connection: None,

@@ -1,42 +1,91 @@
 //! The verdicts of a run with `--guard=auto`: which programs need no filter.
 //!
-//! In: open files, from processes that found no verdict in the table. Out: verdicts, and entries of
-//! the table.
+//! In: the command, and open files from processes that found no verdict in the table. Out:
+//! verdicts, entries of the table, and what is kept for later runs.
 //!
 //! Invariant: a verdict is in the table only if another content of the file would be another entry.
 
 use backstory_arena::ChunkSupply;
 use backstory_files::{Ident, now};
 use backstory_plain::symbols::InnerActs;
-use backstory_plain::{Classifier, VerdictKind, VerdictTable};
+use backstory_plain::{Classifier, Examined, VerdictKind, VerdictTable};
 use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The programs that a run knows.
+#[derive(Clone)]
+pub(crate) struct KnownPrograms {
+    classifier: Arc<Mutex<Classifier>>,
+    /// The command's own program, if there is one.
+    command: Option<Arc<Examined>>,
+}
+
+impl KnownPrograms {
+    /// Begins with the program that the command executes.
+    pub(crate) fn begin(mut classifier: Classifier, command: &Path) -> KnownPrograms {
+        let command = classifier.command(command).ok().map(Arc::new);
+        KnownPrograms {
+            classifier: Arc::new(Mutex::new(classifier)),
+            command,
+        }
+    }
+
+    /// True if the command needs no filter at its start.
+    pub(crate) fn starts_plain(&self) -> bool {
+        let command = self.command.as_deref();
+        command.is_some_and(|command| command.verdict.is_ok())
+    }
+
+    /// Keeps the verdicts for later runs in this file. The user does not wait for it.
+    pub(crate) fn keep(&self, path: &Path) {
+        // Without it, the next run classifies its programs anew.
+        let _ = self.classifier().keep(path);
+    }
+
+    fn classifier(&self) -> MutexGuard<'_, Classifier> {
+        let lock = self.classifier.lock();
+        lock.unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Classifies the programs of a run.
 pub(crate) struct PlainPrograms {
-    classifier: Mutex<Classifier>,
+    known: KnownPrograms,
     stock: Arc<ChunkSupply>,
 }
 
 impl PlainPrograms {
     /// Begins the table of the run.
-    pub(crate) fn begin(classifier: Classifier, stock: &Arc<ChunkSupply>) -> PlainPrograms {
+    pub(crate) fn begin(known: KnownPrograms, stock: &Arc<ChunkSupply>) -> PlainPrograms {
+        let programs = PlainPrograms {
+            known,
+            stock: Arc::clone(stock),
+        };
+        let classifier = programs.known.classifier();
         if let Some(words) = stock.arena.table() {
             VerdictTable::begin(words, classifier.cache_ident());
         }
-        PlainPrograms {
-            classifier: Mutex::new(classifier),
-            stock: Arc::clone(stock),
+        if let Some(command) = programs.known.command.as_deref() {
+            programs.note_program(command);
         }
+        drop(classifier);
+        programs
     }
 
     /// 1 if the program is plain, else 0.
     pub(crate) fn program(&self, mut file: File) -> i32 {
         let path = path_of(&file);
-        let mut classifier = self.classifier();
+        let mut classifier = self.known.classifier();
         let examined = classifier.examine(&mut file, &path);
+        self.note_program(&examined);
+        examined.verdict.is_ok().into()
+    }
+
+    /// Adds the verdicts about a program and its libraries to the table. The caller holds the lock
+    /// of the classifier.
+    fn note_program(&self, examined: &Examined) {
         let plain = examined.verdict.is_ok();
         for library in examined.libraries.iter().filter(|_| plain) {
             self.note(*library, VerdictKind::Library, Some(InnerActs::default()));
@@ -45,23 +94,17 @@ impl PlainPrograms {
             let plain = plain.then_some(examined.acts);
             self.note(program, VerdictKind::Program, plain);
         }
-        plain.into()
     }
 
     /// 1 if the library is plain, else 0.
     pub(crate) fn library(&self, mut file: File) -> i32 {
         let path = path_of(&file);
-        let mut classifier = self.classifier();
+        let mut classifier = self.known.classifier();
         let plain = classifier.examine_library(&mut file, &path);
         if let Some(library) = plain {
             self.note(library, VerdictKind::Library, Some(InnerActs::default()));
         }
         plain.is_some().into()
-    }
-
-    fn classifier(&self) -> MutexGuard<'_, Classifier> {
-        let lock = self.classifier.lock();
-        lock.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a verdict to the table. The caller holds the lock of the classifier, so no other thread

@@ -1,10 +1,11 @@
 //! Decides whether a run with `--guard=auto` starts without a filter.
 //!
-//! In: the options, the program and the environment of the command. Out: the classifier for the
-//! run's programs. `None`: the run is recorded as with `--guard=on`.
+//! In: the options, the program and the environment of the command. Out: what is known about its
+//! programs, the command's verdict among it. `None`: the run is recorded as with `--guard=on`.
 
 use crate::Options;
 use crate::inherited_state::InheritedState;
+use crate::plain_programs::KnownPrograms;
 use backstory_plain::Classifier;
 use backstory_sys as sys;
 use backstory_vocabulary::{ContentsMode, DurabilityMode, GuardMode, LookupsMode};
@@ -17,22 +18,25 @@ const DESCRIPTORS: u64 = 64;
 /// Variables that change what the loader and libc load.
 const LOADER_VARIABLES: [&[u8]; 3] = [b"LD_", b"GLIBC_TUNABLES=", b"GCONV_PATH="];
 
-/// The classifier for a run that starts without a filter.
-pub(crate) fn classifier(
+/// The programs of a run that can start without a filter.
+pub(crate) fn programs(
     options: &Options,
     program: &CStr,
     environment: &[Vec<u8>],
     state: &InheritedState,
-) -> Option<Classifier> {
+) -> Option<KnownPrograms> {
     let wanted = options.guard == GuardMode::Auto && needs_no_requests(options);
     let suits = wanted && has_room(state) && !is_recorded();
     if !suits || environment.iter().any(|variable| is_loaders(variable)) {
         return None;
     }
     let mut classifier = Classifier::of_machine()?;
+    if let Some(kept) = &options.verdicts {
+        // Without it, the programs are classified anew.
+        let _ = classifier.recall(kept);
+    }
     let path = Path::new(OsStr::from_bytes(program.to_bytes()));
-    let plain = classifier.program(path);
-    plain.is_ok().then_some(classifier)
+    Some(KnownPrograms::begin(classifier, path))
 }
 
 /// True if this process has the filter of another recording, which answers its requests.

@@ -9,6 +9,7 @@ use crate::inherited_state::InheritedState;
 use crate::launcher::{CommandEnd, Launcher};
 use crate::lines::LinePlan;
 use crate::part_lock::claimed_log;
+use crate::plain_programs::KnownPrograms;
 use crate::redact::Secrets;
 use crate::setting::{CommandSetup, RunSetup, WatchResources};
 use crate::watch::WatchPlan;
@@ -20,7 +21,6 @@ use backstory_abi as abi;
 use backstory_arena::Arena;
 use backstory_eventlog::run::RunEnd;
 use backstory_guard::SharedBuffers;
-use backstory_plain::Classifier;
 use backstory_sys::{self as sys, address_space};
 use backstory_vocabulary::{
     ContentsMode, DurabilityMode, GuardMode, OutputsMode, SuppressMode, TimeMode,
@@ -43,6 +43,7 @@ pub fn record(mut options: Options) -> Result<RecordingResult, Error> {
     let name = options.program.clone().unwrap_or(name);
     options.part = absolute(&options.part)?;
     options.log = absolute(&options.log)?;
+    options.verdicts = options.verdicts.as_deref().map(absolute).transpose()?;
     let (run, log) = (options.id.clone(), options.log.clone());
     let inherited_state = InheritedState::take();
     let free = sys::free_descriptors(DESCRIPTORS);
@@ -77,8 +78,9 @@ fn start(
 ) -> Result<CommandEnd, Error> {
     let mut environment = launch::environment();
     launch::set_variables(&mut environment, &options.variables);
-    let classifier = plain_start::classifier(&options, &program, &environment, &inherited_state);
-    if classifier.is_none() && options.guard == GuardMode::Auto {
+    let programs = plain_start::programs(&options, &program, &environment, &inherited_state);
+    let is_plain = programs.as_ref().is_some_and(KnownPrograms::starts_plain);
+    if !is_plain && options.guard == GuardMode::Auto {
         options.guard = GuardMode::On;
     }
     let preload = library::extract(&options.library_dir, form(&options))?;
@@ -98,7 +100,7 @@ fn start(
     let prepared = Prepared {
         preload,
         environment,
-        classifier,
+        programs,
     };
     let result = set(options, program, prepared, arena, inherited_state).and_then(play);
     if result.is_err() {
@@ -113,8 +115,8 @@ fn start(
 struct Prepared {
     preload: std::ffi::OsString,
     environment: Vec<Vec<u8>>,
-    /// For a run that starts without a filter.
-    classifier: Option<Classifier>,
+    /// The programs of a run with `--guard=auto`.
+    programs: Option<KnownPrograms>,
 }
 
 /// The form of the recorder. A run that is recorded deeply records no functions.
@@ -172,7 +174,7 @@ fn set(
     let Prepared {
         preload,
         environment,
-        classifier,
+        programs,
     } = prepared;
     let mut inherited = header::inherited();
     inherited.retain(|d| d.fd > 2 || inherited_state.closed & (1 << d.fd) == 0);
@@ -252,7 +254,7 @@ fn set(
         shared: shared.map(Arc::new),
         spare,
         broker: None,
-        classifier,
+        programs,
     })
 }
 

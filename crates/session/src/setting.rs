@@ -11,6 +11,7 @@ use crate::inherited_state::InheritedState;
 use crate::launch::{self, Launch};
 use crate::lines::mark::MarkQueue;
 use crate::lines::{LinePlan, LineRouter};
+use crate::plain_programs::KnownPrograms;
 use crate::redact::Secrets;
 use crate::report::Reporter;
 use crate::watch::{CommandWatch, WatchPlan};
@@ -20,7 +21,6 @@ use backstory_arena::ChunkSupply;
 use backstory_eventlog::Writer;
 use backstory_functions::FunctionPatterns;
 use backstory_guard::SharedBuffers;
-use backstory_plain::Classifier;
 use backstory_sys::{self as sys, Pid};
 use std::ffi::{CString, OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -40,8 +40,8 @@ pub(crate) struct RunSetup {
     pub spare: Option<(OwnedFd, OwnedFd)>,
     /// The supervisor's connection to the broker of set-user-id programs.
     pub broker: Option<BrokerLink>,
-    /// Classifies the programs of a run that starts without a filter (`--guard=auto`).
-    pub classifier: Option<Classifier>,
+    /// The programs of a run with `--guard=auto`.
+    pub programs: Option<KnownPrograms>,
 }
 
 /// The means of watching the run.

@@ -12,11 +12,11 @@ use crate::guarding::{self, GuardSession, RecorderPaths, ShellServices};
 use crate::keeper_messages::LISTENER;
 use crate::launch::Launch;
 use crate::lines::mark::MarkQueue;
+use crate::plain_programs::KnownPrograms;
 use crate::setting::{CommandSetup, RunSetup};
 use crate::watch::CommandWatch;
 use backstory_arena::ChunkSupply;
 use backstory_eventlog::Reason;
-use backstory_plain::Classifier;
 use backstory_sys as sys;
 use backstory_vocabulary::DurabilityMode;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -44,7 +44,7 @@ pub(crate) fn run(setting: RunSetup, to_keeper: &OwnedFd) {
         shared,
         spare,
         broker,
-        classifier,
+        programs,
     } = setting;
     let control = tools.control;
     let after = std::mem::take(&mut job.options.after);
@@ -67,10 +67,10 @@ pub(crate) fn run(setting: RunSetup, to_keeper: &OwnedFd) {
                 marks,
                 broker,
             };
-            match (shared, classifier) {
+            match (shared, programs.clone()) {
                 (Some(shared), _) => start.guarded(launch, shared, arena.as_bytes(), to_keeper),
-                (None, Some(classifier)) => {
-                    start.without_filter(&launch, classifier, arena.as_bytes(), to_keeper)
+                (None, Some(programs)) => {
+                    start.without_filter(&launch, programs, arena.as_bytes(), to_keeper)
                 }
                 (None, None) => start.plain(&launch),
             }
@@ -99,6 +99,9 @@ pub(crate) fn run(setting: RunSetup, to_keeper: &OwnedFd) {
     roles.watch_all(&mut watch, control, &job);
     roles.let_launcher_leave();
     watch.sync();
+    if let (Some(programs), Some(path)) = (programs, &job.options.verdicts) {
+        programs.keep(path);
+    }
     background::become_it(&after);
 }
 
@@ -129,7 +132,7 @@ impl Start<'_> {
     fn without_filter(
         self,
         launch: &Launch,
-        classifier: Classifier,
+        programs: KnownPrograms,
         arena: &[u8],
         to_keeper: &OwnedFd,
     ) -> io::Result<Started> {
@@ -138,7 +141,7 @@ impl Start<'_> {
             let run = (&self.job.options, &self.job.inherited[..]);
             let stock = (self.stock, self.watch.drainer());
             let shell = ShellServices::default();
-            GuardSession::begin_without_filter(classifier, run, shell, ways, stock, to_keeper)
+            GuardSession::begin_without_filter(programs, run, shell, ways, stock, to_keeper)
         });
         match session {
             Ok(session) => self.watch.at_end(Box::new(|| session.end())),

@@ -13,6 +13,7 @@
 //! DIR/contents        the contents themselves
 //! DIR/annotations.log  the journal of tags, parameters, metrics and checkouts
 //! DIR/packages.index  the index of this machine's packages
+//! DIR/verdicts.index  which programs need no filter
 //! DIR/keep.lock       locked (flock) by the process that adds facts or removes contents
 //! ```
 
@@ -276,6 +277,11 @@ impl Home {
     /// The index of the packages of this machine. It can be removed.
     pub fn packages_path(&self) -> PathBuf {
         self.dir.join("packages.index")
+    }
+
+    /// The verdicts about programs that `--guard=auto` keeps. It can be removed.
+    pub fn verdicts_path(&self) -> PathBuf {
+        self.dir.join("verdicts.index")
     }
 
     /// The journals of shipments to lakes. The package backstory-lake writes them.

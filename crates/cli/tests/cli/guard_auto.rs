@@ -7,6 +7,7 @@ use backstory_testkit::need;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::os::unix::fs::MetadataExt;
 
 const AUTO: [&str; 4] = ["record", "--guard=auto", "--contents=off", "--"];
 
@@ -118,6 +119,45 @@ fn a_process_gets_the_filter_for_all_threads_before_it_needs_it() {
     ] {
         assert_eq!(recorded(&place, &[&program, what]), "02\n", "{what}");
     }
+}
+
+/// The file of verdicts in the store, and its inode: a run that has a new verdict makes another.
+fn verdicts(place: &Place) -> (std::path::PathBuf, u64) {
+    place.quiet();
+    let path = place.stage.store().join("verdicts.index");
+    let inode = std::fs::metadata(&path).unwrap().ino();
+    (path, inode)
+}
+
+#[test]
+fn a_second_run_classifies_no_program_and_a_damaged_file_of_verdicts_changes_nothing() {
+    let Some(place) = place("kept verdicts") else {
+        return;
+    };
+    place.write("a", "1\n");
+    let line = "cat a >b; sed -n 's/^Seccomp:.//p' /proc/self/status";
+    let run = || assert_eq!(recorded(&place, &["sh", "-c", line]), "0\n");
+    let (path, begun) = verdicts(&place);
+    run();
+    let (_, first) = verdicts(&place);
+    assert_ne!(first, begun, "sh and cat are new");
+    run();
+    assert_eq!(verdicts(&place).1, first);
+    if let Some(busybox) = busybox().and_then(std::path::Path::to_str) {
+        let run = || recorded(&place, &[busybox, "cat", "a"]);
+        run();
+        let (_, with_static) = verdicts(&place);
+        assert_ne!(with_static, first, "a command that is not plain");
+        run();
+        assert_eq!(verdicts(&place).1, with_static);
+    }
+    let whole = std::fs::read(&path).unwrap();
+    let cut = &whole[..whole.len() - 1];
+    std::fs::write(&path, cut).unwrap();
+    run();
+    verdicts(&place);
+    let renewed = std::fs::read(&path).unwrap();
+    assert!(renewed != cut && renewed.starts_with(b"bsplain"));
 }
 
 /// The certain accesses of each file, by path. Those that are only possible differ between two runs

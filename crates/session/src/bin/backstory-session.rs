@@ -32,6 +32,7 @@ fn options() -> Option<Options> {
             "--lookups" => options.lookups = words.next()?.to_str()?.parse().ok()?,
             "--durability" => options.durability = words.next()?.to_str()?.parse().ok()?,
             "--deep" => options.deep = Some(words.next()?.to_str()?.parse().ok()?),
+            "--verdicts" => options.verdicts = Some(PathBuf::from(words.next()?)),
             "--library" => options.library_dir = PathBuf::from(words.next()?),
             "--contents" => options.contents = words.next()?.to_str()?.parse().ok()?,
             "--detach-after" => {
