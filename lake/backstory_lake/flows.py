@@ -12,7 +12,7 @@ from . import named
 from .named import FIRST, LAST
 
 #: Nodes of a frontier that each worker of Spark gets as a whole.
-BROADCAST = 100_000
+BROADCAST = 1_000_000
 
 #: ns by which the time stamp of a change can be before the change: `CLOCK_GRANULARITY` of the crate
 #: `backstory-files`.

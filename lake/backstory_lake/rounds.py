@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from . import hubs
 from .engine import Engine
 from .errors import MisuseError
-from .flows import FIRST, LAST, LINK, STEPS
+from .flows import BROADCAST, FIRST, LAST, LINK, STEPS
 
 #: The tables of a question. `NODES` has the best moment of each node, and of each number of
 #: processes if that is bounded. `near` and `far` say whether steps inside runs, and between runs,
 #: are followed from there.
 NODES, FRONTIER, LINKS = "lake_nodes", "lake_frontier", "lake_links"
+#: The nodes one step from the frontier, with the best moment of this round.
+FOUND = "lake_found"
 #: The links of the answer, and those that a summary of hubs leaves out.
 ALL_LINKS = "lake_all_links"
 COLUMNS = ("node", "depth", "moment", "root", "near", "far")
@@ -27,8 +29,15 @@ _SHIFTED = f"""least(j.high, CASE WHEN j.shift IS NULL THEN {LAST} WHEN j.shift 
   ELSE CAST(greatest(least(CAST(r.moment AS DECIMAL(38, 0)) + j.shift, {LAST}), {FIRST})
   AS BIGINT) END)"""
 
-#: The former nodes, but those that became better.
-_MERGED = f"""SELECT {", ".join(f"n.{one}" for one in COLUMNS)} FROM {NODES} n
+
+def _hint(name: str, count: int) -> str:
+    """Tells Spark to send some rows to each worker. Then no node is shuffled."""
+    return f"/*+ BROADCAST({name}) */" if count <= BROADCAST else ""
+
+
+def _merged(count: int) -> str:
+    """The former nodes, but those that became better. `count`: the rows of `FRONTIER`."""
+    return f"""SELECT {_hint("b", count)} {", ".join(f"n.{one}" for one in COLUMNS)} FROM {NODES} n
 LEFT JOIN {FRONTIER} b ON b.node = n.node AND b.depth = n.depth WHERE b.node IS NULL
 UNION ALL SELECT {", ".join(COLUMNS)} FROM {FRONTIER}"""
 
@@ -83,11 +92,11 @@ class Rounds:
     def follow(self, count: int) -> None:
         """Follows the nodes of `FRONTIER`, which `NODES` has already, until none becomes better."""
         while count:
-            better = self._better(self._found(count))
-            # This executes the round.
-            count = self._engine.keep(FRONTIER, better)
+            # This follows the steps. Few nodes are found, beside all those that are known.
+            found = self._engine.keep(FOUND, self._found(count))
+            count = self._engine.keep(FRONTIER, self._better(found))
             self.counts.append(count)
-            self._engine.renew(NODES, _MERGED, len(self.counts))
+            self._engine.renew(NODES, _merged(count), len(self.counts))
 
     def _found(self, count: int) -> str:
         """The nodes one step from the frontier, each with the best moment."""
@@ -107,15 +116,18 @@ GROUP BY node, depth"""
     def _seen(self) -> str:
         return "" if self.way.possible else " AND s.certainty = 'seen'"
 
-    def _better(self, found: str) -> str:
+    def _better(self, count: int) -> str:
+        """The rows of `FOUND` that are new, or better than the known ones. `count`: all of them."""
         hub, join = "true", ""
         if self.way.hubs is not None:
             hub, join = "h.node IS NULL", f"LEFT JOIN {hubs.NODES} h ON h.node = f.node"
-        return f"""SELECT /*+ BROADCAST(s) */ f.node, f.depth, f.moment, false AS root,
-  s.node IS NULL AND {hub} AS near, {hub} AS far
-FROM ({found}) f LEFT JOIN {NODES} k ON k.node = f.node AND k.depth = f.depth
-LEFT JOIN lake_forgetful s ON s.node = f.node {join}
-WHERE k.node IS NULL OR f.moment > k.moment"""
+        known = f"""SELECT {_hint("g", count)} n.node, n.depth FROM {NODES} n JOIN {FOUND} g
+  ON g.node = n.node AND g.depth = n.depth AND g.moment <= n.moment"""
+        names = "s, k" if count <= BROADCAST else "s"
+        return f"""SELECT /*+ BROADCAST({names}) */
+  f.node, f.depth, f.moment, false AS root, s.node IS NULL AND {hub} AS near, {hub} AS far
+FROM {FOUND} f LEFT JOIN ({known}) k ON k.node = f.node AND k.depth = f.depth
+LEFT JOIN lake_forgetful s ON s.node = f.node {join} WHERE k.node IS NULL"""
 
     def links(self, nodes: str, count: int) -> str:
         """The steps that information can take from nodes."""

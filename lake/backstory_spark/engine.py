@@ -2,10 +2,10 @@
 
 Workers keep all steps in memory, or else on their disks, sorted by the node where they begin. Most
 rounds follow few nodes. These nodes are written into the query, and workers read only the batches
-of steps that have one of them. A larger frontier goes to each worker, so no step is shuffled. The
-first frontier that is too large for that divides the steps by the node where they begin, once.
-From then on, rounds shuffle no steps. The steps of a node with very many are divided further
-(salted). No row passes through Python.
+of steps that have one of them. A larger frontier goes to each worker, so neither steps nor known
+nodes are shuffled. The first frontier that is too large for that divides the steps by the node
+where they begin, once. From then on, rounds shuffle no steps in memory, but those in files. The
+steps of a node with very many are divided further (salted). No row passes through Python.
 
 A round that reads steps from workers' disks reads whole parts of them. With a directory that the
 driver and all workers reach, steps that do not fit into memory are kept there instead, as files of
@@ -138,7 +138,8 @@ class SparkEngine:
     def renew(self, name: str, sql: str, turn: int) -> None:
         rows = _renamed(self.session.sql(sql))
         if turn % CHECKPOINT == 0:
-            rows = self._cut(rows)
+            # Each round may add parts of its own.
+            rows = self._cut(rows.coalesce(2 * self.session.sparkContext.defaultParallelism))
         rows.createOrReplaceTempView(name)
         self._few.clear()
 

@@ -25,6 +25,9 @@ REMEMBERED = {
     "spark.ui.retainedTasks": "1000",
     # The text of a plan repeats the views within it.
     "spark.sql.maxPlanStringLength": "16384",
+    # The files of a shuffle stay until the driver has collected its garbage. Within the default of
+    # 30 minutes, a hundred large rounds fill a disk.
+    "spark.cleaner.periodicGC.interval": "2min",
 }
 
 

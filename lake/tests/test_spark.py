@@ -243,7 +243,7 @@ def chained(lake: Path, count: int) -> int:
     return file
 
 
-def test_neither_estimates_nor_stages_of_a_plan_grow_with_the_rounds(
+def test_small_rounds_shuffle_no_known_node_and_neither_plans_nor_estimates_grow(
     lake: Path, session: object
 ) -> None:
     last = chained(lake, 7)
@@ -254,7 +254,7 @@ def test_neither_estimates_nor_stages_of_a_plan_grow_with_the_rounds(
     executed = engine.session.table(rounds.NODES)._jdf.queryExecution()
     # The rows that the nodes are made from, back to those that workers keep.
     made_from = executed.toRdd().toDebugString()
-    assert made_from.count("ShuffledRowRDD") <= 8, made_from
+    assert "ShuffledRowRDD" not in made_from, made_from
     assert len(rounds.lineage(engine, [last], rounds.Way("back"))) > 14
     plan = engine.session.table(rounds.NODES)._jdf.queryExecution().optimizedPlan()
     assert int(str(plan.stats().sizeInBytes())).bit_length() < 1000
