@@ -156,7 +156,7 @@ fn former_changes(commit: &Commit<'_>) -> Vec<Option<usize>> {
     former
 }
 
-/// The values that tell a row apart. `None` if one is unknown, or there are none.
+/// The values that tell a row apart. `None` if one is unknown, or there do not exist.
 fn key_in<'i>(
     table: Option<&StreamTable>,
     image: &'i Option<RowImage>,

@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use crate::watch_gaps::{WatchGap, told_gaps};
-
 /// Result of a question.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -27,12 +25,12 @@ pub enum Error {
     #[error("no recorded run has seen {0}; `backstory watch` records a database")]
     NoTable(String),
     /// No run has this row, and watches of its table have gaps.
-    #[error("{row} is unknown: {}", told_gaps(gaps))]
+    #[error("{row} is unknown: {gaps}")]
     NoRows {
         /// The row.
         row: String,
-        /// The gaps.
-        gaps: Vec<WatchGap>,
+        /// The gaps: see [`told_gaps`](crate::told_gaps).
+        gaps: String,
     },
     /// Several databases or schemas have this table.
     #[error("{0} can be one of several: {1}; write DATABASE/SCHEMA.TABLE or the whole name")]

@@ -90,9 +90,7 @@ pub use printed_files::{emptied_files, printed_files};
 pub use remote_runs::{RemoteEnd, RemoteRun, starter};
 pub use replaced::replaced;
 pub use replay_verdicts::ReplayVerdict;
-pub use resources::{
-    SqliteTable, is_of_database, is_of_server, is_transaction, qualified_table, table_versions,
-};
+pub use resources::{SqliteTable, is_of_database, is_of_server, is_transaction, qualified_table};
 pub use results::{RunResult, callers_files, results};
 pub use root::{Asked, RealDirectories};
 pub use row_history::{RowEvent, row_history};
@@ -102,6 +100,6 @@ pub use table_history::{TableEvent, TableHistory, TableQuestion, table_history};
 pub use text_pattern::TextPattern;
 pub use touches::{TouchSearch, Touches, version_touches};
 pub use undone::{ended_from_outside, is_undone};
-pub use watch_gaps::{TableGaps, WatchGap, WatchGapReason, told_gaps, watch_gaps};
+pub use watch_gaps::{TableGaps, WatchGap, WatchGapReason, table_versions, told_gaps, watch_gaps};
 pub use watched_ends::{WatchedEnd, watched_ends};
 pub use why_unknown::why_unknown;

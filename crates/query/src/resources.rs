@@ -10,7 +10,6 @@ use backstory_eventlog::event::{Bytes, Pid, UNNUMBERED};
 use backstory_graph::model::EntityKind;
 use backstory_store::{EntityKey, RunKey, Store};
 
-use crate::watch_gaps::{TableGaps, watch_gaps};
 use crate::{Error, Result};
 
 /// The databases whose things sources name.
@@ -90,16 +89,13 @@ pub fn qualified_table(name: &[u8]) -> Option<String> {
     Some(format!("{}.{}", decoded(schema), decoded(table)))
 }
 
-/// The versions of a table, or of one of its rows, the newest first.
-///
-/// `table` is `TABLE`, `SCHEMA.TABLE`, `DATABASE/SCHEMA.TABLE` or a full name. Where a database has
-/// no schemas, `DATABASE.TABLE` and `DATABASE/TABLE` mean its table. `key` is the value of the key
-/// column, or `COLUMN=VALUE,…`.
+/// The versions of a table, or of one of its rows: those of
+/// [`table_versions`](crate::table_versions), without a look for gaps.
 ///
 /// # Errors
 ///
-/// [`Error::NoTable`], [`Error::NoRows`] and [`Error::ManyTables`].
-pub fn table_versions(
+/// [`Error::NoTable`] and [`Error::ManyTables`].
+pub(crate) fn known_versions(
     store: &dyn Store,
     table: &str,
     key: Option<&str>,
@@ -137,14 +133,7 @@ pub fn table_versions(
         return Err(Error::ManyTables(asked(), names.join(", ")));
     }
     let Some(mut versions) = by_name.into_values().next() else {
-        let gaps = match key {
-            Some(_) => watch_gaps(store, table, run, TableGaps::Rows)?,
-            None => Vec::new(),
-        };
-        return Err(match gaps.is_empty() {
-            true => Error::NoTable(asked()),
-            false => Error::NoRows { row: asked(), gaps },
-        });
+        return Err(Error::NoTable(asked()));
     };
     versions.sort_unstable();
     Ok(versions.into_iter().rev().map(|(.., key)| key).collect())

@@ -1,4 +1,4 @@
-//! What the watches of a database did not record of a table.
+//! The gaps of the watches of a database: changes of a table that they did not record.
 //!
 //! In: a table, as a question means it. Out: the runs that lack changes of it, and why.
 //!
@@ -15,11 +15,11 @@ use backstory_ordering::SmallSort;
 use backstory_store::{EntityKey, RunKey, RunRecord, Store};
 use backstory_vocabulary::RowsMode;
 
-use crate::resources::table_versions;
+use crate::resources::known_versions;
 use crate::runs::summary;
 use crate::{Error, Result};
 
-/// The number of gaps that are told one by one.
+/// The number of gaps that a message has one by one.
 const FEW: usize = 3;
 
 /// A run that lacks changes of a table.
@@ -85,6 +85,35 @@ pub enum TableGaps {
     Rows,
 }
 
+/// The versions of a table, or of one of its rows, the newest first.
+///
+/// `table` is `TABLE`, `SCHEMA.TABLE`, `DATABASE/SCHEMA.TABLE` or a full name. Where a database has
+/// no schemas, `DATABASE.TABLE` and `DATABASE/TABLE` mean its table. `key` is the value of the key
+/// column, or `COLUMN=VALUE,…`.
+///
+/// # Errors
+///
+/// [`Error::NoTable`], [`Error::NoRows`] and [`Error::ManyTables`].
+pub fn table_versions(
+    store: &dyn Store,
+    table: &str,
+    key: Option<&str>,
+    run: Option<RunKey>,
+) -> Result<Vec<EntityKey>> {
+    let row = match known_versions(store, table, key, run) {
+        Err(Error::NoTable(row)) if key.is_some() => row,
+        versions => return versions,
+    };
+    let gaps = watch_gaps(store, table, run, TableGaps::Rows)?;
+    Err(match gaps.is_empty() {
+        true => Error::NoTable(row),
+        false => Error::NoRows {
+            row,
+            gaps: told_gaps(&gaps),
+        },
+    })
+}
+
 /// The runs that lack changes of a table, the newest first. Empty if the table is unknown.
 ///
 /// # Errors
@@ -97,7 +126,7 @@ pub fn watch_gaps(
     asked: TableGaps,
 ) -> Result<Vec<WatchGap>> {
     // A run may have lost all of the table, so its name is that of any run.
-    let versions = match table_versions(store, table, None, None) {
+    let versions = match known_versions(store, table, None, None) {
         Err(Error::NoTable(_)) => return Ok(Vec::new()),
         versions => versions?,
     };
@@ -122,7 +151,8 @@ pub fn watch_gaps(
     Ok(gaps)
 }
 
-/// What a run lacks of the table with this name and these versions. `None` if it lacks nothing.
+/// The reason why a run lacks changes of the table with this name and these versions. `None`: it
+/// lacks none.
 fn lack(
     store: &dyn Store,
     record: &RunRecord,

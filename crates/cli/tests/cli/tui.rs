@@ -297,7 +297,8 @@ impl Drop for Window {
 /// The settings of the terminal, from its line discipline to its modes.
 fn settings(window: &Window, name: &str) -> String {
     window.keys(&[&format!("stty -g >{name}; echo done-{name}"), "Enter"]);
-    window.shows(&format!("\ndone-{name}"));
+    // A key before the prompt would stand before it, too.
+    window.shows(&format!("\ndone-{name}\nready>"));
     std::fs::read_to_string(window.place.work().join(name)).unwrap()
 }
 
@@ -317,7 +318,7 @@ fn the_terminal_is_as_before_after_the_views_have_ended() {
     window.keys(&["x", "Down", "Enter"]);
     window.shows("own files");
     window.keys(&["q"]);
-    let after = window.shows("\nended-0");
+    let after = window.shows("\nended-0\nready>");
     // The screen is as before.
     assert!(
         after.contains("done-before") && !after.contains("own files"),
@@ -331,7 +332,7 @@ fn the_terminal_is_as_before_after_the_views_have_ended() {
     window.shows("2 runs");
     let pid = std::fs::read_to_string(window.place.work().join("pid")).unwrap();
     backstory_sys::kill(pid.trim().parse().unwrap(), 15).unwrap();
-    window.shows("\nended-143");
+    window.shows("\nended-143\nready>");
     assert_eq!(settings(&window, "killed"), before);
 }
 
@@ -392,7 +393,7 @@ fn what_takes_long_is_shown_on_a_terminal_and_removed_when_it_is_done() {
     window.keys(&["backstory index --wait; echo ended-$?", "Enter"]);
     window.shows("waiting for another backstory process");
     drop(lock);
-    let screen = window.shows("\nended-0");
+    let screen = window.shows("\nended-0\nready>");
     assert!(!screen.contains("waiting for another"), "{screen}");
 }
 

@@ -21,7 +21,7 @@ use super::{Direction, NeighbourFinder};
 use crate::Result;
 use crate::peers::REPLY;
 
-/// What a search backwards has found out about answers.
+/// The answers that a search backwards has met.
 #[derive(Debug, Default)]
 pub(super) struct ReadAnswers {
     /// Connections of which a client read the last answer before the time that matters.
@@ -52,7 +52,7 @@ impl NeighbourFinder<'_> {
         if !is_late || !self.answers.borrow().transactions.contains(&key) {
             return Ok(time);
         }
-        // What the server received later is no cause.
+        // Requests that the server received later are no cause.
         let used = self.store.entity(EntityKey::new(key.run(), edge.entity))?;
         Ok(match used.kind {
             EntityKind::Socket => time,

@@ -1,4 +1,4 @@
-//! What the watches of a database did not record of a table.
+//! The gaps of the watches of a database.
 
 use backstory_eventlog::Reason;
 use backstory_eventlog::run::{RunEnd, RunHeader};
