@@ -156,7 +156,7 @@ fn former_changes(commit: &Commit<'_>) -> Vec<Option<usize>> {
     former
 }
 
-/// The values that tell a row apart. `None` if one is unknown, or there do not exist.
+/// The values that tell a row apart. `None` if one is unknown, or if the row has no key.
 fn key_in<'i>(
     table: Option<&StreamTable>,
     image: &'i Option<RowImage>,
