@@ -199,7 +199,15 @@ pub fn of_table(
         Some(_) => TableGaps::Changes,
         None => TableGaps::Transactions,
     };
-    let gaps = query::watch_gaps(store, table, run, asked)?;
+    // Another run may have another table that the given name means, too.
+    let gaps = match versions.first() {
+        Some(first) => {
+            let name = store.entity(*first)?.path;
+            let full = name.split(|byte| *byte == b'?').next().unwrap_or_default();
+            query::watch_gaps(store, &String::from_utf8_lossy(full), run, asked)?
+        }
+        None => Vec::new(),
+    };
     let note = format!(
         "changes of table {table} may be missing from the answer: {}",
         query::told_gaps(&gaps)

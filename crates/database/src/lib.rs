@@ -49,7 +49,7 @@ pub mod sql_dialect;
 pub mod statement_cache;
 pub mod statement_secrets;
 pub mod statement_tables;
-pub mod transaction_facts;
+mod transaction_facts;
 pub mod transaction_records;
 pub mod view_query;
 mod written_tables;

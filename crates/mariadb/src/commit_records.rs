@@ -2,11 +2,9 @@
 
 use backstory_database::commit::{Commit, CommitCertainty, TransactionNumber};
 use backstory_database::database_watch::COMMIT;
-use backstory_database::logged_transaction::ExecutedStatement;
-use backstory_database::statement_secrets::without_secrets;
 
 use crate::audit_sessions::Unit;
-use crate::commit_matching::{give, is_same};
+use crate::commit_matching::give;
 use crate::database_watch::{MariadbWatch, WaitingCommit};
 use crate::row_groups::CommittedGroup;
 
@@ -52,13 +50,9 @@ impl MariadbWatch {
         let last = unit.logged.ended.map_or(i64::MAX, |(time, _)| time);
         let times = unit.logged.statements.iter().map(|one| one.time);
         let first = times.fold(unit.logged.began.max(session.last_end), i64::max);
-        let mut makers = StatementPlaces::of(&unit.logged.statements);
         let commits = unit.commits.iter();
         let commits: Vec<Commit<'_>> = commits
-            .map(|(group, time)| Commit {
-                makers: makers.of_changes(group),
-                ..commit(group, (*time).min(last).max(first))
-            })
+            .map(|(group, time)| commit(group, (*time).min(last).max(first)))
             .collect();
         let certainty = match (commits.is_empty(), unit.by_statement) {
             (true, _) => CommitCertainty::Alone,
@@ -79,44 +73,5 @@ fn commit(group: &CommittedGroup, time: i64) -> Commit<'_> {
         changes: &group.changes,
         left_out: group.left_out,
         tables: group.tables.clone(),
-        makers: Vec::new(),
-    }
-}
-
-/// The statements of a unit, in order, to which the texts in its commits belong.
-struct StatementPlaces<'u> {
-    statements: &'u [ExecutedStatement],
-    /// Those before have made their changes.
-    next: usize,
-}
-
-impl StatementPlaces<'_> {
-    fn of(statements: &[ExecutedStatement]) -> StatementPlaces<'_> {
-        StatementPlaces {
-            statements,
-            next: 0,
-        }
-    }
-
-    /// The place of the statement that made each change of a group. The binlog has the text of each
-    /// statement before its changes, unless `binlog_annotate_row_events` is off.
-    fn of_changes(&mut self, group: &CommittedGroup) -> Vec<Option<usize>> {
-        if self.statements.len() < 2 {
-            return Vec::new();
-        }
-        let texts = group.statements.iter();
-        let places: Vec<Option<usize>> = texts.map(|text| self.of_text(text)).collect();
-        let changes = group.changes.iter();
-        changes
-            .map(|change| places.get(change.statement?).copied().flatten())
-            .collect()
-    }
-
-    fn of_text(&mut self, text: &str) -> Option<usize> {
-        let text = without_secrets(text);
-        let rest = self.statements.get(self.next..)?;
-        let at = self.next + rest.iter().position(|one| is_same(&one.text, &text))?;
-        self.next = at + 1;
-        Some(at)
     }
 }

@@ -10,10 +10,12 @@ use std::collections::BTreeSet;
 
 use backstory_database::catalog::{Catalog, TableName};
 use backstory_database::commit::Commit;
-use backstory_database::logged_transaction::LoggedTransaction;
+use backstory_database::logged_transaction::{ExecutedStatement, LoggedTransaction};
+use backstory_database::row_change::{ColumnValue, RowChange, RowOperation, StreamTable};
+use backstory_database::sql_dialect::WrittenName;
 
+use crate::pinned_columns::{Pin, PinnedColumn, RowEffect, effects};
 use crate::sessions::SessionTable;
-use crate::statement_effects::{StatementEffects, resolved};
 
 /// The log's times have a resolution of a millisecond, and are taken before the commit's.
 const SLACK: i64 = 2_000_000;
@@ -89,23 +91,93 @@ fn may_change(one: &LoggedTransaction, catalog: &Catalog, changed: &BTreeSet<Tab
     named.iter().any(|table| changed.contains(table))
 }
 
+/// The tables behind names. `None` if one is not in the catalog.
+fn resolved<'n>(
+    names: impl Iterator<Item = &'n WrittenName>,
+    statement: &ExecutedStatement,
+    catalog: &Catalog,
+) -> Option<BTreeSet<TableName>> {
+    let mut found = BTreeSet::new();
+    for name in names {
+        let table = catalog.resolve(name, &statement.path)?;
+        found.extend(catalog.behind(&table));
+    }
+    Some(found)
+}
+
 /// True if the statements of a transaction can have made each change of a commit.
 fn can_make(one: &LoggedTransaction, catalog: &Catalog, commit: &Commit<'_>) -> bool {
-    let statements = one.statements.iter();
-    let all = statements.map(|statement| StatementEffects::of(statement, catalog));
-    let Some(all) = all.collect::<Option<Vec<StatementEffects>>>() else {
-        return true;
-    };
+    let mut known: Vec<(TableName, RowEffect)> = Vec::new();
+    // The tables that functions change, in any way.
+    let mut free = BTreeSet::new();
+    for statement in &one.statements {
+        if let Ok(tables) = &statement.tables {
+            let called = catalog.routines.tables_of_calls(&tables.functions);
+            match resolved(called.writes.iter(), statement, catalog) {
+                Some(tables) if !called.changes_any => free.extend(tables),
+                _ => return true,
+            }
+        }
+        let Some(all) = effects(&statement.text, statement.parameters.as_deref()) else {
+            return true;
+        };
+        for effect in all {
+            let Some(table) = catalog.resolve(&effect.table, &statement.path) else {
+                return true;
+            };
+            // Columns of a view have names of their own.
+            if catalog.behind(&table) != BTreeSet::from([table.clone()]) {
+                return true;
+            }
+            known.push((table, effect));
+        }
+    }
     commit.changes.iter().all(|change| {
         let Some(table) = commit.tables.get(&change.table) else {
             return true;
         };
         let name = (table.schema.clone(), table.name.clone());
-        let can = |effects: &StatementEffects| {
-            effects.is_free(&name, catalog) || effects.fits(&name, table, change)
-        };
-        all.iter().any(can)
+        let fits = |effect: &RowEffect| fits(effect, table, change);
+        free.contains(&name)
+            || catalog.routines.may_change(&name)
+            || known.iter().any(|(at, effect)| *at == name && fits(effect))
     })
+}
+
+/// True if a statement with this effect can have made a change.
+fn fits(effect: &RowEffect, table: &StreamTable, change: &RowChange) -> bool {
+    let is_operation = effect.operations.contains(&change.operation);
+    // An insertion into a table changes no other row, so its pins are of insertions alone.
+    let pinned = effect.operations[0] == change.operation;
+    is_operation && (!pinned || effect.pins.iter().all(|pin| holds(pin, table, change)))
+}
+
+/// False if the changed row certainly has another value.
+fn holds(pin: &Pin, table: &StreamTable, change: &RowChange) -> bool {
+    let column = match &pin.column {
+        PinnedColumn::Named(name) => name,
+        PinnedColumn::First => match table.columns.first() {
+            Some((name, _)) => name,
+            None => return true,
+        },
+    };
+    let images = match (change.operation, pin.after) {
+        (RowOperation::Delete, _) | (_, false) => [&change.before, &change.after],
+        (_, true) => [&change.after, &None],
+    };
+    let mut values = images.into_iter().flatten().flatten();
+    let value = values.find_map(|(name, value)| match value {
+        ColumnValue::Text(text) if name == column => Some(text),
+        _ => None,
+    });
+    let Some(value) = value else { return true };
+    let number = |text: &str| text.parse::<i64>().ok();
+    let fits = |wanted: &String| match (number(value), number(wanted)) {
+        _ if table.texts.contains(column) => wanted.trim_end() == value.trim_end(),
+        (Some(value), Some(wanted)) => value == wanted,
+        _ => true,
+    };
+    pin.values.iter().any(fits)
 }
 
 #[cfg(test)]
@@ -114,9 +186,7 @@ mod tests {
     use backstory_database::built_in_functions::BuiltInFunctions;
     use backstory_database::catalog::CatalogTable;
     use backstory_database::commit::TransactionNumber;
-    use backstory_database::logged_transaction::ExecutedStatement;
     use backstory_database::routines::{RoutineBody, Routines};
-    use backstory_database::row_change::{ColumnValue, RowChange, RowOperation, StreamTable};
     use backstory_database::sql_dialect::SqlDialect;
     use backstory_database::statement_tables::StatementTables;
     use std::sync::Arc;
@@ -150,7 +220,6 @@ mod tests {
             before: None,
             whole_before: false,
             after: Some(after),
-            statement: None,
         };
         let stream = StreamTable {
             schema: "public".to_owned(),
@@ -167,7 +236,6 @@ mod tests {
             changes: &[change],
             left_out: 0,
             tables: [(1, stream)].into(),
-            makers: Vec::new(),
         };
         matching(&table, catalog, &commit)
     }

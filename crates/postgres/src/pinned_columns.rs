@@ -42,8 +42,6 @@ pub(crate) struct RowEffect {
     pub(crate) table: WrittenName,
     pub(crate) operations: Vec<RowOperation>,
     pub(crate) pins: Vec<Pin>,
-    /// The columns that an update gives values.
-    pub(crate) assigned: Vec<String>,
 }
 
 /// The effects of a statement, or several. `None` if it may have others, too.
@@ -93,7 +91,6 @@ impl Visitor for EffectCollector {
                 let where_ = update.selection.as_ref().filter(|_| update.from.is_none());
                 let effect = self.selection(&update.table, RowOperation::Update, where_, &assigned);
                 effect.map(|mut effect| {
-                    effect.assigned = assigned;
                     let given = update.assignments.iter().filter_map(|one| self.given(one));
                     effect.pins.extend(given);
                     effect
@@ -180,7 +177,6 @@ impl EffectCollector {
             } else {
                 pins.collect()
             },
-            assigned: Vec::new(),
         })
     }
 
@@ -219,7 +215,6 @@ impl EffectCollector {
             table: written(name)?,
             operations: vec![operation],
             pins,
-            assigned: Vec::new(),
         })
     }
 

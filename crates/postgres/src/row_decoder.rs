@@ -195,7 +195,6 @@ impl RowDecoder {
             before,
             whole_before,
             after,
-            statement: None,
         });
     }
 }

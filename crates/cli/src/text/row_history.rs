@@ -1,8 +1,7 @@
 //! The history of a row of a watched database, one paragraph for each change.
 //!
-//! In: the changes, the newest first. Out: for each its time, its transaction, the statement that
-//! made it, the client's command, and the columns that it changed. If several statements can have
-//! made changes of one transaction, they stand at the newest of these.
+//! In: the changes, the newest first. Out: for each its time, its transaction, the statements that
+//! can have made it, the client's command, and the columns that it changed.
 
 use std::io::{self, Write};
 
@@ -45,8 +44,12 @@ pub fn write(
         let older = events.get(at + 1).filter(|_| event.unwatched.is_empty());
         let older = older.map(|older| &older.change["after"]);
         writeln!(out, "  {}", title(event))?;
-        let newer = at.checked_sub(1).and_then(|newer| events.get(newer));
-        write_statements(event, newer, style, out)?;
+        for (statement, read) in statements(event).iter().take(STATEMENTS) {
+            writeln!(out, "    {}", style.paint(Role::Command, statement))?;
+            if let Some(read) = read {
+                writeln!(out, "      {}", style.paint(Role::Dim, read))?;
+            }
+        }
         let by = by_client(&event.clients, here);
         for line in [Some(by), doubts(event)].into_iter().flatten() {
             writeln!(out, "    {}", style.paint(Role::Dim, &line))?;
@@ -66,51 +69,6 @@ pub fn write(
         writeln!(out, "{}", style.paint(Role::Dim, &note))?;
     }
     writeln!(out)
-}
-
-/// Writes the statement that made a change, or those of which one did. `newer`: the change before
-/// it in the list.
-fn write_statements(
-    event: &RowEvent,
-    newer: Option<&RowEvent>,
-    style: Style,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    let dim = |line: &str| style.paint(Role::Dim, line);
-    let statements = match made_by(event) {
-        MadeBy::Listed(statement) => vec![statement],
-        MadeBy::Unlisted(place) => {
-            let count = event.transaction["count"].as_u64().unwrap_or(place);
-            let line = format!("statement {place} of {count}, which the record does not list");
-            return writeln!(out, "    {}", dim(&line));
-        }
-        MadeBy::Unknown => statements(event),
-    };
-    let is_same = |newer: &&RowEvent| {
-        let is_one = newer.run == event.run && newer.transaction == event.transaction;
-        is_one && newer.change["statement"].is_null() && self::statements(newer) == statements
-    };
-    if statements.len() > 1 && newer.is_some_and(|newer| is_same(&newer)) {
-        return writeln!(out, "    {}", dim("by one of the same statements"));
-    }
-    if statements.len() > 1 {
-        writeln!(out, "    {}", dim("by one of these statements:"))?;
-    }
-    for (statement, read) in statements.iter().take(STATEMENTS) {
-        writeln!(out, "    {}", style.paint(Role::Command, statement))?;
-        if let Some(read) = read {
-            writeln!(out, "      {}", dim(read))?;
-        }
-    }
-    let more = statements.len().saturating_sub(STATEMENTS);
-    if more > 0 {
-        let note = format!(
-            "… and {}",
-            counted(more, "more statement", "more statements")
-        );
-        writeln!(out, "    {}", dim(&note))?;
-    }
-    Ok(())
 }
 
 /// The client's command, or those of the processes that can be the client.
@@ -187,59 +145,25 @@ fn word(value: &Value) -> String {
     }
 }
 
-/// A statement, with the columns of other tables that it read.
-type ToldStatement = (String, Option<String>);
-
-/// The statement that made a change.
-enum MadeBy {
-    Listed(ToldStatement),
-    /// Its place among the statements of the transaction, from 1.
-    Unlisted(u64),
-    Unknown,
-}
-
-fn made_by(event: &RowEvent) -> MadeBy {
-    let Some(place) = event.change["statement"].as_u64() else {
-        return MadeBy::Unknown;
-    };
-    let statement = &event.transaction["statements"][place as usize];
-    match told(statement, &qualified_table(event)) {
-        Some(told) => MadeBy::Listed(told),
-        None => MadeBy::Unlisted(place + 1),
-    }
-}
-
-/// The full name of the row's table.
-fn table_of(event: &RowEvent) -> &str {
-    let row = event.change["row"].as_str().unwrap_or_default();
-    row.split('?').next().unwrap_or_default()
-}
-
-fn qualified_table(event: &RowEvent) -> String {
-    query::qualified_table(table_of(event).as_bytes()).unwrap_or_default()
-}
-
-fn told(statement: &Value, table: &str) -> Option<ToldStatement> {
-    let read = statement_columns::read_elsewhere(&statement["columns"], table);
-    Some((shortened(&statement_text(statement)?), read))
-}
-
-/// The statements that changed the row's table, as far as that is known.
-fn statements(event: &RowEvent) -> Vec<ToldStatement> {
+/// The statements that changed the row's table, as far as that is known, each with the columns of
+/// other tables that it read.
+fn statements(event: &RowEvent) -> Vec<(String, Option<String>)> {
     let all = event.transaction["statements"].as_array();
     let all: Vec<&Value> = all.into_iter().flatten().collect();
-    let name = table_of(event)
-        .rsplit(['/', '.'])
-        .next()
-        .unwrap_or_default();
+    let row = event.change["row"].as_str().unwrap_or_default();
+    let table = row.split('?').next().unwrap_or_default();
+    let name = table.rsplit(['/', '.']).next().unwrap_or_default();
     let writes = |statement: &&&Value| {
         let names = statement["writes"].as_array().into_iter().flatten();
         names
             .filter_map(Value::as_str)
             .any(|written| written.rsplit('.').next() == Some(name))
     };
-    let table = qualified_table(event);
-    let text = |statement: &&Value| told(statement, &table);
+    let qualified = query::qualified_table(table.as_bytes()).unwrap_or_default();
+    let text = |statement: &&Value| {
+        let read = statement_columns::read_elsewhere(&statement["columns"], &qualified);
+        Some((shortened(&statement_text(statement)?), read))
+    };
     let known: Vec<_> = all.iter().filter(writes).filter_map(text).collect();
     match known.is_empty() {
         true => all.iter().filter_map(text).collect(),
@@ -363,43 +287,6 @@ mod tests {
         let gap = "      x: 2\n  not watched at an unknown time to at an unknown time: \
                    the row may have changed\n";
         assert!(text.contains(gap), "{text}");
-    }
-
-    #[test]
-    fn a_change_has_its_statement_and_several_that_fit_are_listed_once() {
-        let changed = |statement: Value, number: u32| {
-            let statements: Vec<Value> = ["x", "y"]
-                .map(
-                    |column| json!({"text": format!("UPDATE a SET {column} = 1"), "writes": ["a"]}),
-                )
-                .into();
-            let transaction = json!({"number": number, "statements": statements, "count": 9});
-            RowEvent {
-                transaction,
-                ..event(
-                    json!({"row": "postgres://h:1/bank/s.a?id=1", "operation": "update",
-                    "statement": statement}),
-                )
-            }
-        };
-        let (x, y) = ("    UPDATE a SET x = 1\n", "    UPDATE a SET y = 1\n");
-        let text = written(&[changed(json!(1), 7), changed(json!(0), 7)]);
-        let places = [x, y].map(|line| text.match_indices(line).map(|(at, _)| at).collect());
-        let [first, second]: [Vec<usize>; 2] = places;
-        assert!(
-            first.len() == 1 && second.len() == 1 && second < first,
-            "{text}"
-        );
-        let text = written(&[changed(json!(8), 7)]);
-        assert!(text.contains("    statement 9 of 9, which"), "{text}");
-        let none = || changed(Value::Null, 7);
-        let text = written(&[none(), none(), changed(Value::Null, 6)]);
-        let listed = format!("    by one of these statements:\n{x}{y}");
-        assert_eq!(text.matches(&listed).count(), 2, "{text}");
-        assert_eq!(
-            text.matches("    by one of the same statements\n").count(),
-            1
-        );
     }
 
     #[test]

@@ -4,7 +4,6 @@
 
 mod accuracy;
 mod busy;
-mod change_statements;
 mod clients;
 mod column_truths;
 mod columns;

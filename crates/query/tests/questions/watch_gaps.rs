@@ -150,3 +150,33 @@ fn a_watch_with_other_options_also_watched_the_database() {
         assert_eq!(unwatched[0], [(10 * SECOND, 20 * SECOND)]);
     });
 }
+
+#[test]
+fn a_name_that_several_tables_have_needs_the_database() {
+    every_store(|store| {
+        watch(true).append_until(store, &header_of("r0", 0, Some(BANK)), &ended(5, &[]));
+        watch(false).append_until(store, &header_of("r1", 10, Some(BANK)), &ended(20, &[LOST]));
+        let mut shop = Graph::default();
+        let transaction = shop.activity(None, 7, "transaction", 0);
+        let name = "postgres://h:1/shop/public.accounts";
+        let table = shop.entity(EntityKind::Resource, name, 0, None);
+        shop.edge(transaction, table, Relation::Read, 0, SECOND);
+        let header = header_of("r2", 30, Some("postgres://h:1/shop"));
+        shop.append_until(store, &header, &ended(40, &[]));
+        let asked = |name| watch_gaps(store, name, None, TableGaps::Changes).unwrap();
+        assert_eq!(asked("accounts"), []);
+        assert_eq!(runs(&asked(TABLE)), ["r1"]);
+    });
+}
+
+#[test]
+fn a_watch_without_rows_that_lost_its_log_may_lack_changes() {
+    every_store(|store| {
+        watch(true).append_until(store, &header_of("r0", 0, Some(BANK)), &ended(5, &[]));
+        let mut header = header_of("r1", 10, Some(BANK));
+        header.modes.rows = Some(RowsMode::Off);
+        watch(false).append_until(store, &header, &ended(20, &[LOST]));
+        let gaps = watch_gaps(store, "accounts", None, TableGaps::Changes).unwrap();
+        assert_eq!(runs(&gaps), ["r1"]);
+    });
+}
