@@ -22,7 +22,7 @@ from pyiceberg.table.snapshots import Operation
 from . import history, lineage, loose, printing, views
 from .errors import LakeError, MisuseError, first_line
 from .lake import Lake
-from .reading import check_once, intact, tasks
+from .reading import check_number, check_once, intact, tasks
 from .storage import bucket, is_local, local, stored_files
 from .tables import PROCESSES, RUNS
 
@@ -270,10 +270,7 @@ def _check_sizes(table: Table, files: list[DataFilePath]) -> None:
             raise LakeError(
                 f"cannot read the data file {file.path}: {reason}; restore it"
             ) from error
-        if size != file.size:
-            raise LakeError(
-                f"the data file {file.path} has {size} bytes instead of {file.size}: restore it"
-            )
+        check_number(file.path, size, file.size, "bytes")
 
 
 def _stored_sizes(table: Table) -> dict[str, int]:

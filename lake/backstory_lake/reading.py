@@ -67,16 +67,18 @@ def rows_of(
     """All rows of a data file, with NULL in columns that it lacks; by default with all columns."""
     schema = schema_of(of, columns)
     found = columns_of(table, file.file_path, columns and set(columns))
-    if len(found) != file.record_count:
-        raise LakeError(
-            f"the data file {file.file_path} has {len(found)} rows instead of "
-            f"{file.record_count}: restore it"
-        )
+    check_number(file.file_path, len(found), file.record_count, "rows")
     with intact(f"the data file {file.file_path}"):
         for field in schema:
             if field.name not in found.column_names:
                 found = found.append_column(field, pa.nulls(len(found), field.type))
         return found.select(schema.names).cast(schema)
+
+
+def check_number(path: str, found: int, known: int, of: str) -> None:
+    """Compares a number of a data file's bytes or rows (`of`) with the one that the lake knows."""
+    if found != known:
+        raise LakeError(f"the data file {path} has {found} {of} instead of {known}: restore it")
 
 
 def schema_of(of: LakeTable, columns: tuple[str, ...] | None = None) -> pa.Schema:

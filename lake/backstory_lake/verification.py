@@ -12,7 +12,7 @@ from pyiceberg.table import Table
 from . import digests
 from .errors import LakeError
 from .lake import Lake
-from .reading import content_of, data_files, intact
+from .reading import check_number, content_of, data_files, intact
 
 
 @dataclass
@@ -54,16 +54,9 @@ def _check(table: Table, file: DataFile) -> None:
     if digests.digest_in(path):
         digests.check(path, content)
         return
-    if len(content) != file.file_size_in_bytes:
-        raise LakeError(
-            f"the data file {path} has {len(content)} bytes instead of "
-            f"{file.file_size_in_bytes}: restore it"
-        )
+    check_number(path, len(content), file.file_size_in_bytes, "bytes")
     with intact(f"the data file {path}"):
         # This also reads all values.
         batches = pq.ParquetFile(pa.BufferReader(content)).iter_batches()
         rows = sum(len(batch) for batch in batches)
-    if rows != file.record_count:
-        raise LakeError(
-            f"the data file {path} has {rows} rows instead of {file.record_count}: restore it"
-        )
+    check_number(path, rows, file.record_count, "rows")
