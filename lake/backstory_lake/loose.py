@@ -35,5 +35,5 @@ def _without_run(table: str) -> str:
 
 
 def _number(connection: duckdb.DuckDBPyConnection, sql: str) -> int:
-    found = connection.execute(sql).fetchone()
-    return int(found[0]) if found else 0
+    # All rows are fetched: an unfinished result keeps the connection busy.
+    return int(connection.execute(sql).fetchall()[0][0])
