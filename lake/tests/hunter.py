@@ -97,8 +97,9 @@ class Hunter:
 
 
 def essence(findings: list[dict[str, Any]]) -> list[str]:
-    """Findings or events without what differs: the place, the order and commands that go on."""
-    own = {"host", "machine", "page", "next"}
+    """Findings or events without what differs: the place, the order and commands that go on. A lake
+    is not asked for the later uses of a match."""
+    own = {"host", "machine", "page", "next", "later"}
     kept = ({key: one[key] for key in one if key not in own} for one in findings)
     return sorted(json.dumps(one, sort_keys=True) for one in kept)
 
