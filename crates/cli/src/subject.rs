@@ -200,14 +200,7 @@ pub fn of_table(
         None => TableGaps::Transactions,
     };
     // Another run may have another table that the given name means, too.
-    let gaps = match versions.first() {
-        Some(first) => {
-            let name = store.entity(*first)?.path;
-            let full = name.split(|byte| *byte == b'?').next().unwrap_or_default();
-            query::watch_gaps(store, &String::from_utf8_lossy(full), run, asked)?
-        }
-        None => Vec::new(),
-    };
+    let gaps = query::watch_gaps_of(store, &versions, run, asked)?;
     let note = format!(
         "changes of table {table} may be missing from the answer: {}",
         query::told_gaps(&gaps)

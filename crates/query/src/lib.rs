@@ -100,6 +100,8 @@ pub use table_history::{TableEvent, TableHistory, TableQuestion, table_history};
 pub use text_pattern::TextPattern;
 pub use touches::{TouchSearch, Touches, version_touches};
 pub use undone::{ended_from_outside, is_undone};
-pub use watch_gaps::{TableGaps, WatchGap, WatchGapReason, table_versions, told_gaps, watch_gaps};
+pub use watch_gaps::{
+    TableGaps, WatchGap, WatchGapReason, table_versions, told_gaps, watch_gaps, watch_gaps_of,
+};
 pub use watched_ends::{WatchedEnd, watched_ends};
 pub use why_unknown::why_unknown;

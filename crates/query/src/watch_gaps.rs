@@ -8,14 +8,14 @@
 use std::fmt;
 
 use backstory_eventlog::calendar::utc_second;
-use backstory_eventlog::event::{Bytes, Time};
+use backstory_eventlog::event::Time;
 use backstory_eventlog::reason::UNPARSED;
 use backstory_eventlog::run::RunHeader;
 use backstory_ordering::SmallSort;
 use backstory_store::{EntityKey, RunKey, RunRecord, Store};
 use backstory_vocabulary::RowsMode;
 
-use crate::resources::known_versions;
+use crate::resources::{known_versions, versions_of};
 use crate::runs::summary;
 use crate::{Error, Result};
 
@@ -132,16 +132,45 @@ pub fn watch_gaps(
         Err(Error::NoTable(_) | Error::ManyTables(..)) => return Ok(Vec::new()),
         versions => versions?,
     };
+    match versions.first() {
+        Some(first) => gaps_of(store, (&store.entity(*first)?.path, &versions), run, asked),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// The same for the table that these versions are of, or whose row they are of.
+///
+/// # Errors
+///
+/// The store fails.
+pub fn watch_gaps_of(
+    store: &dyn Store,
+    versions: &[EntityKey],
+    run: Option<RunKey>,
+    asked: TableGaps,
+) -> Result<Vec<WatchGap>> {
     let Some(first) = versions.first() else {
         return Ok(Vec::new());
     };
     let name = store.entity(*first)?.path;
+    let table = name.split(|byte| *byte == b'?').next().unwrap_or_default();
+    let versions = versions_of(store, table, None)?;
+    gaps_of(store, (table, &versions), run, asked)
+}
+
+/// The gaps of the table with this full name and these versions in all runs.
+fn gaps_of(
+    store: &dyn Store,
+    table: (&[u8], &[EntityKey]),
+    run: Option<RunKey>,
+    asked: TableGaps,
+) -> Result<Vec<WatchGap>> {
     let mut gaps = Vec::new();
     for record in store.runs()? {
         if record.header.source.is_none() || run.is_some_and(|run| run != record.key) {
             continue;
         }
-        if let Some(why) = lack(store, &record, (&name, &versions), asked)? {
+        if let Some(why) = lack(store, &record, table, asked)? {
             gaps.push(WatchGap {
                 run: record.header.id,
                 watched: (record.header.started, record.end.ended),
@@ -158,7 +187,7 @@ pub fn watch_gaps(
 fn lack(
     store: &dyn Store,
     record: &RunRecord,
-    (name, versions): (&Bytes, &[EntityKey]),
+    (name, versions): (&[u8], &[EntityKey]),
     asked: TableGaps,
 ) -> Result<Option<WatchGapReason>> {
     let mut own = versions.iter().filter(|key| key.run() == record.key);

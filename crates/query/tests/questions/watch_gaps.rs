@@ -3,6 +3,7 @@
 use backstory_eventlog::Reason;
 use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_graph::model::*;
+use backstory_query::watch_gaps_of;
 use backstory_query::{TableGaps, WatchGap, row_history, table_versions, told_gaps, watch_gaps};
 use backstory_vocabulary::RowsMode;
 
@@ -166,6 +167,10 @@ fn a_name_that_several_tables_have_needs_the_database() {
         let asked = |name| watch_gaps(store, name, None, TableGaps::Changes).unwrap();
         assert_eq!(asked("accounts"), []);
         assert_eq!(runs(&asked(TABLE)), ["r1"]);
+        let first = store.run("r0").unwrap().unwrap().key;
+        let row = table_versions(store, "accounts", Some("42"), Some(first)).unwrap();
+        let gaps = watch_gaps_of(store, &row, None, TableGaps::Changes).unwrap();
+        assert_eq!(runs(&gaps), ["r1"]);
     });
 }
 
