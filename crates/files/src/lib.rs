@@ -4,7 +4,8 @@
 //! - [`Ident`]: one file and one state of its content, as `statx` reports them.
 //! - [`Digest`]: the BLAKE3 digest of a content.
 //! - [`NearDirectories`]: by which a file is looked up without a walk of its whole path.
-//! - [`regular`]: opens regular files without waiting on a pipe or reading a device.
+//! - [`regular`]: opens regular files without waiting on a pipe or reading a device, and replaces
+//!   files as a whole.
 //! - [`elf`]: the headers of an ELF program.
 //! - [`executable`]: the interpreter or the dynamic loader that a program's first bytes name.
 //! - [`binfmt`]: the interpreters that `binfmt_misc` assigns to programs.

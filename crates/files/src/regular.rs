@@ -5,7 +5,7 @@
 //! flags.
 
 use rustix::fs::OFlags;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -48,6 +48,29 @@ pub fn open_private(path: impl AsRef<Path>) -> io::Result<File> {
     open_with(&mut options, path)
 }
 
+/// Replaces a file by one that only its owner can read. It is written beside and renamed, so no
+/// process ever reads half of it. Returns the error of `write`, which writes the content, or of
+/// another step. Then the former file stays.
+///
+/// # Errors
+/// Those of creating, of `write` and of renaming.
+pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}", std::process::id()));
+    let _ = fs::remove_file(&beside);
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&beside)?;
+    let written = write(&mut file).and_then(|()| fs::rename(&beside, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    written
+}
+
 /// All bytes of a regular file.
 ///
 /// # Errors
@@ -75,5 +98,20 @@ mod tests {
         let file = dir.path().join("file");
         std::fs::write(&file, "held").unwrap();
         assert_eq!(read(&file).unwrap(), b"held");
+    }
+
+    #[test]
+    fn a_file_whose_replacement_fails_stays_and_nothing_is_left_beside() {
+        use std::io::Write;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        replace(&path, |file| file.write_all(b"first")).unwrap();
+        let failed = replace(&path, |file| {
+            file.write_all(b"half")?;
+            Err(io::ErrorKind::StorageFull.into())
+        });
+        assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(read(&path).unwrap(), b"first");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 }

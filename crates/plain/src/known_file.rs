@@ -21,10 +21,9 @@ use crate::rules::RULES;
 use crate::verdicts::{VerdictKind, decoded, encoded};
 use backstory_files::regular;
 use std::collections::hash_map::Entry;
-use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 /// The first bytes. The last one is the number of the format.
 const MAGIC: [u8; 8] = *b"bsplain\x01";
@@ -89,19 +88,7 @@ impl KnownFiles {
         }
         let _ = self.recall(path);
         let bytes = self.encoded();
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(format!(".{}", std::process::id()));
-        let beside = PathBuf::from(beside);
-        let _ = fs::remove_file(&beside);
-        let mut options = fs::OpenOptions::new();
-        let options = options.write(true).create_new(true).mode(0o600);
-        let written = options
-            .open(&beside)
-            .and_then(|mut file| file.write_all(&bytes))
-            .and_then(|()| fs::rename(&beside, path));
-        if written.is_err() {
-            let _ = fs::remove_file(&beside);
-        }
+        let written = regular::replace(path, |file| file.write_all(&bytes));
         self.has_news = written.is_err();
         written
     }
@@ -201,6 +188,7 @@ fn needed(names: &[u8]) -> Option<Vec<Vec<u8>>> {
 mod tests {
     use super::*;
     use crate::symbols::InnerActs;
+    use std::fs;
 
     fn file(part: Result<Part, NotPlain>, rank: usize, lasts: bool) -> KnownFile {
         KnownFile {

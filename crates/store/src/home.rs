@@ -19,7 +19,7 @@
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -189,18 +189,11 @@ impl Home {
     /// half of it. With `synced`, a power cut does not change that.
     pub(crate) fn replace_file(&self, name: &str, text: &[u8], synced: bool) -> Result<()> {
         let path = self.dir.join(name);
-        let beside = self.dir.join(format!("{name}.{}", std::process::id()));
-        let _ = fs::remove_file(&beside);
-        fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&beside)
-            .and_then(|mut file| {
-                file.write_all(text)?;
-                if synced { file.sync_all() } else { Ok(()) }
-            })
-            .and_then(|()| fs::rename(&beside, &path))
+        let write = |file: &mut fs::File| {
+            file.write_all(text)?;
+            if synced { file.sync_all() } else { Ok(()) }
+        };
+        regular::replace(&path, write)
             .and_then(|()| match synced {
                 true => fs::File::open(&self.dir)?.sync_all(),
                 false => Ok(()),

@@ -17,7 +17,7 @@
 
 use std::fs;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use backstory_files::{CLOCK_GRANULARITY, now, regular};
@@ -133,22 +133,9 @@ pub fn write(path: &Path, root: &Path, stamp: &Stamp, lists: &Lists) -> io::Resu
     bytes.extend(bounds.flat_map(|bound| bound.to_le_bytes()));
     bytes.extend(names);
     bytes.extend(lists.paths.encoded_entries());
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(format!(".{}", std::process::id()));
-    let _ = fs::remove_file(&beside);
-    let mut options = fs::OpenOptions::new();
-    let mut file = options
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&beside)?;
-    let written = file
-        .write_all(&bytes)
+    regular::replace(path, |file| {
+        file.write_all(&bytes)?;
         // Otherwise a power failure could leave a file of this length with zeros in it.
-        .and_then(|()| file.sync_data())
-        .and_then(|()| fs::rename(&beside, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&beside);
-    }
-    written
+        file.sync_data()
+    })
 }
