@@ -107,8 +107,13 @@ impl MountedDirectory {
 
     /// Unmounts by the program `umount`, and waits for the end of the run.
     pub fn unmount(&mut self) -> ExitStatus {
-        let unmounted = Command::new("umount").arg(&self.at).status().unwrap();
-        assert!(unmounted.success());
+        // A child that another test has just forked has the descriptors of this process, also
+        // one of a file below the mount, until it executes its program.
+        let is_unmounted = || {
+            let done = Command::new("umount").arg(&self.at).status();
+            done.unwrap().success()
+        };
+        assert!(eventually(PATIENCE, is_unmounted));
         let mut status = None;
         eventually(PATIENCE, || {
             status = self.server.try_wait().unwrap();
