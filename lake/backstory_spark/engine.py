@@ -144,7 +144,9 @@ class SparkEngine:
         self._few.clear()
 
     def index(self, name: str, sql: str, key: str) -> None:
-        self._persist(name, self.session.sql(sql).repartition(self._parts, key))
+        # Spark does not find kept rows again whose query has a correlated subquery.
+        rows = self._leaf(self.session.sql(sql))
+        self._persist(name, rows.repartition(self._parts, key))
 
     def join(self, few: str, count: int, many: str) -> Join:
         if 0 < count <= FEW:
@@ -242,10 +244,16 @@ class SparkEngine:
         """Kept rows without the plan that they were made by.
 
         Spark looks for kept rows by comparing plans, in each query. The steps have large plans.
+        Spark 3.5 loses the columns by which rows are sorted, if they are joined with themselves:
+        "key not found". So it is not told that they are. Scans know it from the rows themselves.
         """
         plan = kept._jdf.queryExecution().withCachedData()
+        unsorted = plan.outputOrdering().take(0)
+        relation = plan.copy(plan.output(), plan.cacheBuilder(), unsorted)
+        # A copy has no size, by which Spark chooses how to join.
+        getattr(relation, "statsOfPlanToCache_$eq")(plan.statsOfPlanToCache())
         made = self.session._jvm.org.apache.spark.sql.Dataset.ofRows(
-            self.session._jsparkSession, plan
+            self.session._jsparkSession, relation
         )
         return DataFrame(made, self.session)
 
@@ -262,8 +270,12 @@ class SparkEngine:
                 kept = rows.checkpoint(eager=False)
             else:
                 kept = rows.localCheckpoint(eager=False)
+        return self._leaf(kept)
+
+    def _leaf(self, rows: DataFrame) -> DataFrame:
+        """The rows without the plan that makes them."""
         made = self.session._jsparkSession.internalCreateDataFrame(
-            kept._jdf.queryExecution().toRdd(), kept._jdf.schema(), False
+            rows._jdf.queryExecution().toRdd(), rows._jdf.schema(), False
         )
         return DataFrame(made, self.session)
 
