@@ -6,8 +6,10 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+
+use backstory_files::regular;
 
 use crate::question::Question;
 use crate::{Answer, InspectionWorker, InspectorEntry, Trouble, component};
@@ -102,8 +104,7 @@ fn read(path: &Path, entry: &InspectorEntry) -> Option<Answer> {
     Answer::read(&bytes, &entry.name, entry.version).ok()
 }
 
-/// Writes beside and renames: a reader never sees a part of an answer. In a full directory, the
-/// older half makes room.
+/// Writes an answer into its file. In a full directory, the older half makes room.
 fn keep(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = path.parent().unwrap_or(path);
     fs::DirBuilder::new()
@@ -121,13 +122,5 @@ fn keep(path: &Path, bytes: &[u8]) -> io::Result<()> {
             let _ = fs::remove_file(old);
         }
     }
-    let beside = path.with_extension(std::process::id().to_string());
-    let mut file = fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&beside)?;
-    file.write_all(bytes)?;
-    fs::rename(&beside, path)
+    regular::replace(path, |file| file.write_all(bytes))
 }

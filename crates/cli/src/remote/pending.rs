@@ -5,9 +5,9 @@
 //! exchanged runs.
 
 use backstory_ordering::SmallSort;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use backstory_files::regular;
@@ -54,18 +54,8 @@ impl PendingRun {
         let directory = directory(store);
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(0o700).create(&directory)?;
-        let beside = directory.join(format!("{}.{}", self.run, std::process::id()));
-        let mut options = File::options();
-        options.write(true).create(true).truncate(true).mode(0o600);
         let text = serde_json::to_vec(self).map_err(io::Error::other)?;
-        let written = options
-            .open(&beside)
-            .and_then(|mut file| file.write_all(&text));
-        written
-            .and_then(|()| fs::rename(&beside, self.path(store)))
-            .inspect_err(|_| {
-                let _ = fs::remove_file(&beside);
-            })
+        regular::replace(&self.path(store), |file| file.write_all(&text))
     }
 
     /// Removes the file.
