@@ -32,7 +32,7 @@ use backstory_sys::{self as sys, Pid};
 use deep::DeepDrain;
 use explaining_records::has_explanation;
 use interpreted::InterpretedFunctions;
-use logged_pieces::{LoggedPieces, ReadingPlaces};
+use logged_pieces::LoggedPieces;
 use privileges::Privileges;
 use silent_programs::SilentPrograms;
 use starts::{LibrarySets, Start};
@@ -387,7 +387,7 @@ impl Drainer {
             return;
         };
         let news = pieces.first_news(index, bytes);
-        let places = news.and_then(|_| pieces.places(index, bytes));
+        let before = news.and_then(|_| pieces.places(index, bytes));
         if last {
             pieces.forget(index);
             self.undecoded.look_for_unfinished(bytes);
@@ -396,18 +396,8 @@ impl Drainer {
             return;
         };
         let raw = bytes[offset..].to_vec();
-        let is_new = places.is_none();
-        let places = match places {
-            Some(places) => ReadingPlaces {
-                last: self.secrets.scrub_from(bytes, places.before(offset)),
-                first: places.first,
-            },
-            None => {
-                let first = self.secrets.first_place();
-                let last = self.secrets.scrub_from(bytes, &first);
-                ReadingPlaces { first, last }
-            }
-        };
+        let before = before.unwrap_or_default();
+        let places = self.secrets.scrub_from(bytes, &before, offset);
         let piece = [&bytes[..abi::Chunk::SIZE], &bytes[offset..]].concat();
         self.look_for_programs(&piece);
         self.undecoded.look_at_piece(&piece);
@@ -421,8 +411,7 @@ impl Drainer {
             (true, _) => self.remember(count),
             (false, true) => self.lost += count,
             // The next pass tries again.
-            (false, false) if is_new => self.secrets.return_to(&places.first),
-            (false, false) => {}
+            (false, false) => self.secrets.return_before(&places, &before),
         }
         if let (true, false, Some(pieces)) = (done, last, &mut self.pieces) {
             let head = &bytes[..abi::Chunk::SIZE];

@@ -43,13 +43,43 @@ pub struct Secrets {
     reading: HashMap<Owner, Reading>,
 }
 
-/// A place between two records of a chunk, and the strings that continue behind it.
+/// The strings of an owner that continue in its next record.
+#[derive(Debug, Clone, Copy)]
+struct OwnerState {
+    within: bool,
+    reading: Option<Reading>,
+}
+
+/// A place between two records of a chunk, and the states of owners there. Only owners of records
+/// in the chunk have one, so the places of a chunk take no more memory than its records.
 #[derive(Debug, Clone)]
-pub(crate) struct ReadingPlace {
+struct ReadingPlace {
     /// The offset in the chunk.
-    pub(crate) offset: usize,
-    within: HashSet<Owner>,
-    reading: HashMap<Owner, Reading>,
+    offset: usize,
+    owners: HashMap<Owner, OwnerState>,
+}
+
+/// Where the reader of secrets can begin in a chunk.
+#[derive(Debug, Clone)]
+pub(crate) struct ReadingPlaces {
+    /// Before the first record.
+    first: ReadingPlace,
+    /// Behind the records that were whole when the log got them.
+    last: ReadingPlace,
+}
+
+impl Default for ReadingPlaces {
+    /// Those of a chunk that was never read.
+    fn default() -> ReadingPlaces {
+        let first = ReadingPlace {
+            offset: abi::Chunk::SIZE,
+            owners: HashMap::new(),
+        };
+        ReadingPlaces {
+            last: first.clone(),
+            first,
+        }
+    }
 }
 
 impl Secrets {
@@ -97,42 +127,68 @@ impl Secrets {
         all.iter().map(&mut next).collect()
     }
 
-    /// The place before the first record of a chunk that is seen for the first time.
-    pub(crate) fn first_place(&self) -> ReadingPlace {
-        ReadingPlace {
-            offset: abi::Chunk::SIZE,
-            within: self.within.clone(),
-            reading: self.reading.clone(),
+    /// Undoes a call of [`Secrets::scrub_from`] that led from the places `before` to `places`. Only
+    /// owners that the chunk did not have before are set back: the next call sets the others.
+    pub(crate) fn return_before(&mut self, places: &ReadingPlaces, before: &ReadingPlaces) {
+        for (owner, state) in &places.first.owners {
+            if !before.first.owners.contains_key(owner) {
+                self.set_state(*owner, *state);
+            }
         }
-    }
-
-    /// Continues at a place as if no record behind it had been read.
-    pub(crate) fn return_to(&mut self, place: &ReadingPlace) {
-        self.within.clone_from(&place.within);
-        self.reading.clone_from(&place.reading);
     }
 
     /// As [`Secrets::scrub`], of a chunk that was scrubbed before with fewer records: only behind a
-    /// place before which all records are as they were. Returns the place before the first record
-    /// that is not whole, from which the next call can go on.
-    pub(crate) fn scrub_from(&mut self, chunk: &mut [u8], from: &ReadingPlace) -> ReadingPlace {
+    /// place before which all records are as they were. `news`: the offset of the first record that
+    /// is new or has changed. Returns the places from which the next call can go on.
+    pub(crate) fn scrub_from(
+        &mut self,
+        chunk: &mut [u8],
+        places: &ReadingPlaces,
+        news: usize,
+    ) -> ReadingPlaces {
+        let ReadingPlaces { mut first, last } = places.clone();
+        let from = match last.offset <= news {
+            true => last,
+            false => first.clone(),
+        };
         let owners = owners(chunk, from.offset);
         for &owner in &owners {
-            set(&mut self.within, owner, from.within.contains(&owner));
-            set_entry(&mut self.reading, owner, from.reading.get(&owner));
+            // The strings of an owner that is new here can come from another chunk.
+            let known = from.owners.get(&owner).copied();
+            let state = known.unwrap_or_else(|| self.state(owner));
+            first.owners.entry(owner).or_insert(state);
+            self.set_state(owner, state);
         }
-        let mut place = ReadingPlace {
-            offset: end_of_whole(chunk, from.offset),
-            ..from.clone()
+        let begin = from.offset;
+        let mut last = ReadingPlace {
+            offset: end_of_whole(chunk, begin),
+            ..from
         };
-        self.scrub_records(chunk, from.offset, place.offset);
+        self.scrub_records(chunk, begin, last.offset);
         // The strings of other owners belong to other chunks, and may end there.
         for &owner in &owners {
-            set(&mut place.within, owner, self.within.contains(&owner));
-            set_entry(&mut place.reading, owner, self.reading.get(&owner));
+            last.owners.insert(owner, self.state(owner));
         }
-        self.scrub_records(chunk, place.offset, chunk.len());
-        place
+        self.scrub_records(chunk, last.offset, chunk.len());
+        ReadingPlaces { first, last }
+    }
+
+    fn state(&self, owner: Owner) -> OwnerState {
+        OwnerState {
+            within: self.within.contains(&owner),
+            reading: self.reading.get(&owner).copied(),
+        }
+    }
+
+    fn set_state(&mut self, owner: Owner, state: OwnerState) {
+        match state.within {
+            true => self.within.insert(owner),
+            false => self.within.remove(&owner),
+        };
+        match state.reading {
+            Some(reading) => self.reading.insert(owner, reading),
+            None => self.reading.remove(&owner),
+        };
     }
 
     /// Replaces the values of secrets in the `ENV`, `ARGS` and `VALUES` records of a chunk. No
@@ -291,22 +347,6 @@ fn end_of_whole(chunk: &[u8], mut at: usize) -> usize {
         at += usize::from(record.size);
     }
     at
-}
-
-/// Adds an owner to a set, or removes it.
-fn set(owners: &mut HashSet<Owner>, owner: Owner, is_in: bool) {
-    match is_in {
-        true => owners.insert(owner),
-        false => owners.remove(&owner),
-    };
-}
-
-/// Gives an owner this state, or none.
-fn set_entry(owners: &mut HashMap<Owner, Reading>, owner: Owner, reading: Option<&Reading>) {
-    match reading {
-        Some(reading) => owners.insert(owner, *reading),
-        None => owners.remove(&owner),
-    };
 }
 
 /// A value that is stored beside the record, or a mark if its name matches the patterns of secrets

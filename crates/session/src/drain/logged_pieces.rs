@@ -8,7 +8,7 @@
 //! Invariant: an entry has the chunk's bytes exactly as they were when the log got them, before
 //! secrets were removed. So a record that its owner completes later is found, too.
 
-use crate::redact::ReadingPlace;
+use crate::redact::ReadingPlaces;
 use backstory_abi as abi;
 use std::collections::HashMap;
 
@@ -16,25 +16,6 @@ use std::collections::HashMap;
 struct LoggedChunk {
     bytes: Vec<u8>,
     places: ReadingPlaces,
-}
-
-/// Where the reader of secrets can begin in a chunk.
-#[derive(Clone)]
-pub(super) struct ReadingPlaces {
-    /// Before the first record.
-    pub(super) first: ReadingPlace,
-    /// Behind the records that were whole when the log got them.
-    pub(super) last: ReadingPlace,
-}
-
-impl ReadingPlaces {
-    /// The last place that is not behind an offset.
-    pub(super) fn before(&self, offset: usize) -> &ReadingPlace {
-        match self.last.offset <= offset {
-            true => &self.last,
-            false => &self.first,
-        }
-    }
 }
 
 /// The logged parts of unfinished chunks, by the chunk's index in the arena.
@@ -132,7 +113,6 @@ fn record_around(chunk: &[u8], offset: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::redact::Secrets;
     use abi::op;
     use backstory_eventlog::record::RecordBuilder;
 
@@ -156,15 +136,8 @@ mod tests {
     /// Notes that the log has a whole chunk.
     fn put(logged: &mut LoggedPieces, chunk: &[u8]) {
         let (head, records) = chunk.split_at(abi::Chunk::SIZE);
-        logged.put(3, (head, abi::Chunk::SIZE), records, places());
-    }
-
-    fn places() -> ReadingPlaces {
-        let first = Secrets::default().first_place();
-        ReadingPlaces {
-            last: first.clone(),
-            first,
-        }
+        let places = ReadingPlaces::default();
+        logged.put(3, (head, abi::Chunk::SIZE), records, places);
     }
 
     #[test]
@@ -202,7 +175,12 @@ mod tests {
         let offset = logged.first_news(3, &grown).unwrap();
         assert!(offset > abi::Chunk::SIZE);
         let head = &grown[..abi::Chunk::SIZE];
-        logged.put(3, (head, offset), &grown[offset..], places());
+        logged.put(
+            3,
+            (head, offset),
+            &grown[offset..],
+            ReadingPlaces::default(),
+        );
         assert_eq!(logged.chunks().collect::<Vec<_>>(), [&grown[..]]);
         assert_eq!(logged.first_news(3, &grown), None);
     }

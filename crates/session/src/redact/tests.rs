@@ -192,15 +192,15 @@ fn a_secret_that_goes_on_in_the_next_records_is_replaced_in_all() {
 }
 
 /// The whole chunk, redacted again after each of its records, from the place where it was left.
-fn scrubbed_in_pieces(chunk: &[u8]) -> (Vec<u8>, ReadingPlace) {
+fn scrubbed_in_pieces(chunk: &[u8]) -> (Vec<u8>, ReadingPlaces) {
     let mut secrets = Secrets::default();
-    let mut place = secrets.first_place();
+    let mut place = ReadingPlaces::default();
     let mut redacted = Vec::new();
     let mut end = abi::Chunk::SIZE;
     while end < chunk.len() {
         end += usize::from(abi::Record::read(&chunk[end..]).unwrap().size);
         let mut grown = chunk[..end].to_vec();
-        place = secrets.scrub_from(&mut grown, &place);
+        place = secrets.scrub_from(&mut grown, &place, usize::MAX);
         let news = redacted.len();
         redacted.extend_from_slice(&grown[news..]);
     }
@@ -222,7 +222,7 @@ fn a_chunk_that_grows_is_redacted_as_one_that_is_whole() {
     Secrets::default().scrub(&mut whole);
     let (redacted, place) = scrubbed_in_pieces(&chunk);
     assert_eq!(redacted, whole);
-    assert_eq!(place.offset, chunk.len(), "nothing is read again");
+    assert_eq!(place.last.offset, chunk.len(), "nothing is read again");
 }
 
 #[test]
@@ -242,16 +242,16 @@ fn a_record_that_is_not_whole_is_redacted_again() {
     record.state = abi::RESERVED;
     begun[second..second + abi::Record::SIZE].copy_from_slice(&record.to_bytes());
     let mut secrets = Secrets::default();
-    let place = secrets.first_place();
-    let place = secrets.scrub_from(&mut begun, &place);
-    assert_eq!(place.offset, second);
+    let place = ReadingPlaces::default();
+    let place = secrets.scrub_from(&mut begun, &place, usize::MAX);
+    assert_eq!(place.last.offset, second);
     let mut later = whole.clone();
-    let end = secrets.scrub_from(&mut later, &place);
+    let end = secrets.scrub_from(&mut later, &place, usize::MAX);
     assert_eq!(
         strings(&later)[1..],
         [vec!["MY_TOKEN=<redacted>"], vec![""]]
     );
-    assert_eq!(end.offset, whole.len());
+    assert_eq!(end.last.offset, whole.len());
 }
 
 /// Appends an `ENV` record of a thread to a chunk. With `true`, its string continues in the next
@@ -279,18 +279,18 @@ fn a_secret_that_ends_in_another_chunk_empties_no_string_of_one_that_grows() {
     let mut secrets = Secrets::default();
     let mut grown = chunk(&[], true);
     add(&mut grown, 7, "A=1", false);
-    let place = secrets.first_place();
-    let place = secrets.scrub_from(&mut grown.clone(), &place);
+    let place = ReadingPlaces::default();
+    let place = secrets.scrub_from(&mut grown.clone(), &place, usize::MAX);
     let mut other = chunk(&[], true);
     add(&mut other, 8, "MY_TOKEN=0123456789abcdef", true);
     secrets.scrub(&mut other);
     add(&mut grown, 7, "B=2", false);
-    let place = secrets.scrub_from(&mut grown.clone(), &place);
+    let place = secrets.scrub_from(&mut grown.clone(), &place, usize::MAX);
     let mut other = chunk(&[], true);
     add(&mut other, 8, "ghijkl", false);
     secrets.scrub(&mut other);
     add(&mut grown, 8, "C=3", false);
-    secrets.scrub_from(&mut grown, &place);
+    secrets.scrub_from(&mut grown, &place, usize::MAX);
     assert_eq!(strings(&grown)[2], ["C=3"]);
 }
 
@@ -300,10 +300,59 @@ fn a_secret_goes_on_behind_the_first_records_of_the_next_chunk() {
     let mut before = chunk(&[], true);
     add(&mut before, 8, "MY_TOKEN=0123456789abcdef", true);
     secrets.scrub(&mut before);
-    let (mut grown, place) = (chunk(&[], true), secrets.first_place());
+    let (mut grown, place) = (chunk(&[], true), ReadingPlaces::default());
     add(&mut grown, 7, "A=1", false);
-    let place = secrets.scrub_from(&mut grown.clone(), &place);
+    let place = secrets.scrub_from(&mut grown.clone(), &place, usize::MAX);
     add(&mut grown, 8, "ghijkl", false);
-    secrets.scrub_from(&mut grown, &place);
+    secrets.scrub_from(&mut grown, &place, usize::MAX);
     assert_eq!(strings(&grown), [vec!["A=1"], vec![""]]);
+}
+
+#[test]
+fn a_record_of_a_new_owner_that_changes_before_others_is_read_from_its_beginning() {
+    let mut secrets = Secrets::default();
+    let mut grown = chunk(&[], true);
+    add(&mut grown, 7, "A=1", false);
+    let place = secrets.scrub_from(&mut grown.clone(), &ReadingPlaces::default(), usize::MAX);
+    add(&mut grown, 8, "B=2", false);
+    add(&mut grown, 8, "MY_TOKEN=0123456789abcdef", true);
+    let place = secrets.scrub_from(&mut grown.clone(), &place, usize::MAX);
+    // The first record has changed, so all are read again.
+    secrets.scrub_from(&mut grown, &place, abi::Chunk::SIZE);
+    assert_eq!(strings(&grown)[1], ["B=2"]);
+}
+
+#[test]
+fn a_secret_goes_on_behind_a_piece_that_could_not_be_written() {
+    let mut secrets = Secrets::default();
+    let mut before = chunk(&[], true);
+    add(&mut before, 8, "MY_TOKEN=0123456789abcdef", true);
+    secrets.scrub(&mut before);
+    let mut grown = chunk(&[], true);
+    add(&mut grown, 7, "A=1", false);
+    let place = secrets.scrub_from(&mut grown.clone(), &ReadingPlaces::default(), usize::MAX);
+    add(&mut grown, 8, "ghijkl", false);
+    let unwritten = secrets.scrub_from(&mut grown.clone(), &place, usize::MAX);
+    secrets.return_before(&unwritten, &place);
+    secrets.scrub_from(&mut grown, &place, usize::MAX);
+    assert_eq!(strings(&grown), [vec!["A=1"], vec![""]]);
+}
+
+#[test]
+fn the_places_of_a_chunk_have_the_owners_of_its_records_alone() {
+    let mut secrets = Secrets::default();
+    let mut others = chunk(&[], true);
+    for tid in 100..200 {
+        add(&mut others, tid, "MY_TOKEN=0123456789abcdef", true);
+    }
+    secrets.scrub(&mut others);
+    let mut own = chunk(&[], true);
+    add(&mut own, 7, "A=1", false);
+    let places = secrets.scrub_from(&mut own, &ReadingPlaces::default(), usize::MAX);
+    assert_eq!(
+        (places.first.owners.len(), places.last.owners.len()),
+        (1, 1)
+    );
+    // The others still go on.
+    assert_eq!(secrets.within.len(), 100);
 }
