@@ -202,12 +202,14 @@ impl Committer {
         }
     }
 
-    /// Waits for a call or for the time of a regular commit. Returns the part to commit, or `None`
-    /// once there is nothing to do any more. `whole`: when all of the log was committed last.
+    /// Waits for a call or for the time of a regular commit, which calls before it do not move.
+    /// Returns the part to commit, or `None` once there is nothing to do any more. `whole`: when
+    /// all of the log was committed last.
     fn begin(&self, whole: Instant) -> Option<DurablePart> {
         let mut state = self.state();
         if state.waiting.is_empty() && !state.stopped {
-            let waited = self.work.wait_timeout(state, REGULAR);
+            let rest = REGULAR.saturating_sub(whole.elapsed());
+            let waited = self.work.wait_timeout(state, rest);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         let goes_on = !state.stopped || !state.waiting.is_empty();
