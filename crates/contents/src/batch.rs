@@ -36,7 +36,7 @@ pub struct Batch {
     /// The last pack and its length, if it is known that its index names every byte of it.
     last: Option<(u32, u64)>,
     /// True if that is known of the last pack when the batch is finished.
-    leaves_whole: bool,
+    last_is_indexed: bool,
     /// The pack that is appended to, once there is an object.
     pack: Option<Pack>,
     small: FxHashMap<Digest, PackPosition>,
@@ -72,7 +72,7 @@ impl Batch {
             lock: Some(lock),
             apart: false,
             last,
-            leaves_whole: last.is_some(),
+            last_is_indexed: last.is_some(),
             pack: None,
             small: FxHashMap::default(),
             large: FxHashMap::default(),
@@ -88,8 +88,8 @@ impl Batch {
     }
 
     /// True if the index of the last pack names every byte of it once the batch is finished.
-    pub fn leaves_whole(&self) -> bool {
-        self.leaves_whole
+    pub fn last_is_indexed(&self) -> bool {
+        self.last_is_indexed
     }
 
     /// True if an object was put in this batch.
@@ -112,7 +112,7 @@ impl Batch {
             Some(pack) => pack,
             None => {
                 let chosen = Pack::choose(&self.dir, self.apart, self.last.take())?;
-                self.leaves_whole = true;
+                self.last_is_indexed = true;
                 self.pack.insert(chosen)
             }
         };

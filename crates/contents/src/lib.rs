@@ -70,7 +70,7 @@ struct State {
     index: FxHashMap<Digest, PackPosition>,
     /// The packs after the last sync, if `index` has all of their objects and the last pack is
     /// whole.
-    known: Option<PackFiles>,
+    packs_at_sync: Option<PackFiles>,
     /// The objects put since the last sync. Holds the writers' lock.
     batch: Option<Batch>,
     packer: packing::Packer,

@@ -121,7 +121,7 @@ impl Contents {
         if state.batch.is_none() {
             let lock = self.lock()?;
             let files = PackFiles::of(&self.dir)?;
-            if state.known.as_ref() == Some(&files) {
+            if state.packs_at_sync.as_ref() == Some(&files) {
                 let last = files.last();
                 state.batch = Some(Batch::begin_after(&self.dir, lock, last)?);
             } else {
@@ -179,11 +179,11 @@ impl Contents {
     pub fn sync(&self) -> Result<()> {
         let mut state = self.state();
         if let Some(batch) = state.batch.take() {
-            let leaves_whole = batch.leaves_whole();
+            let last_is_indexed = batch.last_is_indexed();
             let (small, _lock) = batch.finish()?;
             state.index.extend(small);
             // The next batch need not read the indexes again, unless another writer comes between.
-            state.known = match leaves_whole {
+            state.packs_at_sync = match last_is_indexed {
                 true => PackFiles::of(&self.dir).ok(),
                 false => None,
             };

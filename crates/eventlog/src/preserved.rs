@@ -11,7 +11,7 @@ use crate::stream::record_at;
 use backstory_abi::op;
 use backstory_files::Ident;
 
-/// A content that was preserved before a change, or should have been.
+/// A content before a change of its file, which was preserved if `number` is `Ok`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoggedContent {
     /// When the record was made.

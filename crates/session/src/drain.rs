@@ -113,7 +113,7 @@ pub(crate) struct Drainer {
     /// results.
     pieces: Option<LoggedPieces>,
     /// The log has an explanation of a content that may not be durable.
-    owes_explanation: bool,
+    has_unsynced_explanation: bool,
     /// Another process follows the log, so unfinished chunks are appended in every pass.
     is_followed: bool,
     /// Where chunks of deep records go. `None` if the run has no deep log.
@@ -140,7 +140,7 @@ impl Drainer {
             failed: None,
             clock_due: 0,
             pieces: None,
-            owes_explanation: true,
+            has_unsynced_explanation: true,
             is_followed: false,
             deep: None,
         };
@@ -189,9 +189,11 @@ impl Drainer {
         self.failed = before.or(self.failed.take());
         match failed {
             Some(error) => Err(error),
-            None if part == DurablePart::Explanations && !self.owes_explanation => Ok(false),
+            None if part == DurablePart::Explanations && !self.has_unsynced_explanation => {
+                Ok(false)
+            }
             None => {
-                self.owes_explanation = false;
+                self.has_unsynced_explanation = false;
                 Ok(self.log.take_unsynced())
             }
         }
@@ -358,7 +360,7 @@ impl Drainer {
     /// Appends a chunk to the log.
     fn write(&mut self, bytes: &[u8]) {
         self.undecoded.look(bytes);
-        self.owes_explanation = true;
+        self.has_unsynced_explanation = true;
         let result = self.log.chunk(bytes);
         let count = records(bytes);
         match self.note(result) {
@@ -401,7 +403,7 @@ impl Drainer {
         let piece = [&bytes[..abi::Chunk::SIZE], &bytes[offset..]].concat();
         self.look_for_programs(&piece);
         self.undecoded.look_at_piece(&piece);
-        self.owes_explanation |= has_explanation(&piece);
+        self.has_unsynced_explanation |= has_explanation(&piece);
         let result = match offset {
             abi::Chunk::SIZE => self.log.chunk(&piece),
             _ => self.log.more(&piece, offset),

@@ -7,8 +7,8 @@
 use backstory_abi::{self as abi, op};
 use backstory_eventlog::chunk::{ChunkView, SkippedRecords};
 
-/// Operations that change no content, no name, and no way from one content to another.
-const OTHERS: &[u16] = &[op::CLOSE, op::CLOSE_RANGE, op::STAT, op::ACCESS];
+/// Operations that change no content, no name, and no path from one content to another.
+const EXPLAIN_NOTHING: &[u16] = &[op::CLOSE, op::CLOSE_RANGE, op::STAT, op::ACCESS];
 
 /// True if one of the records of a chunk, or of a piece of one, may explain a content. A record of
 /// an operation that this program does not know may.
@@ -19,7 +19,7 @@ pub(super) fn has_explanation(chunk: &[u8]) -> bool {
     let mut skipped = SkippedRecords::default();
     let mut at = abi::Chunk::SIZE;
     while let Some((found, record)) = view.next(at, &mut skipped) {
-        if !OTHERS.contains(&record.op) {
+        if !EXPLAIN_NOTHING.contains(&record.op) {
             return true;
         }
         at = found + usize::from(record.size);
