@@ -4,7 +4,7 @@
 //! descriptors 3 and 4. It writes one line of JSON, an answer, to its standard output.
 //!
 //! ```text
-//! {"backstory_inspect": 1, "inspector": "mesh", "version": 2, "name": "part.mesh",
+//! {"backstory_inspect": 1, "inspector": "mesh", "version": 2, "name": "/w/part.mesh",
 //!  "contents": ["/proc/self/fd/3"]}
 //! ```
 

@@ -1,4 +1,5 @@
-//! Keeps answers in a directory of the store, by the contents' digests, inspector and version.
+//! Keeps answers in a directory of the store, by the contents' digests, the file's path, inspector
+//! and version.
 //!
 //! A file of the cache is an answer as the worker wrote it. Its name is a digest of everything that
 //! the answer depends on, so no entry becomes wrong. A new version of an inspector uses other
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 use backstory_files::regular;
 
 use crate::question::Question;
-use crate::{Answer, InspectionWorker, InspectorEntry, Trouble, component};
+use crate::{Answer, InspectionWorker, InspectorEntry, Trouble, component, name_pattern};
 
 /// The most answers in each of the 256 directories. So about 100,000 answers are kept.
 const MOST: usize = 400;
@@ -80,7 +81,8 @@ impl AnswerCache {
         digests: impl Iterator<Item = [u8; 32]>,
     ) -> PathBuf {
         let mut all = Vec::new();
-        for part in [entry.name.as_bytes(), name] {
+        let file = name_pattern::absolute(name);
+        for part in [entry.name.as_bytes(), &file[..]] {
             all.extend((part.len() as u64).to_le_bytes());
             all.extend(part);
         }

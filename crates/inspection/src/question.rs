@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 /// second.
 #[derive(Debug, Clone)]
 pub struct Question<'q> {
-    /// The file's name or path.
+    /// The file's name or path. The inspector gets the path.
     pub name: &'q [u8],
     /// The content, or the older one of two.
     pub first: &'q [u8],
@@ -67,7 +67,7 @@ pub struct QuestionHead {
     pub inspector: String,
     /// The version that the caller knows.
     pub version: u32,
-    /// The file's name or path. Bytes that are not UTF-8 are replaced.
+    /// The file's path. Bytes that are not UTF-8 are replaced.
     pub name: String,
     /// The command of a plug-in. Empty for other inspectors.
     #[serde(default)]

@@ -10,7 +10,9 @@ use crate::answer::{self, Answer};
 use crate::asking::{self, AnswerLimits, NoAnswer};
 use crate::format_answer::{self, FormatAnswer};
 use crate::question::{FormatHead, FormatQuestion, Question, QuestionHead, Request};
-use crate::{COMPONENT_WORKER, InspectorEntry, LARGEST_CONTENT, Trouble, WORKER, component};
+use crate::{
+    COMPONENT_WORKER, InspectorEntry, LARGEST_CONTENT, Trouble, WORKER, component, name_pattern,
+};
 
 pub use crate::worker_process::{MOST_SECONDS, PROCESSOR_SECONDS, SECONDS, printable};
 
@@ -83,7 +85,8 @@ impl InspectionWorker {
         let request = Request::Inspect(QuestionHead {
             inspector: entry.name.clone(),
             version: entry.version,
-            name: String::from_utf8_lossy(question.name).into_owned(),
+            // The answer is kept for the path, so it must not depend on how the name is written.
+            name: String::from_utf8_lossy(&name_pattern::absolute(question.name)).into_owned(),
             command: entry.command.clone(),
             component: component.is_some(),
             key: question.key.to_vec(),

@@ -147,7 +147,7 @@ impl ComparedContent {
         versions: (EntityKey, EntityKey),
         (old, new): (&[u8], &[u8]),
     ) -> ComparedContent {
-        let compared = ComparedContent::of(inspector, name, old, new);
+        let compared = ComparedContent::of(inspector, (name, path), old, new);
         let Some(rows) = inspector.database_rows(contents, (path, new), versions) else {
             return compared;
         };
@@ -167,9 +167,16 @@ impl ComparedContent {
         }
     }
 
-    fn of(inspector: &FileInspector, name: &[u8], old: &[u8], new: &[u8]) -> ComparedContent {
+    /// The difference between two contents of a file. An inspector is asked about the recorded
+    /// `path`, under which its answer is kept for other commands, too.
+    fn of(
+        inspector: &FileInspector,
+        (name, path): (&[u8], &[u8]),
+        old: &[u8],
+        new: &[u8],
+    ) -> ComparedContent {
         let compared = inspector.compare(name, old, new);
-        let inside = inspector.stated(name, (old, new), &compared);
+        let inside = inspector.stated(path, (old, new), &compared);
         let ComparedContents {
             difference,
             trouble,
@@ -258,7 +265,7 @@ fn compare_versions(
             let names = (&b.name[..], &path[..]);
             ComparedContent::of_versions(inspector, contents, names, (from, to), (&old, &new))
         }
-        _ => ComparedContent::of(inspector, &b.name, &old, &new),
+        _ => ComparedContent::of(inspector, (&b.name, &b.name), &old, &new),
     }))
 }
 
@@ -292,7 +299,8 @@ fn content_of(
     let read = |version| contents.read(version).ok().flatten();
     let (old, new) = (read(a)?, read(b)?);
     let path = contents.current().store.entity(b).ok()?.path;
-    let names = (&difference.of[..], &path[..]);
+    // The name of the difference can be relative to the directory of a run.
+    let names = (&path[..], &path[..]);
     Some(ComparedContent::of_versions(
         inspector,
         contents,

@@ -227,6 +227,33 @@ fn a_users_inspector_is_asked_first_whether_mime_type_or_glob_chose_it() {
     }
 }
 
+#[test]
+fn of_finds_the_answer_that_diff_has_kept_about_a_file_or_two_runs() {
+    for is_of_runs in [false, true] {
+        let place = Place::new();
+        if !place.has_inspector() {
+            return;
+        }
+        own_inspector(&place, "globs = [\"*.mesh\"]");
+        let mut runs = Vec::new();
+        for content in ["old\n", "new\n"] {
+            place.write("in", content);
+            runs.push(place.keep("cat in > out.mesh", &["--contents=all"]));
+        }
+        let said = "own: old became new";
+        let diff = match is_of_runs {
+            true => place.run(&["diff", &runs[0], &runs[1]]),
+            false => place.run(&["diff", "out.mesh"]),
+        };
+        assert!(diff.out.contains(said), "{diff:?}");
+        // From now on, only a kept answer has the words.
+        let program = place.stage.directory("bin").unwrap().join("own-facts");
+        backstory_testkit::program::write(&program, b"#!/bin/sh\nexit 1\n").unwrap();
+        let line = change_line(&place, "out.mesh");
+        assert!(line.is_some_and(|line| line.contains(said)), "{is_of_runs}");
+    }
+}
+
 /// The rows of a question.
 fn rows(place: &Place, sql: &str) -> Vec<serde_json::Value> {
     match place.json(&["query", "--json", sql]) {
