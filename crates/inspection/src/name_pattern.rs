@@ -37,11 +37,11 @@ impl MagicBytes {
     }
 }
 
-/// The path of a name, which a user may have written for the current directory, and with `.` and
-/// `..`. Patterns are about paths.
+/// The path of a name, which a user may have written for the current directory, with `.`, `..` and
+/// double slashes. Patterns are about paths.
 pub fn absolute(name: &[u8]) -> Cow<'_, [u8]> {
-    let mut parts = name.split(|byte| *byte == b'/');
-    if name.starts_with(b"/") && !parts.any(|part| part == b"." || part == b"..") {
+    let mut parts = name.split(|byte| *byte == b'/').skip(1);
+    if name.starts_with(b"/") && !parts.any(|part| matches!(part, b"" | b"." | b"..")) {
         return Cow::Borrowed(name);
     }
     let Ok(here) = std::env::current_dir() else {
@@ -105,6 +105,7 @@ mod tests {
             assert_eq!(*path, *format!("{here}/sub/a.fb").as_bytes(), "{name}");
         }
         assert_eq!(*absolute(b"/w/./x/../a.fb"), *b"/w/a.fb");
+        assert_eq!(*absolute(b"/w//a.fb"), *b"/w/a.fb");
         assert_eq!(*absolute(b"/w/..a/.b"), *b"/w/..a/.b");
     }
 

@@ -5,7 +5,7 @@
 //! `uses --why`.
 
 use backstory_ordering::SmallCollect;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -87,6 +87,7 @@ fn ends(store: &dyn Store, account: &Account) -> Result<Vec<NetworkEnd>, Failure
     let mut ends: Vec<NetworkEnd> = Vec::new();
     for &command in &account.chain {
         let flow = &account.commands[command];
+        let programs: HashSet<u64> = flow.programs.iter().copied().collect();
         let files = match account.direction {
             query::Direction::Back => &flow.reads,
             query::Direction::Forth => &flow.writes,
@@ -115,7 +116,7 @@ fn ends(store: &dyn Store, account: &Account) -> Result<Vec<NetworkEnd>, Failure
                 .filter(|one| *one.address == *address)
                 .collect();
             let names = here.iter().flat_map(|one| &one.names);
-            let inside = here.iter().filter(|one| flow.programs.contains(&one.id));
+            let inside = here.iter().filter(|one| programs.contains(&one.id));
             let inside: Vec<&PeerContact> = inside.copied().collect();
             ends.push(NetworkEnd {
                 names: names.map(|name| name.name.clone()).collect(),
