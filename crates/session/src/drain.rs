@@ -4,7 +4,10 @@
 //! only if its owner will append no more. The owner has declared that, or is dead. A drainer that
 //! dies between the two steps leaves the chunk in both places. Readers take the later copy.
 
+mod chunk_owners;
 mod deep;
+mod drain_loop;
+mod drainer_findings;
 mod executed;
 mod explaining_records;
 mod interpreted;
@@ -22,13 +25,13 @@ use crate::clock;
 use crate::lines::LineRouter;
 use crate::redact::Secrets;
 use backstory_abi as abi;
-use backstory_arena::Arena;
 use backstory_arena::ChunkSupply;
 use backstory_eventlog::frame::FrameKind;
 use backstory_eventlog::run::RunEnd;
 use backstory_eventlog::{Error as LogError, Reason, Writer};
-use backstory_functions::{FunctionPatterns, UnmatchedPattern};
-use backstory_sys::{self as sys, Pid};
+use backstory_functions::FunctionPatterns;
+use backstory_sys::Pid;
+use chunk_owners::{abandoned, newest_epochs, notice_namespaces, owned};
 use deep::DeepDrain;
 use explaining_records::has_explanation;
 use interpreted::InterpretedFunctions;
@@ -40,23 +43,13 @@ use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 use undecoded::Undecoded;
 use unwatched::Unwatched;
 
-/// Pause between two passes while chunks arrive.
-const BUSY: Duration = Duration::from_millis(8);
-/// Pause while chunks are used up faster than they can be added.
-const SCARCE: Duration = Duration::from_millis(1);
-/// Longest pause.
-const IDLE: Duration = Duration::from_millis(250);
-/// Longest pause without a guard. A thread that finds no chunk then cannot ask for one, and retries
-/// for a fraction of a second only.
-const UNASKED: Duration = Duration::from_millis(50);
-/// Longest pause if another process follows the log.
-const FOLLOWED: Duration = Duration::from_millis(20);
+pub(crate) use drain_loop::{Asking, run};
+
 /// Interval between two readings of the clocks, in nanoseconds.
 const CLOCK_EVERY: i64 = 60 * 1_000_000_000;
 
@@ -197,38 +190,6 @@ impl Drainer {
                 Ok(self.log.take_unsynced())
             }
         }
-    }
-
-    /// The programs that neither recorder nor guard observed, in a sentence.
-    pub(crate) fn unwatched(&self) -> Option<String> {
-        self.unwatched.reason().or_else(|| self.silent.reason())
-    }
-
-    /// Those of the patterns that no interpreted function matched either, in sentences.
-    pub(crate) fn without_functions<'a>(
-        &self,
-        unmatched: &'a [UnmatchedPattern],
-    ) -> impl Iterator<Item = String> + use<'a, '_> {
-        let matched =
-            |one: &&UnmatchedPattern| self.interpreted.as_ref().is_some_and(|all| all.has(one));
-        unmatched
-            .iter()
-            .filter(move |one| !matched(one))
-            .map(ToString::to_string)
-    }
-
-    /// Gaps that the drained records report, in sentences.
-    pub(crate) fn undecoded(&self) -> impl Iterator<Item = String> {
-        let mut undecoded = self.undecoded.clone();
-        for chunk in self.pieces.iter().flat_map(LoggedPieces::chunks) {
-            undecoded.look_for_unfinished(chunk);
-        }
-        undecoded.reasons().collect::<Vec<_>>().into_iter()
-    }
-
-    /// Programs that lost a privilege, in sentences.
-    pub(crate) fn privileges_lost(&self) -> &[String] {
-        self.privileges.reported()
     }
 
     fn note(&mut self, result: Result<(), LogError>) -> bool {
@@ -421,34 +382,6 @@ impl Drainer {
         }
     }
 
-    /// Number of operations known to be lost so far.
-    pub(crate) fn lost(&self) -> u64 {
-        let arena = self.stock.arena.header();
-        self.lost.saturating_add(arena.lost.load(Ordering::Acquire))
-    }
-
-    /// Why records cannot be in the log: it could not be written, or the arena was cut short.
-    pub(crate) fn broken(&self) -> impl Iterator<Item = Reason> {
-        let failed = self.failure().map(|error| Reason::LogFailed {
-            error: error.to_owned(),
-        });
-        let cut_short = self.stock.arena.is_cut_short();
-        failed
-            .into_iter()
-            .chain(cut_short.then_some(Reason::CutShort {}))
-    }
-
-    /// The number of lost operations as a reason, if there are any.
-    pub(crate) fn loss(&self) -> Option<Reason> {
-        let operations = self.lost();
-        (operations > 0).then_some(Reason::Lost { operations })
-    }
-
-    /// The reason why the log is not whole. `None` if it is.
-    pub(crate) fn failure(&self) -> Option<&str> {
-        self.failed.as_deref()
-    }
-
     fn remember(&mut self, records: u64) {
         if self.recent.len() == Writer::RECENT {
             self.recent.pop_front();
@@ -491,80 +424,6 @@ impl Drainer {
     }
 }
 
-/// The chunks that have an owner, with their headers, in the order in which they were taken. A
-/// secret of a thread can go on in its next chunk, which can have a lower index.
-fn owned(arena: &Arena) -> Vec<(usize, abi::Chunk)> {
-    let owned = arena.owned().into_iter();
-    let mut owned: Vec<_> = owned
-        .map(|index| (index, arena.chunk_header(index)))
-        .filter(|(_, header)| header.magic == abi::CHUNK_MAGIC)
-        .collect();
-    owned.sort_by_key(|(_, header)| header.taken);
-    owned
-}
-
-/// Detects the first process of another pid namespace by its number. From then on the owner of a
-/// chunk is trusted only if it was announced.
-fn notice_namespaces(arena: &Arena, owned: &[(usize, abi::Chunk)]) {
-    if owned
-        .iter()
-        .any(|(_, h)| h.pid == 1 && h.tid != 0 && h.host_pid == 0)
-        && std::process::id() != 1
-    {
-        let flags = &arena.header().flags;
-        flags.fetch_or(abi::ARENA_PIDNS, std::sync::atomic::Ordering::AcqRel);
-    }
-}
-
-fn foreign_pids(arena: &Arena) -> bool {
-    arena
-        .header()
-        .flags
-        .load(std::sync::atomic::Ordering::Acquire)
-        & abi::ARENA_PIDNS
-        != 0
-}
-
-/// The owner's process id in the supervisor's pid namespace, if it can be known.
-fn host_pid(arena: &Arena, header: &abi::Chunk) -> Option<Pid> {
-    match header.host_pid {
-        0 if foreign_pids(arena) => None,
-        0 => Some(header.pid as Pid),
-        pid => Some(pid as Pid),
-    }
-}
-
-/// The latest recorder start of each process. An `execve` abandons the chunks of the former
-/// program.
-fn newest_epochs(arena: &Arena, owned: &[(usize, abi::Chunk)]) -> HashMap<Pid, u64> {
-    let mut newest = HashMap::new();
-    for (_, header) in owned {
-        if let Some(pid) = host_pid(arena, header) {
-            let epoch = newest.entry(pid).or_insert(header.epoch);
-            *epoch = header.epoch.max(*epoch);
-        }
-    }
-    newest
-}
-
-/// True if no thread is left that can append to this chunk.
-fn abandoned(arena: &Arena, header: &abi::Chunk, newest: &HashMap<Pid, u64>) -> bool {
-    let Some(pid) = host_pid(arena, header) else {
-        return false;
-    };
-    // Epoch 0 belongs to the guard, or to a header that its owner is just writing.
-    if header.epoch != 0 && newest.get(&pid).is_some_and(|&epoch| epoch > header.epoch) {
-        return true;
-    }
-    // Thread ids of another namespace mean nothing here. The guard's chunks belong to no thread.
-    let tid = if header.host_pid == 0 && header.tid != 0 && header.tid < abi::TID_SUBSTITUTE {
-        header.tid as Pid
-    } else {
-        pid
-    };
-    !sys::thread_exists(pid, tid)
-}
-
 /// Number of records in a chunk.
 fn records(bytes: &[u8]) -> u64 {
     let mut count = 0;
@@ -574,68 +433,6 @@ fn records(bytes: &[u8]) -> u64 {
         count += u64::from(record.size != 0);
     }
     count
-}
-
-/// Whether recorders can ask for a chunk by a call that the guard responds to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asking {
-    /// If the run has a guard.
-    Possible,
-    /// The guard has died with the supervisor.
-    Impossible,
-}
-
-/// Drains periodically until stopped: often while chunks arrive, rarely otherwise.
-pub(crate) fn run(stock: &ChunkSupply, drainer: &Mutex<Drainer>, asking: Asking) {
-    // The first chunks are added while the command starts, but only where that does not delay it.
-    let mut pause = SCARCE;
-    let flags = stock.arena.header().flags.load(Ordering::Relaxed);
-    let guarded = flags & (abi::ARENA_GUARDED | abi::ARENA_AUTO) == abi::ARENA_GUARDED;
-    let mut longest = match guarded && asking == Asking::Possible {
-        true => IDLE,
-        false => UNASKED,
-    };
-    while stock.pause(pause) {
-        let (drained, waited_for, behind) = {
-            let mut drainer = drainer.lock().unwrap_or_else(PoisonError::into_inner);
-            let drained = drainer.pass(ChunkSelection::Finished);
-            if drainer.is_followed {
-                drainer.pass(ChunkSelection::All);
-                longest = FOLLOWED;
-            }
-            // Chunks that wait for the disk become free, too.
-            let behind = drainer.deep_log_is_behind();
-            let moved = drained + usize::from(behind);
-            (moved, drainer.is_waited_for(), behind)
-        };
-        let before = stock.arena.chunks();
-        if behind && before >= deep::MOST_CHUNKS {
-            // Programs wait for the disk of the deep log.
-            stock.deliver();
-            stock.looked();
-            pause = BUSY;
-            continue;
-        }
-        stock.arena.keep_stocked();
-        // Many processes that start at once fill no chunk for long. Each one that waits needs a
-        // chunk.
-        stock.arena.grow(stock.asking().saturating_sub(drained));
-        let grown = stock.arena.chunks() > before;
-        if grown && drained < before / 8 {
-            stock.arena.grow(before / 2);
-        }
-        stock.arena.tell_if_dry(drained);
-        stock.deliver();
-        stock.looked();
-        pause = match drained {
-            _ if waited_for => lined::SOON,
-            _ if grown && stock.arena.scarce() => SCARCE,
-            0 if grown || stock.arena.is_dry() => BUSY,
-            0 => (pause * 2).clamp(BUSY, longest),
-            _ if stock.arena.scarce() => SCARCE,
-            _ => BUSY,
-        };
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 //!
 //! Invariant: a chunk that the deep log has no room for stays in the arena.
 
-use super::{ChunkSelection, Drainer, newest_epochs, owned};
+use super::chunk_owners::{newest_epochs, owned};
+use super::{ChunkSelection, Drainer};
 use crate::deep_mark::DeepMark;
 use crate::deep_sink::{DeepPlan, DeepSink};
 use backstory_abi::{CHUNK_DEEP, Chunk};

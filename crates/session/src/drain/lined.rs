@@ -9,7 +9,8 @@
 //! Invariant: a part of a chunk is taken only if its records do not change any more. The guard's
 //! records are complete when they are visible. The shell's main thread waits in its mark.
 
-use super::{ChunkSelection, Drainer, owned};
+use super::chunk_owners::owned;
+use super::{ChunkSelection, Drainer};
 use crate::lines::{LineRouter, done_up_to, part_of};
 use backstory_abi::Chunk;
 use backstory_eventlog::Reason;

@@ -2,13 +2,14 @@
 
 use super::*;
 use backstory_abi::op;
-use backstory_arena::ChunkWriter;
-use backstory_arena::RecordSink;
+use backstory_arena::{Arena, ChunkWriter, RecordSink};
 use backstory_eventlog::Log;
 use backstory_eventlog::event::Op;
 use backstory_eventlog::record::RecordBuilder;
 use backstory_eventlog::run::RunHeader;
+use backstory_sys as sys;
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicU32;
 
 pub(super) struct TestArena {
