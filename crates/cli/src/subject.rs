@@ -203,7 +203,7 @@ pub fn of_table(
     let gaps = query::watch_gaps_of(store, &versions, run, asked)?;
     let note = format!(
         "changes of table {table} may be missing from the answer: {}",
-        query::told_gaps(&gaps)
+        query::gap_summary(&gaps)
     );
     Ok(FileSubject {
         versions,

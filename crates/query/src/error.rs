@@ -29,7 +29,7 @@ pub enum Error {
     NoRows {
         /// The row.
         row: String,
-        /// The gaps: see [`told_gaps`](crate::told_gaps).
+        /// The gaps: see [`gap_summary`](crate::gap_summary).
         gaps: String,
     },
     /// Several databases or schemas have this table.

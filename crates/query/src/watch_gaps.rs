@@ -64,7 +64,7 @@ impl fmt::Display for WatchGap {
 }
 
 /// The newest gaps in one line, and the number of the others.
-pub fn told_gaps(gaps: &[WatchGap]) -> String {
+pub fn gap_summary(gaps: &[WatchGap]) -> String {
     let mut told: Vec<String> = gaps.iter().take(FEW).map(WatchGap::to_string).collect();
     match gaps.len().saturating_sub(FEW) {
         0 => (),
@@ -109,7 +109,7 @@ pub fn table_versions(
         true => Error::NoTable(row),
         false => Error::NoRows {
             row,
-            gaps: told_gaps(&gaps),
+            gaps: gap_summary(&gaps),
         },
     })
 }
@@ -170,7 +170,7 @@ fn gaps_of(
         if record.header.source.is_none() || run.is_some_and(|run| run != record.key) {
             continue;
         }
-        if let Some(why) = lack(store, &record, table, asked)? {
+        if let Some(why) = missing_changes(store, &record, table, asked)? {
             gaps.push(WatchGap {
                 run: record.header.id,
                 watched: (record.header.started, record.end.ended),
@@ -184,7 +184,7 @@ fn gaps_of(
 
 /// The reason why a run lacks changes of the table with this name and these versions. `None`: it
 /// lacks none.
-fn lack(
+fn missing_changes(
     store: &dyn Store,
     record: &RunRecord,
     (name, versions): (&[u8], &[EntityKey]),

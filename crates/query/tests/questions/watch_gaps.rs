@@ -4,7 +4,7 @@ use backstory_eventlog::Reason;
 use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_graph::model::*;
 use backstory_query::watch_gaps_of;
-use backstory_query::{TableGaps, WatchGap, row_history, table_versions, told_gaps, watch_gaps};
+use backstory_query::{TableGaps, WatchGap, gap_summary, row_history, table_versions, watch_gaps};
 use backstory_vocabulary::RowsMode;
 
 use crate::graph::*;
@@ -72,7 +72,7 @@ fn a_watch_of_the_database_that_lost_the_row_is_told() {
         for asked in [asked(TableGaps::Changes), asked(TableGaps::Transactions)] {
             assert_eq!(runs(&asked), ["r10"]);
             assert_eq!(
-                told_gaps(&asked),
+                gap_summary(&asked),
                 format!(
                     "run r10, from 1970-01-01 00:00:10 UTC to 1970-01-01 00:00:20 UTC, is not \
                      complete: the record of the database has a gap: {LOST}"
@@ -114,7 +114,7 @@ fn a_run_without_rows_is_told_by_the_same_words() {
         // It read the table only.
         assert_eq!(asked(TableGaps::Changes), []);
         assert_eq!(asked(TableGaps::Transactions), []);
-        let told = told_gaps(&asked(TableGaps::Rows));
+        let told = gap_summary(&asked(TableGaps::Rows));
         assert!(
             told.starts_with("run r1 did not record rows (--rows off"),
             "{told}"
@@ -131,7 +131,7 @@ fn many_gaps_are_counted() {
             watch(false).append_until(store, &header, &ended(at, &[LOST]));
         }
         let gaps = watch_gaps(store, "accounts", None, TableGaps::Changes).unwrap();
-        let told = told_gaps(&gaps);
+        let told = gap_summary(&gaps);
         assert!(told.starts_with("run r5, from"), "{told}");
         assert!(told.ends_with("; 2 older runs have gaps, too"), "{told}");
     });
