@@ -1,4 +1,4 @@
-//! What a drainer found out about the run: gaps in the record, and losses.
+//! The drainer's findings about the run: gaps in the record, and losses.
 
 use super::{Drainer, LoggedPieces};
 use backstory_eventlog::Reason;
