@@ -19,6 +19,7 @@ use backstory_query::is_name_server;
 use crate::correlation::Group;
 use crate::fact::{Fact, FactPlace, Operation};
 use crate::flow::{FlowNode, FlowReached, source_node};
+use crate::interpreter::{CommandSource, command_source, is_interpreter, is_shell};
 use crate::run_graph::RunGraph;
 
 /// The first cause of a match.
@@ -37,6 +38,8 @@ pub(crate) struct Cause {
 pub(crate) struct Origin {
     pub address: Bytes,
     pub receiver: ActivityId,
+    /// It is not certain that the commands came from there.
+    pub is_possible: bool,
 }
 
 impl Cause {
@@ -102,10 +105,10 @@ impl CauseSearch<'_> {
                 };
             }
             shell = shell.or(Some(up));
-            if !reads_commands(program, &activity.argv) {
+            if command_source(program, &activity.argv) != CommandSource::Input {
                 continue;
             }
-            let origin = self.through_pipe(up, fact.end, true);
+            let origin = self.through_pipe(up, fact.end);
             if origin.is_some() {
                 return Cause {
                     activity: up,
@@ -159,15 +162,15 @@ impl CauseSearch<'_> {
         files.min().map(|(.., path)| path.clone())
     }
 
-    /// The address from which a program got data through a pipe or a connection, before a moment.
-    /// `foreign`: a program that it started itself does not count.
-    fn through_pipe(&self, id: ActivityId, before: Time, foreign: bool) -> Option<Origin> {
+    /// When a program read first from each pipe or connection, and the network address from which
+    /// its data came.
+    fn inputs(&self, id: ActivityId, received: &Received) -> Vec<(Time, Option<Origin>)> {
         let graph = self.graph;
         let piped = self.edges(id, Relation::Read, EntityKind::Pipe);
-        let piped = piped.filter_map(|(edge, _)| {
-            let (time, origin) = self.received().origin_at(graph, edge.entity)?;
-            let is_own = foreign && graph.is_above_process(id, origin.receiver);
-            (time <= edge.interval.end && !is_own).then_some((edge.interval.start, origin))
+        let piped = piped.map(|(edge, _)| {
+            let origin = received.origin_at(graph, edge.entity);
+            let origin = origin.filter(|(time, _)| *time <= edge.interval.end);
+            (edge.interval.start, origin.map(|(_, origin)| origin))
         });
         let connected = self.edges(id, Relation::Read, EntityKind::Socket);
         let connected = connected.filter_map(|(edge, _)| {
@@ -176,24 +179,55 @@ impl CauseSearch<'_> {
             let origin = Origin {
                 address: address.into(),
                 receiver: id,
+                is_possible: false,
             };
-            Some((edge.interval.start, origin))
+            Some((edge.interval.start, Some(origin)))
         });
-        let earlier = piped.chain(connected).filter(|(start, _)| *start <= before);
-        let first = earlier.min_by_key(|(start, _)| *start);
+        piped.chain(connected).collect()
+    }
+
+    /// The address from which a program got data through a pipe or a connection, before a moment.
+    /// Programs that it started itself do not count.
+    fn through_pipe(&self, id: ActivityId, before: Time) -> Option<Origin> {
+        let inputs = self.inputs(id, self.received()).into_iter();
+        let is_own = |origin: &Origin| {
+            origin.receiver != id && self.graph.is_above_process(id, origin.receiver)
+        };
+        let foreign = inputs
+            .filter(|(start, _)| *start <= before)
+            .filter_map(|(start, origin)| Some((start, origin.filter(|one| !is_own(one))?)));
+        let first = foreign.min_by_key(|(start, _)| *start);
         first.map(|(_, origin)| origin)
     }
 
-    /// The address from which the shell above got the text that this one was given as an argument:
-    /// `sh -c "$(curl ...)"`.
+    /// The address from which the shell above can have got the text that this program was given as
+    /// an argument: `sh -c "$(curl ...)"`. The text can come from what the shell read last before
+    /// it started the program.
     fn origin_of_text(&self, id: ActivityId) -> Option<Origin> {
-        let above = self.graph.programmed(self.graph.starter(id)?);
-        let program = self.graph.activity(above).exec_path.as_ref()?;
-        let own = self.graph.activity(id);
-        let is_text = own.argv.iter().skip(1).any(|word| is_text_option(word));
-        let begin = own.interval.start;
-        let origin = || self.through_pipe(above, begin, false);
-        (is_text && is_shell(program)).then(origin).flatten()
+        let graph = self.graph;
+        let above = graph.programmed(graph.starter(id)?);
+        let shell = graph.activity(above).exec_path.as_ref()?;
+        let own = graph.activity(id);
+        let source = command_source(own.exec_path.as_ref()?, &own.argv);
+        if source != CommandSource::Argument
+            || !is_shell(shell)
+            || is_literal(&own.argv, graph.command(above))
+        {
+            return None;
+        }
+        // The shell gives what it received earlier to all processes that it starts.
+        let received = Received::of(graph, self.most, Some(above));
+        let epochs = graph
+            .up(id)
+            .take_while(|up| graph.activity(*up).pid == own.pid);
+        let begin = epochs.map(|up| graph.activity(up).interval.start).min()?;
+        let inputs = self.inputs(above, &received).into_iter();
+        let earlier = inputs.filter(|(start, _)| *start <= begin);
+        let (_, origin) = earlier.max_by_key(|(start, _)| *start)?;
+        origin.map(|origin| Origin {
+            is_possible: true,
+            ..origin
+        })
     }
 
     /// The file outside of the system whose content a program got through pipes.
@@ -231,7 +265,7 @@ impl CauseSearch<'_> {
 
     fn received(&self) -> &Received {
         self.received
-            .get_or_init(|| Received::of(self.graph, self.most))
+            .get_or_init(|| Received::of(self.graph, self.most, None))
     }
 
     /// Where content of a file came from in this run.
@@ -245,7 +279,8 @@ impl CauseSearch<'_> {
 }
 
 impl Received {
-    fn of(graph: &RunGraph, most: usize) -> Received {
+    /// The receptions of a run. Data is not followed through the activity `without`.
+    fn of(graph: &RunGraph, most: usize, without: Option<ActivityId>) -> Received {
         let edges = graph
             .sockets()
             .flat_map(|socket| graph.edges_of_entity(socket));
@@ -263,7 +298,7 @@ impl Received {
         let group = Group::Flow;
         let sources = facts.iter().enumerate();
         let begin = sources.map(|(number, fact)| (fact.start, source_node(group, fact), number));
-        let mut reached = FlowReached::default();
+        let mut reached = FlowReached::without(without);
         reached.search(graph, group, begin, most);
         Received { facts, reached }
     }
@@ -273,6 +308,7 @@ impl Received {
         Some(Origin {
             address: graph.address(fact.entity?)?.into(),
             receiver: fact.activity,
+            is_possible: false,
         })
     }
 
@@ -292,70 +328,6 @@ fn is_of_system(path: &[u8]) -> bool {
     SYSTEM.iter().any(|directory| path.starts_with(directory))
 }
 
-const SHELLS: [&[u8]; 7] = [b"sh", b"bash", b"dash", b"zsh", b"ksh", b"ash", b"fish"];
-
-/// Other programs that do what a file says which their arguments name, or their input.
-const LANGUAGES: [&[u8]; 7] = [
-    b"python", b"perl", b"ruby", b"node", b"php", b"lua", b"Rscript",
-];
-
-/// Programs that do what a file says.
-const BUILDERS: [&[u8]; 2] = [b"make", b"gmake"];
-
-/// The name of a program without its version: `python` of `/usr/bin/python3.11`.
-fn name(program: &[u8]) -> &[u8] {
-    let name = program
-        .rsplit(|byte| *byte == b'/')
-        .next()
-        .unwrap_or_default();
-    let is_version = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
-    let end = name
-        .iter()
-        .rposition(|byte| !is_version(byte))
-        .map_or(0, |at| at + 1);
-    &name[..end]
-}
-
-fn is_shell(program: &[u8]) -> bool {
-    SHELLS.contains(&name(program))
-}
-
-fn is_interpreter(program: &[u8]) -> bool {
-    let name = name(program);
-    [&SHELLS[..], &LANGUAGES, &BUILDERS]
-        .iter()
-        .any(|names| names.contains(&name))
-}
-
-/// True for `-c`, and other short options of a shell together with it.
-fn is_text_option(word: &[u8]) -> bool {
-    word.starts_with(b"-") && !word.starts_with(b"--") && word.contains(&b'c')
-}
-
-/// Names of the standard input.
-const INPUT: [&[u8]; 4] = [b"-", b"/dev/stdin", b"/dev/fd/0", b"/proc/self/fd/0"];
-
-/// True if an interpreter with these arguments follows its standard input.
-fn reads_commands(program: &[u8], argv: &[Bytes]) -> bool {
-    let is_shell = is_shell(program);
-    if !is_shell && !LANGUAGES.contains(&name(program)) {
-        return false;
-    }
-    for word in argv.iter().skip(1) {
-        match &**word {
-            word if INPUT.contains(&word) => return true,
-            [b'-', b'-', ..] => {}
-            [b'-', letters @ ..] if is_shell && letters.contains(&b'c') => return false,
-            [b'-', letters @ ..] if is_shell && letters.contains(&b's') => return true,
-            [b'-', ..] if is_shell => {}
-            // A text, a module, or a script that is applied to each line of the input.
-            [b'-', letters @ ..] if !letters.iter().any(|one| b"cemnpr".contains(one)) => {}
-            _ => return false,
-        }
-    }
-    true
-}
-
 /// Files that an interpreter finds without their names in its arguments.
 const BY_NAME: [&[u8]; 2] = [b"/Makefile", b"/setup.py"];
 
@@ -366,36 +338,18 @@ fn is_of_package(path: &[u8]) -> bool {
     directories.iter().any(within)
 }
 
+/// True if the words that a program was given stand in the arguments of the shell above. Then the
+/// shell did not get them from elsewhere.
+fn is_literal(argv: &[Bytes], above: &[u8]) -> bool {
+    let words = argv.iter().skip(1).filter(|word| !word.is_empty());
+    let mut words = words.filter(|word| !word.starts_with(b"-"));
+    words.all(|word| above.windows(word.len()).any(|part| part == &**word))
+}
+
 /// A relative path without `./` and `../`.
 fn bare(word: &[u8]) -> &[u8] {
     let stripped = word
         .strip_prefix(b"./")
         .or_else(|| word.strip_prefix(b"../"));
     stripped.map_or(word, bare)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_interpreter_follows_its_input_unless_its_arguments_name_something_else() {
-        let reads = |line: &str| {
-            let argv: Vec<Bytes> = line.split(' ').map(|word| word.as_bytes().into()).collect();
-            reads_commands(&argv[0], &argv)
-        };
-        for line in ["sh", "bash -ex", "sh -s -- -y", "python3 -u -", "perl"] {
-            assert!(reads(line), "{line}");
-        }
-        for line in [
-            "sh -c x",
-            "bash -xc x",
-            "sh a.sh",
-            "perl -ne x",
-            "make",
-            "python3 -m pip",
-        ] {
-            assert!(!reads(line), "{line}");
-        }
-    }
 }

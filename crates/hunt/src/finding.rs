@@ -52,6 +52,8 @@ pub struct RuleMatch {
     pub cause_input: Option<Bytes>,
     /// The address that the cause's file or commands came from in this run.
     pub cause_origin: Option<Bytes>,
+    /// It is not certain that they came from there.
+    pub cause_origin_is_possible: bool,
     /// The program that received them there.
     pub cause_receiver: Option<FoundProgram>,
     /// The acts of the cause's process and of those that it started.
@@ -89,6 +91,7 @@ impl RuleMatch {
                 .origin
                 .as_ref()
                 .map(|one| program(graph, one.receiver)),
+            cause_origin_is_possible: cause.origin.as_ref().is_some_and(|one| one.is_possible),
             cause_origin: cause.origin.map(|one| one.address),
             extent: Extent::of(graph, cause.activity, most),
         }

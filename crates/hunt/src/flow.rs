@@ -46,6 +46,13 @@ impl FlowLink {
 pub(crate) struct FlowReached(HashMap<FlowNode, (Time, usize)>);
 
 impl FlowReached {
+    /// Its searches do not go through this activity.
+    pub fn without(activity: Option<ActivityId>) -> FlowReached {
+        // A search does not go on from a node that was reached earlier.
+        let known = activity.map(|id| (FlowNode::Activity(id), (Time::MIN, usize::MAX)));
+        FlowReached(known.into_iter().collect())
+    }
+
     /// Searches from the facts.
     pub fn from(graph: &RunGraph, group: Group, sources: &[&Fact]) -> FlowReached {
         let mut reached = FlowReached::default();

@@ -15,6 +15,7 @@
 //! | `matching`, `flow` | match rules against facts; follow information forward in time |
 //! | `match_key` | tells matches apart |
 //! | `finding`, `cause`, `extent` | tell what was found, what caused it, and what came of it |
+//! | `interpreter` | where an interpreter gets its commands from |
 //!
 //! Invariant: a rule finds the same in a stored run, by [`find`], and in a run that goes on, by
 //! [`RunInProgress`]. Both look at a [`RunGraph`]. The exceptions are fields that compare a run with
@@ -33,6 +34,7 @@ mod fact;
 mod finding;
 mod flow;
 mod growing_graph;
+mod interpreter;
 mod library;
 mod match_key;
 mod matching;

@@ -90,6 +90,7 @@ fn a_shell_that_follows_a_download_is_told_from_the_address_to_what_it_made() {
             assert_eq!(finding["cause"]["argv"], serde_json::json!(shell));
             assert_eq!(finding["cause_file"], Value::Null, "{finding}");
             assert_eq!(finding["cause_origin"], address);
+            assert_eq!(finding["cause_origin_possible"], false);
             let receiver = finding["cause_receiver"]["argv"][2].as_str().unwrap();
             assert!(load.contains(receiver), "{finding}");
             let changed = names(&finding["extent"]["changed"]);
@@ -99,6 +100,34 @@ fn a_shell_that_follows_a_download_is_told_from_the_address_to_what_it_made() {
     let text = place.run(&["hunt", &runs[0]]).out;
     let cause = format!("  cause    sh  (from {address}, received by bash -c ");
     assert!(text.contains(&cause), "{text}");
+}
+
+#[test]
+fn a_text_for_a_shell_possibly_came_from_what_the_shell_above_read_last() {
+    if !needs("a client", &["bash"]) {
+        return;
+    }
+    let place = Place::new();
+    let server = LoopbackServer::new(3, "echo 'alias sudo=x' >> .bashrc\n");
+    let load = server.download();
+    let address = format!("tcp:127.0.0.1:{}", server.port);
+    let lines = [
+        format!("sh -c \"$({load})\"; true"),
+        // The shell above wrote this text itself, or got it from something else.
+        format!("V=$({load}); sh -c 'echo x >> .bashrc'; true"),
+        format!("V=$({load}); sh -c \"$(printf 'echo x >> .%s' bashrc)\"; true"),
+    ];
+    let runs = lines.each_ref().map(|line| place.record(line));
+    server.end();
+    let origins = [Value::from(address), Value::Null, Value::Null];
+    for ((line, run), origin) in lines.iter().zip(&runs).zip(&origins) {
+        let all = found(&place, run, "startup-file-written");
+        assert_eq!(all.len(), 1, "{line}: {all:?}");
+        assert_eq!(all[0]["cause_origin"], *origin, "{line}");
+        assert_eq!(all[0]["cause_origin_possible"], !origin.is_null(), "{line}");
+    }
+    let text = place.run(&["hunt", &runs[0]]).out;
+    assert!(text.contains("  (possibly from tcp:127.0.0.1:"), "{text}");
 }
 
 #[test]

@@ -132,7 +132,11 @@ fn cause(finding: &RuleMatch) -> String {
     };
     sources.extend(file("by", &finding.cause_file));
     sources.extend(file("with", &finding.cause_input));
-    sources.extend(file("from", &finding.cause_origin));
+    let from = match finding.cause_origin_is_possible {
+        true => "possibly from",
+        false => "from",
+    };
+    sources.extend(file(from, &finding.cause_origin));
     if let Some(receiver) = &finding.cause_receiver {
         sources.push(format!("received by {}", line(receiver)));
     }
@@ -254,6 +258,10 @@ pub fn finding_object(
         ("cause_file", bytes(&finding.cause_file)),
         ("cause_input", bytes(&finding.cause_input)),
         ("cause_origin", bytes(&finding.cause_origin)),
+        (
+            "cause_origin_possible",
+            finding.cause_origin_is_possible.into(),
+        ),
         (
             "cause_receiver",
             finding.cause_receiver.as_ref().map(program).into(),
