@@ -300,7 +300,7 @@ pub struct Lineage {
     /// content can have flowed to the subject. Forwards it is the earliest moment at which the
     /// subject's content can be in it. [`crate::hop`] takes it to go on from the node.
     pub reach: Vec<Time>,
-    /// True if the answer was cut at the requested depth or size.
+    /// True if the answer was cut at the requested depth or size, or at the end of the time.
     pub cut: bool,
 }
 

@@ -81,7 +81,7 @@ pub use heirs::heirs;
 pub use history::{PathChange, PathEvent, at_moment, history};
 pub use job_ranks::rank_of;
 pub use joined_lines::JoinedLines;
-pub use lineage::{ancestry, ancestry_of, hop, influence, influence_of};
+pub use lineage::{ancestry, ancestry_of, hop, influence, influence_of, influence_while};
 pub use neighbours::{Direction, Key as LineageKey};
 pub use newest_runs::{NewestRuns, newest_runs};
 pub use now::{ident as present_identity, look as try_present_identity, open_version};

@@ -47,6 +47,22 @@ pub fn ancestry_of(store: &dyn Store, versions: &[EntityKey], scope: &Scope) -> 
     )
 }
 
+/// Everything that came from given versions, as far as it is found while `goes_on` is true. It is
+/// asked before each node.
+///
+/// # Errors
+///
+/// The store cannot be read.
+pub fn influence_while(
+    store: &dyn Store,
+    versions: &[EntityKey],
+    scope: &Scope,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<Lineage> {
+    let run = within(store, scope)?;
+    follow_while(store, versions, Direction::Forth, scope, run, goes_on)
+}
+
 /// Everything that came from given versions.
 pub fn influence_of(store: &dyn Store, versions: &[EntityKey], scope: &Scope) -> Result<Lineage> {
     follow(
@@ -75,13 +91,28 @@ pub fn follow(
     scope: &Scope,
     run: Option<RunKey>,
 ) -> Result<Lineage> {
+    follow_while(store, roots, direction, scope, run, &|| true)
+}
+
+fn follow_while(
+    store: &dyn Store,
+    roots: &[EntityKey],
+    direction: Direction,
+    scope: &Scope,
+    run: Option<RunKey>,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<Lineage> {
     let _one_state = store.reading()?;
     let exclude = Globs::new(&scope.exclude)?;
     let mut search = Search::new(store, direction, scope, run, exclude);
     for root in roots {
+        if !goes_on() {
+            search.answer.cut = true;
+            break;
+        }
         search.start(Key::Entity(*root), direction.always())?;
     }
-    search.run()?;
+    search.run(goes_on)?;
     Ok(search.finished())
 }
 
@@ -177,19 +208,25 @@ impl<'s> Search<'s> {
         Ok(())
     }
 
-    fn run(&mut self) -> Result<()> {
+    fn run(&mut self, goes_on: &dyn Fn() -> bool) -> Result<()> {
         self.reads_ahead = self.depth.is_none() && self.most.is_none();
-        while self.step()? {}
+        while !self.queue.is_empty() {
+            if !goes_on() {
+                self.answer.cut = true;
+                break;
+            }
+            self.step()?;
+        }
         Ok(())
     }
 
-    /// Expands the best node of the queue. False if the queue is empty.
-    fn step(&mut self) -> Result<bool> {
+    /// Expands the best node of the queue, if there is one.
+    fn step(&mut self) -> Result<()> {
         let Some((label, Reverse(node), key, time)) = self.queue.pop() else {
-            return Ok(false);
+            return Ok(());
         };
         if !self.labels[node].contains(&label) {
-            return Ok(true);
+            return Ok(());
         }
         let seen = match self.answer.nodes[node] {
             Node::Entity {
@@ -212,8 +249,7 @@ impl<'s> Search<'s> {
             let from = other.flatten().unwrap_or(node);
             self.take(from, label.depth.0, neighbour)?;
         }
-        self.complete(first_new)?;
-        Ok(true)
+        self.complete(first_new)
     }
 
     /// Adds what is known of their contents to the nodes from `first` on. A process has used

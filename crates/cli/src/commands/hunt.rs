@@ -11,6 +11,7 @@ mod stopped;
 use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::Path;
+use std::time::Instant;
 
 use backstory_eventlog::run::RunHeader;
 use backstory_hunt::{self as hunt, Library, Rule, RuleMatch, RunFilter, RunGraph, RunOutputs};
@@ -41,8 +42,9 @@ const UNDECIDED: u8 = 2;
 struct RunFindings<'r> {
     rule: &'r Rule,
     run: FoundRun,
-    /// Each with what later runs made of its files. A lake is not asked for that.
-    found: Vec<(RuleMatch, Option<LaterUse>)>,
+    /// Those that are shown, each with what later runs made of its files. A lake is not asked for
+    /// that.
+    shown: Vec<(RuleMatch, Option<LaterUse>)>,
     /// How many more there are.
     more: usize,
 }
@@ -95,8 +97,8 @@ pub fn run(args: HuntArgs, store: Option<&Path>) -> Outcome {
     answer(|out| match args.json {
         true => {
             let findings = all.iter().flat_map(|one| {
-                let found = one.found.iter();
-                found.map(|(finding, later)| {
+                let shown = one.shown.iter();
+                shown.map(|(finding, later)| {
                     finding_object(one.rule, &one.run, finding, later.as_ref())
                 })
             });
@@ -105,7 +107,7 @@ pub fn run(args: HuntArgs, store: Option<&Path>) -> Outcome {
         false if all.is_empty() && is_partial => {
             writeln!(out, "not decided: nothing found in what was looked at")
         }
-        false => write(&all, &rules, looked, args.full, out),
+        false => write(&all, &rules, looked, out),
     })?;
     Ok(match (all.is_empty(), is_partial) {
         (false, _) => 0,
@@ -329,6 +331,7 @@ fn look<'r>(
     into: &mut Hunted<'r>,
 ) -> Result<(), Failure> {
     for rule in rules {
+        let end = Instant::now().checked_add(limits(args.timeout).time);
         let findings = hunt::find(graph, rule, limits(args.timeout));
         if findings.is_cut {
             into.is_partial = true;
@@ -340,27 +343,33 @@ fn look<'r>(
         if findings.found.is_empty() {
             continue;
         }
-        let found = findings.found.iter().map(|found| {
+        // A description costs more than a match. A text has one of each rule.
+        let is_first = into.findings.iter().all(|one| one.rule.id != rule.id);
+        let shown = match args.json || args.full {
+            true => findings.found.len(),
+            false => usize::from(is_first),
+        };
+        let described = findings.found[..shown].iter().map(|found| {
             let found = RuleMatch::of(graph, found);
-            let later = later.as_mut().map(|later| later.of(&found.extent.left));
+            let later = later.as_mut();
+            let later = later.map(|later| later.of(&found.extent.left, end));
             Ok((found, later.transpose()?))
         });
         into.findings.push(RunFindings {
             rule,
             run: run.clone(),
-            found: found.collect::<Result<_, Failure>>()?,
-            more: findings.more,
+            shown: described.collect::<Result<_, Failure>>()?,
+            more: findings.found.len() - shown + findings.more,
         });
     }
     Ok(())
 }
 
-/// The first finding of each rule and run in full, and how many others there are.
+/// The findings that are shown, and how many others there are.
 fn write(
     all: &[RunFindings<'_>],
     rules: &[Rule],
     runs: usize,
-    full: bool,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let style = Style::of_stdout();
@@ -369,21 +378,12 @@ fn write(
         let runs = counted(runs, "run", "runs");
         return writeln!(out, "nothing found: {rules}, {runs}");
     }
-    let mut told: Vec<&str> = Vec::new();
     for one in all {
-        let is_new = !told.contains(&&*one.rule.id);
-        told.push(&one.rule.id);
-        let shown = match (full, is_new) {
-            (true, _) => one.found.len(),
-            (false, true) => 1,
-            (false, false) => 0,
-        };
-        for (finding, later) in &one.found[..shown] {
+        for (finding, later) in &one.shown {
             finding_text(one.rule, &one.run, finding, later.as_ref(), style, out)?;
         }
-        let rest = one.found.len() - shown + one.more;
-        if rest > 0 {
-            let line = format!("{rest} more in run {}: --full, --json", one.run.id);
+        if one.more > 0 {
+            let line = format!("{} more in run {}: --full, --json", one.more, one.run.id);
             writeln!(
                 out,
                 "{}",

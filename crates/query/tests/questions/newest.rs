@@ -1,10 +1,11 @@
 //! `uses` of a file that many runs used is answered from the newest runs.
 
+use std::cell::Cell;
 use std::path::Path;
 
 use backstory_graph::model::Relation;
 use backstory_query::answer::{Lineage, Scope};
-use backstory_query::{influence_of, newest_runs, subject};
+use backstory_query::{influence_of, influence_while, newest_runs, subject};
 use backstory_store::{EntityKey, Store};
 
 use crate::graph::*;
@@ -58,5 +59,30 @@ fn a_file_that_few_processes_used_is_followed_in_all_runs() {
         assert_eq!(newest_runs(store, &versions, 10).unwrap(), None);
         let found = influence_of(store, &versions, &Scope::default()).unwrap();
         assert_eq!(objects(&found).len(), 10);
+    });
+}
+
+#[test]
+fn a_search_that_runs_out_of_time_answers_with_what_it_has_found_and_says_so() {
+    every_store(|store| {
+        let versions = five_builds(store);
+        let scope = Scope::default();
+        let asked = Cell::new(0);
+        let count = |most: usize| {
+            asked.set(0);
+            let goes_on = || {
+                asked.set(asked.get() + 1);
+                asked.get() <= most
+            };
+            let found = influence_while(store, &versions, &scope, &goes_on).unwrap();
+            (objects(&found).len(), found.cut)
+        };
+        assert_eq!(count(usize::MAX), (10, false));
+        let all = asked.get();
+        // The last node has nothing behind it, but the search cannot know that.
+        assert_eq!(count(all - 1), (10, true));
+        let (some, is_cut) = count(all / 2);
+        assert!(some < 10 && is_cut, "{some} {is_cut}");
+        assert_eq!(count(0), (0, true));
     });
 }

@@ -4,6 +4,7 @@
 //! later runs into which their content came, and the files that these made with it.
 
 use std::collections::{BTreeSet, HashMap};
+use std::time::Instant;
 
 use backstory_eventlog::event::Bytes;
 use backstory_graph::model::{EntityId, EntityKind};
@@ -45,8 +46,8 @@ impl<'s> LaterUses<'s> {
         }
     }
 
-    /// The later uses of these versions.
-    pub fn of(&mut self, versions: &[EntityId]) -> Result<LaterUse, Failure> {
+    /// The later uses of these versions, as far as they are found until `end`.
+    pub fn of(&mut self, versions: &[EntityId], end: Option<Instant>) -> Result<LaterUse, Failure> {
         if let Some(known) = self.known.get(versions) {
             return Ok(known.clone());
         }
@@ -57,7 +58,8 @@ impl<'s> LaterUses<'s> {
             since: Some(self.run),
             ..Scope::default()
         };
-        let lineage = query::influence_of(self.store, &keys, &scope)?;
+        let has_time = || end.is_none_or(|end| Instant::now() < end);
+        let lineage = query::influence_while(self.store, &keys, &scope, &has_time)?;
         let own = self.store.run_id(self.run)?;
         let mut later = LaterUse {
             is_cut: lineage.cut,
@@ -82,7 +84,10 @@ impl<'s> LaterUses<'s> {
                 _ => {}
             }
         }
-        self.known.insert(versions.to_vec(), later.clone());
+        // The next rule has time of its own.
+        if has_time() {
+            self.known.insert(versions.to_vec(), later.clone());
+        }
         Ok(later)
     }
 }

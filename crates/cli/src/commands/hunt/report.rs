@@ -28,6 +28,8 @@ pub struct FoundRun {
 
 /// Files and programs of a finding that a text shows.
 const FEW: usize = 4;
+/// A search for later uses was cut.
+const NOT_ALL: &str = "not all later runs were looked at";
 /// Columns of a command in a text.
 const COLUMNS: usize = 60;
 
@@ -112,7 +114,7 @@ pub fn finding_text(
         }
     }
     fact("extent", &parts.join("; "))?;
-    if let Some(later) = later.filter(|later| !later.runs.is_empty()) {
+    if let Some(later) = later.filter(|later| later.is_cut || !later.runs.is_empty()) {
         fact("later", &later_text(later))?;
     }
     let next = next(run, finding);
@@ -149,6 +151,9 @@ fn cause(finding: &RuleMatch) -> String {
 
 /// The later runs that used the files, and what they made.
 fn later_text(later: &LaterUse) -> String {
+    if later.runs.is_empty() {
+        return NOT_ALL.to_owned();
+    }
     let none = BTreeSet::new();
     let ids = later.runs.iter().map(|id| id.as_bytes().into());
     let ids: BTreeSet<Bytes> = ids.collect();
@@ -157,6 +162,9 @@ fn later_text(later: &LaterUse) -> String {
     if !later.files.is_empty() {
         let files = some(&later.files, &none);
         text.push_str(&format!("; made there {}: {files}", later.files.len()));
+    }
+    if later.is_cut {
+        text.push_str(&format!("; {NOT_ALL}"));
     }
     text
 }
@@ -278,4 +286,25 @@ pub fn finding_object(
         object.push(("page", format!("/run/{id}").as_str().into()));
     }
     Value::Object(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn later_uses_that_were_not_all_looked_at_are_marked() {
+        let mut later = LaterUse {
+            is_cut: true,
+            ..LaterUse::default()
+        };
+        assert_eq!(later_text(&later), NOT_ALL);
+        later.runs.insert("run1".to_owned());
+        assert_eq!(
+            later_text(&later),
+            format!("used in 1 run: run1; {NOT_ALL}")
+        );
+        later.is_cut = false;
+        assert_eq!(later_text(&later), "used in 1 run: run1");
+    }
 }
