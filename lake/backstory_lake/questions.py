@@ -93,6 +93,8 @@ class Question:
             loose.tell(self.connection, lake.name, processes)
         except duckdb.Error as error:
             self.close()
+            if isinstance(error, duckdb.OutOfMemoryException):
+                raise self._explained(error) from error
             # The statements are right: only a file can be wrong.
             raise self._damaged(error) from error
 
