@@ -72,6 +72,7 @@ pub fn follow(args: &WatchLogArgs, rules: &[Rule], store: Option<&Path>) -> Outc
         limited: Vec::new(),
         patience: Patience::default(),
         again: Instant::now(),
+        looked_again: false,
         length: 0,
         grown: Instant::now(),
         has_more: false,
@@ -142,6 +143,8 @@ struct Follower<'a> {
     patience: Patience,
     /// From this moment on, a look can take the whole log again.
     again: Instant,
+    /// The last look took the whole log again.
+    looked_again: bool,
     /// The log's length at the last look, and when it had grown to that.
     length: u64,
     grown: Instant,
@@ -161,10 +164,7 @@ impl Follower<'_> {
         // An operation just after the beginning of a look is in the next one.
         let delay = took + pause + took;
         if delay >= self.told {
-            complain(&format!(
-                "matches are reported up to {:.1} s after the operation from now on, because the run does more than `--watch` can follow",
-                delay.as_secs_f32()
-            ));
+            complain(&delay_words(delay, self.looked_again));
             self.told = delay * 4;
         }
         while now.elapsed() < pause {
@@ -179,6 +179,7 @@ impl Follower<'_> {
         if self.is_too_large(length) {
             return Ok(false);
         }
+        self.looked_again = false;
         let before = self.grown.elapsed();
         let is_again = run.is_disordered() && Instant::now() >= self.again;
         if length != self.length {
@@ -194,6 +195,7 @@ impl Follower<'_> {
         }
         self.report_news(run, quiet);
         if run.is_disordered() && Instant::now() >= self.again {
+            self.looked_again = true;
             let begun = Instant::now();
             run.begin_again(path).map_err(io::Error::other)?;
             self.report_news(run, quiet);
@@ -315,5 +317,36 @@ impl Follower<'_> {
         if self.args.report.stop_on.contains(&rule.id) {
             self.stopped.stop(last);
         }
+    }
+}
+
+/// Says how late matches are reported. `is_again`: the whole log was looked at again.
+fn delay_words(delay: Duration, is_again: bool) -> String {
+    let (when, reason) = match is_again {
+        true => (
+            "now and then",
+            "operations came late to the log, and then `--watch` looks at all of it again",
+        ),
+        false => ("from now on", "the run does more than `--watch` can follow"),
+    };
+    let seconds = delay.as_secs_f32();
+    format!(
+        "matches are reported up to {seconds:.1} s after the operation {when}, because {reason}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_delay_by_a_look_at_the_whole_log_is_not_blamed_on_the_run() {
+        let words = |is_again| delay_words(Duration::from_millis(2_600), is_again);
+        assert_eq!(
+            words(true),
+            "matches are reported up to 2.6 s after the operation now and then, because \
+             operations came late to the log, and then `--watch` looks at all of it again"
+        );
+        assert!(words(false).ends_with(", because the run does more than `--watch` can follow"));
     }
 }
