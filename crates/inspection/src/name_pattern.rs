@@ -37,11 +37,12 @@ impl MagicBytes {
     }
 }
 
-/// The path of a name, which a user may have written for the current directory, with `.`, `..` and
-/// double slashes. Patterns are about paths.
+/// The path of a name, which a user may have written for the current directory, with `.` and `..`,
+/// and with too many slashes. Patterns are about paths.
 pub fn absolute(name: &[u8]) -> Cow<'_, [u8]> {
-    let mut parts = name.split(|byte| *byte == b'/').skip(1);
-    if name.starts_with(b"/") && !parts.any(|part| matches!(part, b"" | b"." | b"..")) {
+    let is_plain = |part: &[u8]| !matches!(part, b"" | b"." | b"..");
+    let rest = name.strip_prefix(b"/");
+    if rest.is_some_and(|rest| rest.split(|byte| *byte == b'/').all(is_plain)) {
         return Cow::Borrowed(name);
     }
     let Ok(here) = std::env::current_dir() else {
@@ -50,7 +51,15 @@ pub fn absolute(name: &[u8]) -> Cow<'_, [u8]> {
     let mut path = PathBuf::new();
     for part in here.join(OsStr::from_bytes(name)).components() {
         match part {
-            Component::ParentDir => drop(path.pop()),
+            Component::ParentDir => {
+                // The directory above a link is that of its target.
+                if path.is_symlink()
+                    && let Ok(target) = path.canonicalize()
+                {
+                    path = target;
+                }
+                path.pop();
+            }
             Component::CurDir => (),
             part => path.push(part),
         }
@@ -94,7 +103,7 @@ pub fn matches(pattern: &[u8], name: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{absolute, matches};
+    use super::*;
 
     #[test]
     fn a_name_stands_for_one_path_however_it_is_written() {
@@ -104,9 +113,27 @@ mod tests {
             let path = absolute(name.as_bytes());
             assert_eq!(*path, *format!("{here}/sub/a.fb").as_bytes(), "{name}");
         }
-        assert_eq!(*absolute(b"/w/./x/../a.fb"), *b"/w/a.fb");
-        assert_eq!(*absolute(b"/w//a.fb"), *b"/w/a.fb");
-        assert_eq!(*absolute(b"/w/..a/.b"), *b"/w/..a/.b");
+        for (name, wanted) in [
+            ("/w/./x/../a.fb", "/w/a.fb"),
+            ("/w/..a/.b", "/w/..a/.b"),
+            ("/w//a.fb", "/w/a.fb"),
+            ("/w/sub/", "/w/sub"),
+            ("/", "/"),
+        ] {
+            assert_eq!(*absolute(name.as_bytes()), *wanted.as_bytes(), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_directory_above_a_link_is_that_of_its_target() {
+        let tmp = tempfile::tempdir().unwrap();
+        let root = tmp.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("real/deep")).unwrap();
+        std::os::unix::fs::symlink("real/deep", root.join("link")).unwrap();
+        let name = root.join("link/../a.fb");
+        let wanted = root.join("real/a.fb");
+        let path = absolute(name.as_os_str().as_bytes());
+        assert_eq!(*path, *wanted.as_os_str().as_bytes());
     }
 
     #[test]
