@@ -92,6 +92,8 @@ fn ends(store: &dyn Store, account: &Account) -> Result<Vec<NetworkEnd>, Failure
             query::Direction::Back => &flow.reads,
             query::Direction::Forth => &flow.writes,
         };
+        // A build can have very many.
+        let programs: HashSet<u64> = flow.programs.iter().copied().collect();
         for &file in files.iter().filter(|&&file| account.files[file].is_peer()) {
             let path = &account.files[file].path;
             let address = query::address_of(path).unwrap_or(path).to_vec();
