@@ -19,6 +19,7 @@ from . import (
     place_commands,
     printing,
     run_graphs,
+    schema,
     shipping,
     upkeep,
     verification,
@@ -143,17 +144,15 @@ def _query(given: argparse.Namespace) -> int:
     question = Question(Lake.open(given.lake), chosen_limits(given))
     sql = given.sql
     if given.schema:
-        sql = (
-            'SELECT table_name AS "table", column_name AS "column", data_type AS type '
-            "FROM information_schema.columns WHERE NOT ends_with(table_name, '_table') "
-            "ORDER BY table_name, ordinal_position"
-        )
+        sql = schema.COLUMNS
     elif sql is None:
         raise LakeError("a question is needed: one SELECT statement")
     elif sql == "-":
         sql = sys.stdin.read()
     with closing(question), question.rows(sql) as found:
         answer = printing.Answer.of(found)
+        if given.schema:
+            answer = schema.described(answer)
         if given.json:
             printing.json_array(answer, sys.stdout)
         elif given.csv:

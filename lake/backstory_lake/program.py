@@ -36,8 +36,13 @@ class Program:
     def schema(self) -> dict[str, list[str]]:
         """The columns of each view, with the hidden ones."""
         columns: dict[str, list[str]] = {}
-        for one in json.loads(self._output(["query", "--schema", "--json"])):
+        for one in self.columns():
             columns.setdefault(one["table"], []).append(one["column"])
+        return columns
+
+    def columns(self) -> list[dict[str, Any]]:
+        """The columns of all views, with what they mean."""
+        columns: list[dict[str, Any]] = json.loads(self._output(["query", "--schema", "--json"]))
         return columns
 
     def wait(self) -> None:

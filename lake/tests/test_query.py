@@ -56,6 +56,16 @@ def test_the_views_have_the_columns_of_the_program_in_its_order() -> None:
         assert set(columns) <= set(shown) <= set(columns) | own, name
 
 
+def test_each_column_that_the_schema_lists_has_its_meaning(shipped: tuple[Machine, Path]) -> None:
+    ended = command("query", "--lake", str(shipped[1]), "--schema", "--json")
+    listed = [one for one in json.loads(ended.stdout) if one["table"] in views.VIEWS]
+    assert {one["table"] for one in listed} == set(views.VIEWS)
+    assert [one for one in listed if not one["about"]] == []
+    about = {(one["table"], one["column"]): one["about"] for one in listed}
+    assert about["files", "file"] == "key, unique in the lake"
+    assert about["runs", "machine"].startswith("the store that sent the run")
+
+
 def test_each_view_and_macro_of_lineage_is_made_for_a_question_that_names_it() -> None:
     for statement in [*lineage.STATEMENTS, history.MACRO]:
         name = statement.removeprefix("CREATE OR REPLACE ").split(" ")[1].split("(")[0]
