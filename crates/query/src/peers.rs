@@ -32,6 +32,14 @@ pub fn address_of(name: &[u8]) -> Option<&[u8]> {
     is_address(name).then(|| name.strip_suffix(REPLY).unwrap_or(name))
 }
 
+/// A host and perhaps a port, with 127.0.0.1 in the place of the host `localhost`. `None` for
+/// another host.
+pub fn numeric_localhost(address: &str) -> Option<String> {
+    let port = address.strip_prefix("localhost")?;
+    let is_host = port.is_empty() || port.starts_with(':');
+    is_host.then(|| format!("127.0.0.1{port}"))
+}
+
 /// True for the name of a network address that content can come from or go to. Servers of names
 /// are left out.
 pub fn is_network_peer(name: &[u8]) -> bool {

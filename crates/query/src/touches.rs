@@ -19,7 +19,7 @@ use backstory_store::{ActivityKey, EntityKey, ReadGuard, RunKey, Store, Stream, 
 use crate::answer::{Access, Derivation, FileTouch};
 use crate::files::word;
 use crate::history::moved_with_directory;
-use crate::peers::is_address;
+use crate::peers::{is_address, numeric_localhost};
 use crate::root::{Asked, at_address, no_peer};
 use crate::runs::record;
 use crate::{Error, Result, now};
@@ -59,9 +59,9 @@ impl<'s> TouchSearch<'s> {
         left.retain(|run, _| only.is_none_or(|only| run.0 == only));
         let given = path.as_os_str().as_bytes();
         // A host that no run has seen is no file of that name.
-        let is_host =
-            |text: &str| text.parse::<IpAddr>().is_ok() || text.parse::<SocketAddr>().is_ok();
-        let is_host = std::str::from_utf8(given).is_ok_and(is_host) && !path.exists();
+        let host = numeric_host(given);
+        let is_host = host.parse::<IpAddr>().is_ok() || host.parse::<SocketAddr>().is_ok();
+        let is_host = is_host && !path.exists();
         if left.is_empty() && (is_address(given) || is_host) {
             return Err(no_peer(given));
         }
@@ -167,9 +167,15 @@ fn versions(store: &dyn Store, path: &Path) -> Result<VersionsByRun> {
     Ok(by_run)
 }
 
+/// The text of a host, with or without a port, as the record has it. Any other text stays.
+fn numeric_host(given: &[u8]) -> String {
+    let text = std::str::from_utf8(given).unwrap_or_default();
+    numeric_localhost(text).unwrap_or_else(|| text.to_owned())
+}
+
 /// The connections with a host, given as an address with or without a port.
 fn with_host(store: &dyn Store, host: &[u8]) -> Result<Vec<EntityKey>> {
-    let text = std::str::from_utf8(host).unwrap_or_default();
+    let text = numeric_host(host);
     if let Ok(address) = text.parse::<SocketAddr>() {
         let at = ["tcp", "udp"].map(|kind| format!("{kind}:{address}"));
         let found = at.map(|at| at_address(store, at.as_bytes(), None));

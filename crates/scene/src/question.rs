@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use backstory_eventlog::event::Time;
+use backstory_query::numeric_localhost;
 
 /// The subject of a scene.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,9 +38,7 @@ impl PeerPattern {
             .iter()
             .find_map(|kind| text.strip_prefix(kind));
         let plain = plain.unwrap_or(text);
-        let named = plain.strip_prefix("localhost");
-        let local = named.filter(|rest| rest.is_empty() || rest.starts_with(':'));
-        let plain = local.map_or(plain.to_owned(), |port| format!("127.0.0.1{port}"));
+        let plain = numeric_localhost(plain).unwrap_or_else(|| plain.to_owned());
         let (host, port) = if plain.starts_with("unix:") && plain.len() > 5 {
             (None, None)
         } else if let Ok(both) = plain.parse::<SocketAddr>() {

@@ -74,14 +74,17 @@ pub fn touched(args: &WhoArgs, lake: &OsStr) -> Outcome {
     if let Some(most) = args.most {
         words.extend(["--most".into(), most.to_string().into()]);
     }
-    let subject = args.path.to_string_lossy();
+    let given = args.path.to_string_lossy();
+    let local = query::numeric_localhost(&given).filter(|_| !args.path.exists());
+    let subject = local.as_deref().unwrap_or(&given);
     let is_address = query::address_of(subject.as_bytes()).is_some()
         || subject.parse::<IpAddr>().is_ok()
         || subject.parse::<SocketAddr>().is_ok();
     words.push("--".into());
-    words.push(match is_address {
-        true => args.path.clone().into(),
-        false => absolute(&args.path)?,
+    words.push(match (is_address, &local) {
+        (true, Some(local)) => local.into(),
+        (true, None) => args.path.clone().into(),
+        (false, _) => absolute(&args.path)?,
     });
     Err(become_lake(words))
 }

@@ -342,7 +342,7 @@ fn of_names_the_peer_that_content_came_from() {
     assert!(inputs.starts_with(&format!("tcp:{address}\n")), "{inputs}");
     let way = place.run(&["of", "sorted", "--why", &format!("tcp:{address}")]);
     assert!(way.out.contains("curl -s"), "{}", way.out);
-    for subject in ["127.0.0.1", &format!("tcp:{address}")] {
+    for subject in ["127.0.0.1", "localhost", &format!("tcp:{address}")] {
         let touched = place.run(&["touched", subject]).out;
         assert!(
             touched.contains("curl -s") && !touched.contains("sort"),
@@ -352,7 +352,7 @@ fn of_names_the_peer_that_content_came_from() {
     place
         .run(&["who", "tcp:127.0.0.1:1"])
         .is_error(1, &["exchanged data with tcp:127.0.0.1:1"]);
-    for host in ["192.0.2.9", "192.0.2.9:80"] {
+    for host in ["192.0.2.9", "192.0.2.9:80", "localhost:1"] {
         let words = format!("no recorded process exchanged data with {host};");
         place.run(&["touched", host]).is_error(1, &[&words]);
     }
