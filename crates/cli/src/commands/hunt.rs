@@ -8,6 +8,7 @@ mod notice;
 mod report;
 mod stopped;
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::Path;
@@ -15,6 +16,7 @@ use std::time::Instant;
 
 use backstory_eventlog::run::RunHeader;
 use backstory_hunt::{self as hunt, Library, Rule, RuleMatch, RunFilter, RunGraph, RunOutputs};
+use backstory_query::printed_files;
 use backstory_store::RunKey;
 
 use super::contents::store_contents;
@@ -133,9 +135,13 @@ fn look_in_store<'r>(
     let compares = rules.iter().any(Rule::compares_runs);
     let mut outputs = RunOutputs::of_store(&current.store);
     for (key, id) in &runs {
+        let record = current.store.run(id)?;
+        let printed = record.map(|record| printed_files(&record.header));
+        let printed = printed.into_iter().flatten();
         let run = FoundRun {
             id: id.clone(),
             lake: None,
+            printed: printed.map(Vec::into_boxed_slice).collect(),
         };
         match RunGraph::of_store(&current.store, *key, args.size.most)? {
             Some(mut graph) => {
@@ -185,6 +191,7 @@ fn look_in_lake<'r>(
         let run = FoundRun {
             id: found.id,
             lake: Some((lake.to_owned(), found.place)),
+            printed: BTreeSet::new(),
         };
         look(graph, &run, rules, args, None, into)
     })

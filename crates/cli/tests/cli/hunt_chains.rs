@@ -173,6 +173,21 @@ fn a_backdoor_in_a_build_is_told_from_its_payload_to_what_used_the_result() {
 }
 
 #[test]
+fn a_file_that_the_caller_redirected_output_to_comes_last_in_an_extent() {
+    let place = Place::new();
+    let log = std::fs::File::create(place.work().join("a.log")).unwrap();
+    let line = "for i in 1 2 3 4 5; do echo > d$i; done; echo x >> .bashrc; echo done";
+    let mut command = place.command(&["record", "--", "sh", "-c", line]);
+    assert!(command.stdout(log).status().unwrap().success());
+    place.finalized();
+    let text = place.run(&["hunt"]).out;
+    let mut lines = text.lines();
+    let extent = lines.find(|line| line.starts_with("  extent ")).unwrap();
+    assert!(extent.contains("/d3, "), "{text}");
+    assert!(!extent.contains("a.log"), "{text}");
+}
+
+#[test]
 fn a_theft_by_an_install_script_is_told_from_its_cause_to_its_extent() {
     if !needs("a client", &["bash"]) {
         return;

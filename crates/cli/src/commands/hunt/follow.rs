@@ -13,7 +13,7 @@
 //!
 //! Bounded: a log that is larger than [`LARGEST`] is not followed further.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -308,6 +308,7 @@ impl Follower<'_> {
         let run = FoundRun {
             id: self.run.to_owned(),
             lake: None,
+            printed: BTreeSet::new(),
         };
         let mut json = Vec::new();
         let written = finding_object(rule, &run, finding, None).write(&mut json);

@@ -24,6 +24,9 @@ pub struct FoundRun {
     pub id: String,
     /// The lake that has it, and the machine that recorded it. `None`: it is in the store.
     pub lake: Option<(OsString, LakePlace)>,
+    /// The files of the command's standard output and errors. They are the caller's, so a text has
+    /// them last.
+    pub printed: BTreeSet<Bytes>,
 }
 
 /// Files and programs of a finding that a text shows.
@@ -98,6 +101,7 @@ pub fn finding_text(
     }
     fact("chain", &programs.join(" > "))?;
     let extent = &finding.extent;
+    let last: BTreeSet<Bytes> = extent.temporary.union(&run.printed).cloned().collect();
     let mut parts = vec![counted(extent.processes, "process", "processes")];
     for (verb, files) in [
         ("changed", &extent.changed),
@@ -106,11 +110,7 @@ pub fn finding_text(
         ("built from these", &extent.built),
     ] {
         if !files.is_empty() {
-            parts.push(format!(
-                "{verb} {}: {}",
-                files.len(),
-                some(files, &extent.temporary)
-            ));
+            parts.push(format!("{verb} {}: {}", files.len(), some(files, &last)));
         }
     }
     fact("extent", &parts.join("; "))?;
