@@ -210,6 +210,10 @@ pub struct Modes {
     /// those of a run without it, but slower.
     #[serde(skip_serializing_if = "is_false")]
     pub byte_engine: bool,
+    /// True if the programs had the same addresses in each execution
+    /// (`record --fixed-addresses`), and so lacked the protection of random ones.
+    #[serde(skip_serializing_if = "is_false")]
+    pub fixed_addresses: bool,
 }
 
 impl Modes {

@@ -56,6 +56,7 @@ fn header() -> RunHeader {
             deep: None,
             rows: None,
             byte_engine: false,
+            fixed_addresses: false,
         },
         started: 1_700_000_000_000_000_000,
         since_boot: 0,

@@ -14,6 +14,17 @@ s64 bs_open_arena(void);
 /* Maps `size` bytes of the arena. Returns their address, or a negative error. */
 s64 bs_map_arena(s64 fd, u64 offset, u64 size);
 
+/*
+ * Places of the recorder's memory above its library, in a program that has the same addresses in
+ * each execution. It then moves no memory of the program, so a replay without a recorder has the
+ * same addresses. Elsewhere the kernel chooses the places.
+ */
+enum place { WINDOW_PLACE, PROCESS_PLACE, WHOLE_PLACE, RESERVE_PLACE };
+/* The address of a place: a hint for mmap. 0: any address. */
+u64 bs_place(enum place place);
+/* Maps the first `size` bytes of the arena again. Returns their address, or a negative error. */
+s64 bs_copy_arena(u64 size, enum place place);
+
 /* STARTED_BEFORE: a program has begun, and has announced itself without a chunk. */
 enum start { NOT_STARTED, STARTED_BY_EXEC, STARTED_BY_FORK, STARTED_BEFORE };
 

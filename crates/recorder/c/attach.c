@@ -98,7 +98,35 @@ s64 bs_open_arena(void)
 
 s64 bs_map_arena(s64 fd, u64 offset, u64 size)
 {
-    return bs_gated(__NR_mmap, 0, size, MAP_SHARED_RW, MAP_SHARED, fd, offset);
+    return bs_gated(__NR_mmap, offset ? 0 : bs_place(WINDOW_PLACE), size, MAP_SHARED_RW, MAP_SHARED,
+                    fd, offset);
+}
+
+u64 bs_place(enum place place)
+{
+#ifdef BS_DEEP
+    /* Without randomization, the path of the program is the last string below this address. */
+    const u64 end = 0x7ffffffff000, most = BS_PATH_MAX + BS_PAGE;
+    if (bs_stack_end < end && bs_stack_end >= end - most)
+        return BS_HOME + ((4ull + place) << 30);
+#endif
+    (void)place;
+    return 0;
+}
+
+s64 bs_copy_arena(u64 size, enum place place)
+{
+    u64 to = bs_place(place);
+    s64 taken = to ? bs_raw(__NR_mmap, to, size, PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+                   : -BS_ENOMEM;
+    if (!is_error(taken)) {
+        s64 at = bs_raw(__NR_mremap, bs_arena, 0, size, MREMAP_MAYMOVE | MREMAP_FIXED, taken);
+        if (!is_error(at))
+            return at;
+        /* The place may be free again, or another thread's by now: it is left as it is. */
+    }
+    return bs_raw(__NR_mremap, bs_arena, 0, size, MREMAP_MAYMOVE);
 }
 
 /* A client request of Valgrind: a sequence of rotations, which changes nothing elsewhere. */
@@ -145,7 +173,8 @@ static bool make_process(void)
     u64 size = sizeof *bs_process + BS_MAX_FD + BS_PRIVATE_FILES * (sizeof(u64) + sizeof(u32));
     BS_DEEP_DO(size += BS_MAX_FD * sizeof(u64));          /* deep/files.c */
     BS_FUNCTIONS_DO(size += 2 * BS_MAX_FD * sizeof(u64)); /* descriptors.c */
-    s64 at = bs_raw(__NR_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    s64 at = bs_raw(__NR_mmap, bs_place(PROCESS_PLACE), size, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (is_error(at))
         return false;
     if (bs_raw(__NR_madvise, at, size, MADV_WIPEONFORK) < 0) {

@@ -85,7 +85,7 @@ void bs_map_reserve(void)
     if (reserve || !bs_arena || bs_modes & BS_MODE_SANDBOX)
         return;
     find_number();
-    s64 at = bs_raw(__NR_mremap, bs_arena, 0, RESERVE_SIZE, 1 /* MREMAP_MAYMOVE */);
+    s64 at = bs_copy_arena(RESERVE_SIZE, RESERVE_PLACE);
     if ((u64)at < -4096ull)
         __atomic_store_n(&reserve, (u8 *)at, __ATOMIC_RELEASE);
     stock_up();

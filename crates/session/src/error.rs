@@ -35,6 +35,11 @@ pub enum Error {
         /// Descriptors that are needed to start a command.
         needed: usize,
     },
+    /// The kernel does not let programs have the same addresses in each execution.
+    #[error(
+        "cannot record with fixed addresses: personality: {0}; a container may forbid it, so leave --fixed-addresses out"
+    )]
+    Addresses(#[source] std::io::Error),
     /// An empty command.
     #[error("no command to record")]
     NoCommand,

@@ -80,6 +80,7 @@ fn modes(options: &Options) -> Modes {
         deep: options.deep,
         rows: options.rows,
         byte_engine: options.simulator.is_some(),
+        fixed_addresses: options.fixed_addresses,
     }
 }
 

@@ -49,6 +49,8 @@ pub(crate) struct InheritedState {
     pub limits: [libc::rlimit; RAISED.len()],
     /// Interval timers, which an `execve` would have preserved.
     pub timers: [libc::itimerval; 3],
+    /// The personality that the command gets, if it is another one than this process has.
+    pub personality: Option<libc::c_ulong>,
 }
 
 impl InheritedState {
@@ -77,6 +79,7 @@ impl InheritedState {
             closed: CLOSED.load(Ordering::Relaxed),
             limits: RAISED.map(sys::raise_limit),
             timers,
+            personality: None,
         }
     }
 }

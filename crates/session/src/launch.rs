@@ -352,6 +352,9 @@ extern "C" fn child(launch: *mut c_void) -> c_int {
         }
         launch.wait_until_alone();
         restore(&launch.inherited_state);
+        if let Some(personality) = launch.inherited_state.personality {
+            libc::syscall(libc::SYS_personality, personality);
+        }
         let envp = launch.envp.list.as_ptr();
         let argv = launch.argv.list.as_ptr();
         libc::syscall(libc::SYS_execve, launch.path.as_ptr(), argv, envp);

@@ -52,6 +52,8 @@ pub struct Options {
     pub deep: Option<OutputsMode>,
     /// Whether the deep log has the time that programs take without a system call.
     pub time: TimeMode,
+    /// The command and its programs get the same addresses in each execution.
+    pub fixed_addresses: bool,
     /// The result is awaited with all that is known about the deep log. Otherwise the command's end
     /// is reported first, and the deep log is finished in the background.
     pub waits_for_deep_log: bool,
@@ -112,6 +114,7 @@ impl Options {
             followed: false,
             deep: None,
             time: TimeMode::Usual,
+            fixed_addresses: false,
             waits_for_deep_log: false,
             rows: None,
             database: None,

@@ -45,7 +45,10 @@ pub fn record(mut options: Options) -> Result<RecordingResult, Error> {
     options.log = absolute(&options.log)?;
     options.verdicts = options.verdicts.as_deref().map(absolute).transpose()?;
     let (run, log) = (options.id.clone(), options.log.clone());
-    let inherited_state = InheritedState::take();
+    let mut inherited_state = InheritedState::take();
+    if options.fixed_addresses {
+        inherited_state.personality = Some(sys::fixed_addresses().map_err(Error::Addresses)?);
+    }
     let free = sys::free_descriptors(DESCRIPTORS);
     if free < DESCRIPTORS {
         return Err(Error::Descriptors {

@@ -121,14 +121,27 @@ pub fn exec_with(
     io::Error::last_os_error()
 }
 
-/// The programs that this process executes get the same addresses each time.
+/// The programs that this thread executes get the same addresses each time.
 pub fn keep_addresses() -> io::Result<()> {
-    // SAFETY: takes no pointers. The first call only asks.
-    let old = unsafe { libc::personality(0xffff_ffff) };
-    let wanted = old as libc::c_ulong | libc::ADDR_NO_RANDOMIZE as libc::c_ulong;
+    let wanted = personality(0xffff_ffff)? | libc::ADDR_NO_RANDOMIZE as libc::c_ulong;
+    personality(wanted).map(drop)
+}
+
+/// The personality of this thread with [`keep_addresses`]. It is tried, and then taken back.
+///
+/// # Errors
+/// It is forbidden.
+pub fn fixed_addresses() -> io::Result<libc::c_ulong> {
+    let old = personality(0xffff_ffff)?;
+    keep_addresses()?;
+    personality(old)
+}
+
+/// Sets the personality of this thread, and returns the former one.
+fn personality(wanted: libc::c_ulong) -> io::Result<libc::c_ulong> {
     // SAFETY: takes no pointers.
     match unsafe { libc::personality(wanted) } {
         -1 => Err(io::Error::last_os_error()),
-        _ => Ok(()),
+        old => Ok(old as libc::c_ulong),
     }
 }

@@ -135,6 +135,13 @@ pub struct RecordArgs {
     #[arg(long, value_name = "MODE", value_parser = words::<TimeMode>())]
     pub time: Option<TimeMode>,
 
+    /// With --deep: give the programs fixed addresses. `replay --deep` gives them the same ones.
+    /// Programs that make random numbers from addresses, as OpenSSL does, then make the same ones
+    /// again. The programs lack the protection of random addresses (ASLR), so do not record a
+    /// server in this manner that strangers can reach
+    #[arg(long, requires = "deep")]
+    pub fixed_addresses: bool,
+
     /// Run the command under the byte engine, which is 14 to 102 times as slow, and 396 times with
     /// an image filter. Then `of --bytes`, `--line`, `--cell` and `--member` say which input bytes
     /// each byte came from. `backstory refine` does it after the run

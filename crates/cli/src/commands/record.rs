@@ -207,6 +207,7 @@ fn prepare(
         durability: args.durability,
         deep: args.deep.then_some(args.outputs.unwrap_or_default()),
         time: args.time.unwrap_or_default(),
+        fixed_addresses: args.fixed_addresses,
         // Their readers want all that is known about the run.
         waits_for_deep_log: args.json_summary.is_some()
             || args.stats

@@ -152,6 +152,7 @@ fn fields(shown: &ShownRun) -> Vec<(&'static str, Value)> {
                     modes.rows.map_or(Value::Null, |mode| mode.word().into()),
                 ),
                 ("byte_engine", modes.byte_engine.into()),
+                ("fixed_addresses", modes.fixed_addresses.into()),
             ]),
         ),
         ("log_bytes", details.log_bytes.into()),

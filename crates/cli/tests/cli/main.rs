@@ -25,6 +25,7 @@ mod copier;
 mod crowds;
 mod currency;
 mod deep;
+mod deep_addresses;
 mod deep_bytes;
 mod deep_changed;
 mod deep_instructions;

@@ -306,6 +306,7 @@ fn header(run: u64, started: i64) -> RunHeader {
         deep: None,
         rows: None,
         byte_engine: false,
+        fixed_addresses: false,
     };
     RunHeader {
         id: format!("run{run:05}"),

@@ -189,6 +189,7 @@ pub fn header(id: &str, started: i64) -> RunHeader {
         deep: None,
         rows: None,
         byte_engine: false,
+        fixed_addresses: false,
     };
     RunHeader {
         id: id.into(),

@@ -4,7 +4,7 @@
 #include "../arena.h"
 #include "exact.h"
 
-enum { MREMAP_MAYMOVE = 1, WHOLE = BS_ARENA_HEADER + BS_MAX_CHUNKS * BS_CHUNK_SIZE };
+enum { WHOLE = BS_ARENA_HEADER + BS_MAX_CHUNKS * BS_CHUNK_SIZE };
 
 u8 *bs_deep_arena;
 
@@ -22,7 +22,7 @@ bool bs_deep_map(void)
 {
     if (bs_deep_arena)
         return true;
-    s64 at = bs_raw(__NR_mremap, bs_arena, 0, (u64)WHOLE, MREMAP_MAYMOVE);
+    s64 at = bs_copy_arena(WHOLE, WHOLE_PLACE);
     if (is_error(at))
         return false;
     u8 *none = 0; /* another thread may have been faster */

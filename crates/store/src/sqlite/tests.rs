@@ -47,6 +47,7 @@ fn header(id: &str) -> RunHeader {
             deep: None,
             rows: None,
             byte_engine: false,
+            fixed_addresses: false,
         },
         started: 0,
         since_boot: 0,

@@ -46,6 +46,7 @@ pub fn header(id: &str, started: i64) -> RunHeader {
             deep: None,
             rows: None,
             byte_engine: false,
+            fixed_addresses: false,
         },
         started,
         since_boot: 0,

@@ -85,6 +85,7 @@ impl Scene {
             deep: None,
             rows: None,
             byte_engine: false,
+            fixed_addresses: false,
         };
         Scene {
             header: RunHeader {

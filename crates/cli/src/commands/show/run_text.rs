@@ -270,13 +270,17 @@ fn rest(details: &RunDetails, lines: &mut Lines<'_, impl Write>) -> io::Result<(
     lines.line(
         "recorded",
         &format!(
-            "guard {guard}, look-ups {lookups}, io_uring {io_uring}{}{}",
+            "guard {guard}, look-ups {lookups}, io_uring {io_uring}{}{}{}",
             match durability(modes) {
                 DurabilityMode::After => String::new(),
                 mode => format!(", durability {mode}"),
             },
             match modes.byte_engine {
                 true => ", under the byte engine",
+                false => "",
+            },
+            match modes.fixed_addresses {
+                true => ", with fixed addresses",
                 false => "",
             }
         ),

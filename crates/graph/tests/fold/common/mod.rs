@@ -58,6 +58,7 @@ pub fn header(command: &[&str]) -> RunHeader {
             deep: None,
             rows: None,
             byte_engine: false,
+            fixed_addresses: false,
         },
         started: START,
         since_boot: 0,

@@ -1,0 +1,110 @@
+//! `record --deep --fixed-addresses`: a program that runs again has the recorded addresses.
+
+use backstory_testkit::need::needs;
+
+use super::deep_replay::compiled;
+use super::{Answer, Place};
+
+/// Records a shell line with fixed addresses.
+fn record(place: &Place, line: &str) {
+    let head = "$B record --deep --outputs full --fixed-addresses --name deep --contents=lazy --";
+    let answer = place.shell(&line.replace("RECORD", head));
+    assert_eq!(answer.status, 0, "{answer:?}");
+    assert_eq!(place.run(&["index", "--wait"]).status, 0);
+}
+
+/// The answer if the run is not equal again.
+fn differing(place: &Place, more: &[&str]) -> Option<Answer> {
+    place.again(more).filter(|answer| {
+        let mut lines = answer.err.lines();
+        answer.status != 0 || !lines.any(|line| line.starts_with("equal: "))
+    })
+}
+
+/// Prints addresses: of code, of small and large memory, and of threads and their memory.
+const ADDRESSES: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+static void *look(void *none)
+{
+    printf("%p %p\n", (void *)pthread_self(), malloc(100));
+    return none;
+}
+int main(void)
+{
+    printf("%p %p %p %p\n", (void *)main, (void *)printf, malloc(100), malloc(1 << 20));
+    for (int n = 0; n < 3; n++) {
+        pthread_t thread;
+        pthread_create(&thread, 0, look, 0);
+        pthread_join(thread, 0);
+    }
+    return 0;
+}
+"#;
+
+#[test]
+fn code_memory_and_threads_have_the_same_addresses() {
+    let place = Place::new();
+    if compiled(&place, "-pthread", "addresses", ADDRESSES) {
+        record(&place, "RECORD ./addresses > out");
+        let differing = differing(&place, &[]);
+        assert!(differing.is_none(), "{differing:?}");
+        let shown = place.json(&["show", "deep", "--json"]);
+        assert_eq!(shown["modes"]["fixed_addresses"], true);
+        let shown = place.run(&["show", "deep", "--verbose"]);
+        assert!(shown.out.contains("with fixed addresses"), "{shown:?}");
+    }
+}
+
+#[test]
+fn without_a_deep_record_the_option_is_refused() {
+    let answer = Place::new().run(&["record", "--fixed-addresses", "--", "true"]);
+    answer.is_error(2, &["--deep"]);
+}
+
+/// Two clients, one after the other. They wait for the server's port, and not for ever. The server
+/// has an input that does not end: it would end with that.
+const CLIENTS: &str = "mkfifo input && exec 3<>input; \
+    { turns=3000; \
+      until port=$(sed -n 's/^ACCEPT .*:\\([0-9][0-9]*\\)$/\\1/p' out 2>/dev/null); [ -n \"$port\" ]; do \
+        turns=$((turns - 1)); [ $turns -gt 0 ] || exit 1; sleep 0.01; \
+      done; \
+      for n in 1 2; do echo | openssl s_client -connect 127.0.0.1:$port; done; } > got 2>&1 & ";
+
+const SERVER: &str = "timeout 300 RECORD openssl s_server -accept 127.0.0.1:0 \
+    -cert certificate -key key -naccept 2 <&3 > out && wait";
+
+/// A handshake has random numbers of both ends, which OpenSSL makes from addresses, too.
+#[test]
+fn handshakes_of_openssl_come_again() {
+    if !needs(
+        "handshakes that come again",
+        &["openssl", "mkfifo", "timeout"],
+    ) {
+        return;
+    }
+    // A handshake also depends on the second. One that began just before the next second differs.
+    let mut tries = Vec::new();
+    for _ in 0..3 {
+        let place = Place::new();
+        let made = place.shell(
+            "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes \
+             -keyout key -out certificate -subj /CN=localhost",
+        );
+        assert_eq!(made.status, 0, "{made:?}");
+        record(&place, &[CLIENTS, SERVER].concat());
+        let got = std::fs::read_to_string(place.path("got")).unwrap();
+        assert!(got.contains("BEGIN CERTIFICATE"), "{got}");
+        let parts = [&[][..], &["--request", "1"]];
+        let found: Vec<Answer> = parts
+            .iter()
+            .filter_map(|more| differing(&place, more))
+            .collect();
+        if found.is_empty() {
+            return;
+        }
+        tries.push(found);
+    }
+    panic!("no try was equal: {tries:?}");
+}
