@@ -73,3 +73,14 @@ fn a_tool_may_stop_the_program_and_reports_at_the_end() {
         assert!(answer.err.contains(part), "{part}: {answer:?}");
     }
 }
+
+#[test]
+fn a_deep_record_has_the_secrets_of_the_command() {
+    let place = Place::new();
+    place.deep("TOKEN=sesame RECORD sh -c 'echo $TOKEN $1' sh --token=open > out");
+    let Some(answer) = place.again(&[]) else {
+        return;
+    };
+    assert_eq!(answer.status, 0, "{answer:?}");
+    assert!(answer.err.starts_with("equal: "), "{answer:?}");
+}

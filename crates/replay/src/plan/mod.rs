@@ -45,6 +45,8 @@ pub struct Deviations {
     pub allow_host: bool,
     /// The replay uses this machine's network; otherwise it has a loopback device only.
     pub network: bool,
+    /// The command gets its arguments and variables from a deep record, which has their secrets.
+    pub is_fed: bool,
 }
 
 impl Deviations {
@@ -61,6 +63,7 @@ impl Deviations {
         Deviations {
             allow_host: self.allow_host,
             network: self.network,
+            is_fed: self.is_fed,
             ..Deviations::default()
         }
     }
@@ -273,8 +276,8 @@ fn arguments(recorded: &[Vec<u8>], deviations: &Deviations) -> Result<Vec<Vec<u8
         .iter()
         .position(|argument| redaction::has_mark(argument))
     {
-        Some(number) => Err(Error::RedactedArgument { number }),
-        None => Ok(argv),
+        Some(number) if !deviations.is_fed => Err(Error::RedactedArgument { number }),
+        _ => Ok(argv),
     }
 }
 
@@ -295,10 +298,12 @@ fn environment(
         let (name, value) = (&pair[..at], &pair[at + 1..]);
         let given = deviations.env.iter().any(|(given, _)| **given == *name);
         if redaction::is_value_mark(value) && !given {
-            notes.push(format!(
-                "the value of {name} is not in the record, so it is not set: give it with --env {name} (yours) or --env {name}=VALUE",
-                name = String::from_utf8_lossy(name)
-            ));
+            if !deviations.is_fed {
+                notes.push(format!(
+                    "the value of {name} is not in the record, so it is not set: give it with --env {name} (yours) or --env {name}=VALUE",
+                    name = String::from_utf8_lossy(name)
+                ));
+            }
         } else if !given {
             env.push((name.to_vec(), value.to_vec()));
         }

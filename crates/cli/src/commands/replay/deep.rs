@@ -139,6 +139,7 @@ pub fn request(
              program that it has with --process",
         ));
     }
+    deviations.is_fed = request.shallow_command.is_none();
     let program = match &request.shallow_command {
         Some(command) => command.program().to_vec(),
         None => engine::program(recorded, &request.options())
