@@ -181,38 +181,8 @@ impl Report<'_> {
         if self.of_request().is_some() && self.verdict.outputs.is_empty() {
             return self.left_files(out);
         }
+        self.compared(style, out)?;
         let outputs = &self.verdict.outputs;
-        let count = outputs.len();
-        let unknown = outputs
-            .iter()
-            .filter(|o| matches!(o.state, OutputState::Unknown(_)))
-            .count();
-        let noun = noun(count, "output", "outputs");
-        if self.is_identical() && unknown == 0 {
-            writeln!(
-                out,
-                "{}: {count} {noun}, status {}",
-                style.paint(Role::Good, "identical"),
-                self.played.status
-            )?;
-        } else if self.is_identical() {
-            writeln!(
-                out,
-                "{}: {} of {count} {noun}; the recorded contents of {unknown} are unknown",
-                style.paint(Role::Good, "identical as far as is known"),
-                count - unknown
-            )?;
-        } else {
-            let same = outputs
-                .iter()
-                .filter(|o| o.state == OutputState::Identical)
-                .count();
-            writeln!(
-                out,
-                "{}: {same} of {count} {noun} identical",
-                style.paint(Role::Bad, "different")
-            )?;
-        }
         if let Some(status) = self
             .recorded_status
             .filter(|status| *status != self.played.status)
@@ -268,6 +238,45 @@ impl Report<'_> {
             )?;
         }
         Ok(())
+    }
+
+    /// How many outputs are as recorded, in one line.
+    fn compared(&self, style: Style, out: &mut impl Write) -> io::Result<()> {
+        let outputs = &self.verdict.outputs;
+        let count = outputs.len();
+        if count == 0 && self.played.reconstruction.is_some() {
+            // The verdict on the programs has been printed.
+            return Ok(());
+        }
+        let of_state = |is_it: fn(&OutputState) -> bool| {
+            let all = outputs.iter().filter(|output| is_it(&output.state));
+            all.count()
+        };
+        let unknown = of_state(|state| matches!(state, OutputState::Unknown(_)));
+        let noun = noun(count, "output", "outputs");
+        if !self.is_identical() {
+            let same = of_state(|state| *state == OutputState::Identical);
+            let different = style.paint(Role::Bad, "different");
+            return writeln!(out, "{different}: {same} of {count} {noun} identical");
+        }
+        if unknown > 0 {
+            let known = count - unknown;
+            return writeln!(
+                out,
+                "{}: {known} of {count} {noun}; the recorded contents of {unknown} are unknown",
+                style.paint(Role::Good, "identical as far as is known")
+            );
+        }
+        write!(
+            out,
+            "{}: {count} {noun}",
+            style.paint(Role::Good, "identical")
+        )?;
+        match self.of_request() {
+            // The program was ended when the request had been served.
+            Some(_) => writeln!(out),
+            None => writeln!(out, ", status {}", self.played.status),
+        }
     }
 
     fn differing(&self, style: Style, out: &mut impl Write) -> io::Result<()> {
