@@ -1,7 +1,10 @@
 //! `replay --deep`: threads move bytes in the recorded order, and children end in it.
 
+use backstory_testkit::need::needs;
+
 use super::Place;
 use super::deep_replay::compiled;
+use super::deep_time::{is_same, record};
 
 /// The thread that was made first comes last. Sleeps take no time in a replay.
 const TURNS: &str = r#"
@@ -179,4 +182,33 @@ fn a_child_ends_before_the_input_that_came_later() {
     if let Some(answer) = place.again(&[]) {
         assert!(answer.err.contains("equal: "), "{answer:?}");
     }
+}
+
+/// Waits for input. Its child works for longer than a process may stand still, and ends first.
+const LONG_CHILD: &str = r#"
+import os, select, signal, time
+def ended(*_):
+    os.waitpid(-1, 0); os.write(1, b"child\n")
+signal.signal(signal.SIGCHLD, ended)
+if os.fork() == 0:
+    while time.process_time() < 2.5:
+        for n in range(100_000): pass
+    os._exit(0)
+p = select.poll(); p.register(0, select.POLLIN); p.poll()
+os.write(1, os.read(0, 100))
+"#;
+
+#[test]
+fn a_child_that_works_is_waited_for() {
+    if !needs("a child that works", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_aged("parent.py", LONG_CHILD);
+    record(
+        &place,
+        "(until grep -q child out 2>/dev/null; do sleep 0.01; done; echo line) | \
+         RECORD python3 parent.py > out",
+    );
+    is_same(&place);
 }

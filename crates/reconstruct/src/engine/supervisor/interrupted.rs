@@ -11,14 +11,10 @@ use crate::engine::caller::NotifiedCall;
 use crate::process::{ReadyTurn, RecordedProcess};
 use libc::*;
 use std::io;
-use std::time::Duration;
 
 /// A list of descriptors in a thread's memory: its address, the bytes of the thread, and those that
 /// are there while it waits.
 pub(super) type HiddenList = (u64, Vec<u8>, Vec<u8>);
-
-/// A wait for the end of a child lasts so long at most.
-const LONGEST: Duration = Duration::from_secs(2);
 
 impl Supervisor {
     /// The answer to a wait if the next recorded one was interrupted.
@@ -30,7 +26,7 @@ impl Supervisor {
             }
             let time = next.time;
             // In this order: a child that ends in between has sent its signal.
-            let waits = self.parked_for < LONGEST && self.awaits_child(call, index, time);
+            let waits = self.awaits_child(call, index, time);
             let comes = self.is_interrupted(call).unwrap_or(false);
             if waits && !comes {
                 return Some(Ready::Later);
@@ -48,38 +44,47 @@ impl Supervisor {
     /// True if a child is to end before this wait does. In the record, its signal was there when
     /// the wait ended.
     pub(super) fn child_ends_first(
-        &self,
+        &mut self,
         call: &NotifiedCall,
         index: usize,
         fits: impl Fn(&ReadyTurn) -> bool,
     ) -> bool {
         let next = self.matchers[index].next_turn(fits);
         let ended = next.and_then(|turn| turn.child_ended);
-        self.parked_for < LONGEST && ended.is_some_and(|time| self.awaits_child(call, index, time))
+        ended.is_some_and(|time| self.awaits_child(call, index, time))
     }
 
-    /// True if a child runs that had ended before this time in the record. A new one may have made
+    /// True if a child runs that had ended before this time in the record, and it may still end.
+    fn awaits_child(&mut self, call: &NotifiedCall, index: usize, time: u64) -> bool {
+        let children = self.late_children(call, index, time);
+        !children.is_empty() && self.may_end(index, children)
+    }
+
+    /// The children that run and had ended before this time in the record. A new one may have made
     /// no call yet.
-    fn awaits_child(&self, call: &NotifiedCall, index: usize, time: u64) -> bool {
+    fn late_children(&self, call: &NotifiedCall, index: usize, time: u64) -> Vec<u32> {
         let parent = self.matchers[index].rest.pid;
         let had_ended = |rest: &RecordedProcess| {
             rest.parent == parent && rest.ended.is_some_and(|ended| ended < time)
         };
         let own = self.groups.get(&call.tid);
         let own = own.and_then(|group| self.live.get(group));
-        let mut new = own.into_iter().flat_map(|own| &own.children);
-        let is_new = new.any(|pid| {
-            let mut all = self.matchers.iter();
-            all.any(|one| i64::from(one.rest.pid) == *pid && had_ended(&one.rest))
-        });
-        is_new
-            || self.live.iter().any(|(pid, process)| match process.role {
-                Role::Program(child) => {
-                    had_ended(&self.matchers[child].rest)
-                        && has_ended(&pid.to_string()) == Some(false)
-                }
-                _ => false,
-            })
+        let mut late: Vec<u32> = self
+            .matchers
+            .iter()
+            .filter(|one| had_ended(&one.rest))
+            .map(|one| one.rest.pid)
+            .filter(|pid| own.is_some_and(|own| own.children.contains(&i64::from(*pid))))
+            .collect();
+        late.extend(self.live.iter().filter_map(|(pid, process)| {
+            let Role::Program(child) = process.role else {
+                return None;
+            };
+            let is_late =
+                had_ended(&self.matchers[child].rest) && has_ended(&pid.to_string()) == Some(false);
+            is_late.then_some(*pid)
+        }));
+        late
     }
 
     /// True if a signal is there that the call lets through. A process with several threads may

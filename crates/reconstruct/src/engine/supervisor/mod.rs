@@ -4,6 +4,7 @@
 //! beginning, and a call that continues waits in the kernel.
 
 mod asking;
+mod child_work;
 mod clock;
 mod content;
 mod credentials;
@@ -43,6 +44,7 @@ use crate::verdict::{ProcessVerdict, Reconstruction};
 use crate::volatile::VolatileRules;
 use backstory_instructions::Redirector;
 use backstory_sys as sys;
+use child_work::ChildWork;
 use clock::Passed;
 use interrupted::HiddenList;
 use part::Part;
@@ -149,6 +151,8 @@ pub struct Supervisor {
     /// For a tool that asks for them.
     places: Places,
     pipes: Pipes,
+    /// The children that programs wait for, by program.
+    child_work: HashMap<usize, ChildWork>,
     /// The tool is the byte engine.
     follows_bytes: bool,
     redirector: Redirector,

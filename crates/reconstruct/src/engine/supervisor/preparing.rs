@@ -61,6 +61,7 @@ impl Supervisor {
             units: run.units,
             part: unit.map(|unit| Part::new(unit, run.fed, options)),
             parked_for: Duration::ZERO,
+            child_work: HashMap::new(),
             places: Places::of(&run.processes, options.follows_bytes),
             follows_bytes: options.follows_bytes,
             redirector: Redirector::default(),
