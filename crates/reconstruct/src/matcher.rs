@@ -18,6 +18,9 @@ use std::collections::VecDeque;
 /// Calls that a report shows before a divergence.
 const CALLS_SHOWN: usize = 6;
 
+/// Most bytes of standard error that a report has: the last lines of a trace.
+const COMPLAINT_SHOWN: usize = 400;
+
 /// Length and flags (`GRND_NONBLOCK`) of the request that glibc's allocator makes. A recorder in
 /// the process does not see it.
 const LIBC_RANDOM: (u64, u64) = (8, 1);
@@ -37,6 +40,8 @@ pub struct ProcessMatcher {
     pub divergence: Option<Divergence>,
     /// The names of the volatile parts that differ.
     pub volatile: Vec<String>,
+    /// The end of what left through standard error, from the first byte on that differs there.
+    pub complaint: Vec<u8>,
     /// Number of calls that the record answered.
     pub matched: u64,
     /// Bytes that came in from the record.
@@ -62,6 +67,7 @@ impl ProcessMatcher {
             rest: recorded,
             divergence: None,
             volatile: Vec::new(),
+            complaint: Vec::new(),
             matched: 0,
             entered: 0,
             left: 0,
@@ -208,8 +214,14 @@ impl ProcessMatcher {
         }
         let known = output.remaining() > 0;
         let difference = output.leave(bytes, rules);
+        let has_parted = output.has_parted();
         self.matched += u64::from(known);
         self.left += bytes.len() as u64;
+        if has_parted && self.is_standard_error(id) {
+            self.complaint.extend_from_slice(bytes);
+            let more = self.complaint.len().saturating_sub(COMPLAINT_SHOWN);
+            self.complaint.drain(..more);
+        }
         if let Some(difference) = difference
             && self.compares(id)
         {
@@ -222,6 +234,11 @@ impl ProcessMatcher {
             self.diverge(divergence);
         }
         None
+    }
+
+    fn is_standard_error(&self, id: ResourceId) -> bool {
+        let mut inherited = self.rest.inherited.iter();
+        inherited.any(|(fd, one, _)| *fd == 2 && *one == id)
     }
 
     /// False for a resource whose output depends on input that the process did not get.

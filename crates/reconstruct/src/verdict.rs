@@ -31,6 +31,9 @@ pub struct ProcessVerdict {
     /// The names of the volatile parts of its output that differ.
     #[serde(default)]
     pub volatile: Vec<String>,
+    /// The end of what it wrote to standard error, from the first byte on that differs there.
+    #[serde(default)]
+    pub complaint: Vec<u8>,
     /// Why its log is not whole.
     pub gap: Option<String>,
     /// True if calls are missing in its log. Their output was not compared.
@@ -219,6 +222,7 @@ mod tests {
             gap: None,
             lacks_calls: false,
             threads,
+            complaint: Vec::new(),
         };
         Reconstruction {
             processes: vec![process],

@@ -74,6 +74,46 @@ fn a_tool_may_stop_the_program_and_reports_at_the_end() {
     }
 }
 
+/// Reads its greeting from a file, and answers with it.
+const GREETER: &str = r#"
+import os, socket, sys
+greeting = open("settings").read().strip()
+if greeting.startswith("bad"): sys.exit("cannot understand the setting " + greeting)
+LISTEN
+c, _ = s.accept()
+c.sendall(greeting.encode() + b" " + c.recv(100))
+"#;
+
+const GREETED: &str = r#"
+import os, socket, time
+while not os.path.exists("port"): time.sleep(0.01)
+with socket.create_connection(("127.0.0.1", int(open("port").read()))) as c:
+    c.sendall(b"you"); assert c.recv(100)
+"#;
+
+#[test]
+fn another_configuration_shows_other_answers_or_what_the_program_says_about_it() {
+    if !needs("another configuration", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_aged("settings", "hello");
+    place.deep_server(GREETER, GREETED);
+    for (settings, said) in [
+        ("welcome", "came     \"welcome you\""),
+        ("bad", "stderr   \"cannot understand the setting bad\\n\""),
+    ] {
+        place.write("other", settings);
+        for part in [&[][..], &["--request", "1"]] {
+            let Some(answer) = place.again(&[part, &["--input", "settings=other"]].concat()) else {
+                return;
+            };
+            let is_said = answer.err.contains(said);
+            assert!(answer.status == 1 && is_said, "{settings} {answer:?}");
+        }
+    }
+}
+
 #[test]
 fn a_deep_record_has_the_secrets_of_the_command() {
     let place = Place::new();

@@ -101,11 +101,19 @@ pub fn text(reconstruction: &Reconstruction, style: Style, out: &mut impl Write)
     }
     let mut differing = processes
         .iter()
-        .filter_map(|process| process.divergence.as_ref());
-    if let Some(first) = differing.next() {
+        .filter_map(|process| Some((process, process.divergence.as_ref()?)));
+    if let Some((process, first)) = differing.next() {
         divergence(first, style, out)?;
+        if !process.complaint.is_empty() {
+            let complaint = quoted(&process.complaint);
+            writeln!(
+                out,
+                "    {} {complaint}",
+                style.paint(Role::Dim, "stderr  ")
+            )?;
+        }
     }
-    for other in differing.take(SHOWN) {
+    for (_, other) in differing.take(SHOWN) {
         writeln!(
             out,
             "  then process {} ({}): {} at {}",
@@ -314,6 +322,7 @@ fn process(process: &ProcessVerdict) -> Value {
             ("came_source", origin_value(found.origins.1.as_ref())),
         ]),
     };
+    let complaint = (!process.complaint.is_empty()).then(|| quoted(&process.complaint));
     Value::Object(vec![
         ("pid", process.pid.into()),
         ("program", (&process.program).into()),
@@ -323,6 +332,7 @@ fn process(process: &ProcessVerdict) -> Value {
         ("bytes_compared", process.left.into()),
         ("bytes_counted", process.counted.into()),
         ("calls", process.came.into()),
+        ("stderr", complaint.as_ref().into()),
         ("gap", process.gap.as_ref().into()),
         ("threads", (process.threads as u64).into()),
         ("difference", difference),

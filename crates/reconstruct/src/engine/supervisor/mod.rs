@@ -413,6 +413,7 @@ impl Supervisor {
                 volatile: matcher.volatile,
                 gap: matcher.rest.gap,
                 lacks_calls: matcher.rest.lacks_calls,
+                complaint: matcher.complaint,
                 threads: threads.get(&index).copied().unwrap_or(0),
             });
         }
