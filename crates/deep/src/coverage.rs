@@ -21,7 +21,9 @@ pub struct DeepProgram {
 impl DeepLog {
     /// The programs that were recorded deeply, in the order of their beginning.
     pub fn programs(&self) -> Vec<DeepProgram> {
-        let lost = self.end().is_none_or(|end| end.records_lost > 0);
+        let lost = self
+            .end()
+            .is_none_or(|end| end.records_lost > 0 || end.shallow_because.is_some());
         let programs = self.processes().iter().map(|process| {
             let begin = self
                 .thread_calls(process.epoch, process.own_pid)

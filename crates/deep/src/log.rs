@@ -10,6 +10,7 @@ use crate::writer::{COMPACT, VERSION, ZSTD};
 use backstory_abi::{CHUNK_DEEP, CHUNK_SIZE, Chunk};
 use backstory_eventlog::frame::{self, Frame, FrameKind, LogPiece};
 use backstory_eventlog::map::MappedFile;
+use backstory_eventlog::run::ClockPoint;
 use backstory_ordering::SmallSort;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -57,6 +58,8 @@ pub struct DeepLog {
     map: MappedFile,
     header: DeepHeader,
     end: Option<DeepEnd>,
+    /// The last reading of the clocks before the end.
+    reading: Option<ClockPoint>,
     damage: DeepDamage,
     processes: Vec<DeepProcess>,
     /// The chunks of each epoch and thread, by their number.
@@ -75,6 +78,7 @@ impl DeepLog {
             map: MappedFile::default(),
             header: DeepHeader::default(),
             end: None,
+            reading: None,
             damage: DeepDamage {
                 no_header: true,
                 no_end: true,
@@ -127,6 +131,16 @@ impl DeepLog {
             FrameKind::DeepEnd => {
                 self.end = Some(serde_json::from_slice(content).ok()?);
                 self.damage.no_end = false;
+            }
+            FrameKind::Clock => {
+                let (words, []) = content.as_chunks::<8>() else {
+                    return None;
+                };
+                let &[counter, real] = words else { return None };
+                self.reading = Some(ClockPoint {
+                    counter: u64::from_le_bytes(counter),
+                    real: i64::from_le_bytes(real),
+                });
             }
             FrameKind::DeepChunk => {
                 let head = Chunk::read(content).filter(|head| head.flags & CHUNK_DEEP != 0)?;
@@ -198,10 +212,17 @@ impl DeepLog {
             .all(|(index, (seq, _))| index == *seq as usize)
     }
 
+    /// The last reading of the clocks: the counter, and ns since 1970. `None`: the file was cut off
+    /// before the first one.
+    pub fn last_reading(&self) -> Option<(u64, i64)> {
+        let end = self.end.as_ref().map(|end| (end.counter, end.real));
+        end.or_else(|| self.reading.map(|point| (point.counter, point.real)))
+    }
+
     /// A counter of this file as ns since 1970.
     pub fn time_of(&self, counter: u64) -> i64 {
         let begin = (self.header.counter, self.header.real);
-        let end = self.end.as_ref().map(|end| (end.counter, end.real));
+        let end = self.last_reading();
         let (from, to) = (i128::from(begin.0), end.map_or(begin, |end| end));
         let counts = i128::from(to.0) - from;
         if counts <= 0 {

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::facts::{DeepEnd, DeepHeader};
 use backstory_abi::{CHUNK_SIZE, Chunk};
 use backstory_eventlog::frame::{self, FrameKind, HEADER};
+use backstory_eventlog::run::ClockPoint;
 use serde::Serialize;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -136,6 +137,16 @@ impl DeepWriter {
             None => return false,
         }
         true
+    }
+
+    /// Appends a reading of the clocks. If the file is cut off behind it, dates are known all the
+    /// same.
+    ///
+    /// # Errors
+    /// The disk is full, or failed.
+    pub fn clock(&mut self, point: ClockPoint) -> Result<(), Error> {
+        let (counter, real) = (point.counter.to_le_bytes(), point.real.to_le_bytes());
+        self.frame(FrameKind::Clock, &[counter, real].concat())
     }
 
     /// Appends the last frame.

@@ -5,6 +5,7 @@
 use backstory_abi::{CHUNK_DEEP, CHUNK_MAGIC, Chunk, DONE, DeepRecord, deep};
 use backstory_deep::{Call, Compression, DeepEnd, DeepHeader, DeepLog, DeepWriter};
 use backstory_eventlog::frame::{self, FrameKind};
+use backstory_eventlog::run::ClockPoint;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -293,4 +294,45 @@ fn a_log_that_claims_many_requests_has_those_up_to_the_bound() {
     });
     assert_eq!((found.len(), outside), (7, 2 * (99 - 7)));
     assert!(found.iter().all(|request| request.bytes_out == 1));
+}
+
+#[test]
+fn a_cut_log_has_dates_by_its_last_reading_of_the_clocks() {
+    let directory = tempfile::tempdir().unwrap();
+    let header = DeepHeader {
+        counter: 1000,
+        real: 50,
+        ..DeepHeader::default()
+    };
+    let mut log = DeepWriter::open(&file(&directory), &header).unwrap();
+    for (counter, real) in [(2000, 551), (3000, 1050)] {
+        log.clock(ClockPoint { counter, real }).unwrap();
+    }
+    let log = DeepLog::open(file(&directory)).unwrap();
+    assert_eq!(
+        (log.damage().unknown_frames, log.damage().no_end),
+        (0, true)
+    );
+    assert_eq!(
+        (log.last_reading(), log.time_of(4000)),
+        (Some((3000, 1050)), 1550)
+    );
+}
+
+#[test]
+fn a_program_that_a_full_disk_made_shallow_is_not_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut log = DeepWriter::open(&file(&directory), &DeepHeader::default()).unwrap();
+    let begin = record(deep::BEGIN, 0, 1, -1, 0, (deep::PATH, b"/bin/sh"));
+    let chunk = chunk(1, 10, 0, &[begin]);
+    log.chunk(&chunk, Compression::Usual).unwrap();
+    let end = |why: Option<&str>| DeepEnd {
+        shallow_because: why.map(str::to_owned),
+        ..DeepEnd::default()
+    };
+    for (why, is_whole) in [(None, true), (Some("the disk was full"), false)] {
+        log.end(&end(why)).unwrap();
+        let log = DeepLog::open(file(&directory)).unwrap();
+        assert_eq!(log.programs()[0].is_whole, is_whole);
+    }
 }

@@ -203,6 +203,31 @@ pub fn process_files(
     Ok(found)
 }
 
+/// The names of the files that these processes wrote, or may have written. The processes are those
+/// of one run, as in [`ProcessLine::id`](crate::answer::ProcessLine::id).
+pub fn written_by(
+    store: &dyn Store,
+    run: &str,
+    processes: &HashSet<u64>,
+) -> Result<HashSet<Bytes>> {
+    let _one_state = store.reading()?;
+    let entities = store.entities(record(store, run)?.key)?;
+    let mut found = HashSet::new();
+    for process in processes {
+        for edge in store.stream(ActivityKey(*process))?.edges {
+            let word = word(edge.relation);
+            // In a damaged store the number may name no entity.
+            if let Some(entity) = entities.get(edge.entity.0 as usize)
+                && matches!(word, Access::Write | Access::Rename)
+            {
+                let names = std::iter::once(&entity.path).chain(&entity.aliases);
+                found.extend(names.cloned());
+            }
+        }
+    }
+    Ok(found)
+}
+
 /// The relations to an entity, by each of its names. A relation whose name is unknown belongs to
 /// the first name. If nothing is known of the names, each relation is possible for each name.
 fn by_name(entity: &Entity, done: [Done; 2]) -> Vec<[Done; 2]> {

@@ -217,7 +217,7 @@ impl ProcessMatcher {
         let has_parted = output.has_parted();
         self.matched += u64::from(known);
         self.left += bytes.len() as u64;
-        if has_parted && self.is_standard_error(id) {
+        if has_parted && self.is_standard_error(id) && !self.rest.is_past_record() {
             self.complaint.extend_from_slice(bytes);
             let more = self.complaint.len().saturating_sub(COMPLAINT_SHOWN);
             self.complaint.drain(..more);
@@ -387,6 +387,10 @@ impl ProcessMatcher {
 
     /// Notes a divergence, unless there is one already.
     pub fn diverge(&mut self, divergence: Divergence) {
+        use DivergenceKind::{MoreOutput, NewRequest};
+        if matches!(divergence.kind, NewRequest | MoreOutput) && self.rest.is_past_record() {
+            return;
+        }
         if let Some(name) = &divergence.volatile
             && !self.volatile.contains(name)
         {

@@ -5,7 +5,7 @@
 use crate::control::RecordedControl;
 use crate::input::InputStream;
 use crate::output::ExpectedOutput;
-use crate::resource::ResourceId;
+use crate::resource::{Resource, ResourceId, is_address_list};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -228,6 +228,15 @@ pub struct RecordedProcess {
     pub gap: Option<String>,
     /// True if calls are missing in it.
     pub lacks_calls: bool,
+    /// Time-stamp counter up to which no call is missing, if some are missing behind it. `None`:
+    /// none are, or only its last ones are, and no record says since when.
+    pub whole_until: Option<u64>,
+    /// Its record ends before it did. It is ended where it waits for more, and what else it does is
+    /// not compared.
+    pub ends_early: bool,
+    /// For such a process: the resources among its streams that the kernel's own objects answer
+    /// for.
+    pub native: BTreeSet<ResourceId>,
     /// True for a program that the deep log does not have: it is started, and not fed.
     pub is_shallow: bool,
 }
@@ -236,6 +245,41 @@ impl RecordedProcess {
     /// True if it read the time-stamp counter or identified the processor.
     pub fn asked_processor(&self) -> bool {
         !self.counters.is_empty() || !self.identities.is_empty()
+    }
+
+    /// The recorded output goes on behind the part that is here: more of it is no difference.
+    pub fn goes_on(&mut self) {
+        for streams in self.streams.values_mut() {
+            streams.output.goes_on();
+        }
+        self.exit = None;
+        self.has_exited = false;
+    }
+
+    /// Its record ends before it did: what it does behind all of the record is no difference.
+    pub fn end_early(&mut self, resources: &[Resource]) {
+        let is_native = |id: &ResourceId| {
+            let resource = resources.get(*id);
+            resource.is_none_or(|one| one.is_native() || is_address_list(&one.name))
+        };
+        self.native = self.streams.keys().copied().filter(is_native).collect();
+        self.ends_early = true;
+        self.exit = None;
+        self.has_exited = false;
+        if !self.threads.is_empty() {
+            // One thread may be at the end of the record before another one.
+            self.goes_on();
+        }
+    }
+
+    /// True if the process has come to the end of a record that ends before it did.
+    pub fn is_past_record(&self) -> bool {
+        let mut followed = self.streams.iter();
+        self.ends_early
+            && followed.all(|(id, own)| {
+                let is_over = own.input.remaining() == 0 && own.output.remaining() == 0;
+                is_over || self.native.contains(id)
+            })
     }
 
     /// Adds a thread besides the first one. Numbers count up from that of the process, and begin

@@ -145,6 +145,16 @@ pub fn is_kernels(path: &[u8]) -> bool {
     })
 }
 
+/// True for a file in which a program finds its own memory, which lies elsewhere than in the
+/// recording.
+pub fn is_address_list(path: &[u8]) -> bool {
+    let own = path.strip_prefix(b"/proc/self/".as_slice());
+    matches!(
+        own,
+        Some(b"maps" | b"smaps" | b"auxv" | b"stat" | b"pagemap")
+    )
+}
+
 /// True for a file of shared memory. The root has a directory of its own for these.
 pub fn is_shared_memory(path: &[u8]) -> bool {
     path.starts_with(b"/dev/shm/")

@@ -13,17 +13,17 @@ use serde::{Deserialize, Serialize};
 pub struct RecordedClock {
     /// A counter, and ns since 1970.
     pub from: (u64, i64),
-    /// The same, later. `None`: the log has no end.
+    /// The same, later. `None`: the log was cut off before.
     pub to: Option<(u64, i64)>,
 }
 
 impl RecordedClock {
     /// The clock of a log.
     pub fn of(log: &DeepLog) -> RecordedClock {
-        let (header, end) = (log.header(), log.end());
+        let header = log.header();
         RecordedClock {
             from: (header.counter, header.real),
-            to: end.map(|end| (end.counter, end.real)),
+            to: log.last_reading(),
         }
     }
 

@@ -95,6 +95,14 @@ pub struct Reconstruction {
     pub stopped: Option<String>,
     /// Recorded programs that were not started again.
     pub not_started: Vec<String>,
+    /// Those that were not started again, because the record of the program that started them ends
+    /// before.
+    #[serde(default)]
+    pub unreached: Vec<String>,
+    /// The epochs of the latter, and of the programs that ran again and whose records end before
+    /// they did. Files that they wrote can lack what they wrote later.
+    #[serde(default)]
+    pub unrecorded: Vec<u64>,
     /// Calls of the recorded run.
     pub recorded_calls: u64,
     /// The chosen request, if one was chosen.
@@ -143,7 +151,8 @@ impl Reconstruction {
 
     /// True if something that the programs did is not recorded.
     fn is_partial(&self) -> bool {
-        self.shallow > 0 || self.processes.iter().any(|process| process.lacks_calls)
+        let lacks_calls = self.processes.iter().any(|process| process.lacks_calls);
+        self.shallow > 0 || lacks_calls || !self.unrecorded.is_empty()
     }
 
     /// True if it differs in a process with several threads: another execution may then have
@@ -219,10 +228,10 @@ mod tests {
             divergence,
             differs_before: false,
             volatile: Vec::new(),
+            complaint: Vec::new(),
             gap: None,
             lacks_calls: false,
             threads,
-            complaint: Vec::new(),
         };
         Reconstruction {
             processes: vec![process],

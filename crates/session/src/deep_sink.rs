@@ -35,6 +35,8 @@ const MANY: usize = MOST / 4;
 /// With more chunks in a second than this, they are compressed less, too: 4 MB.
 const FAST: u32 = 64;
 const SECOND: Duration = Duration::from_secs(1);
+/// Readings of the clocks are so far apart at least.
+const BETWEEN_READINGS: Duration = Duration::from_millis(100);
 
 /// The deep log of a run that is to have one.
 #[derive(Debug, Clone)]
@@ -281,6 +283,7 @@ fn work(shared: &Shared, plan: &DeepPlan) -> Option<DeepWriter> {
         }
     };
     let mut pace = Pace::new();
+    let mut read_clocks = Instant::now();
     loop {
         let mut queue = shared.lock();
         while queue.waiting.is_empty() && !queue.closing && queue.failed.is_none() {
@@ -297,7 +300,11 @@ fn work(shared: &Shared, plan: &DeepPlan) -> Option<DeepWriter> {
         queue.is_writing = true;
         drop(queue);
         shared.changed.notify_all();
-        let written = writer.chunk(&chunk.bytes, compression);
+        let mut written = writer.chunk(&chunk.bytes, compression);
+        if read_clocks.elapsed() >= BETWEEN_READINGS && written.is_ok() {
+            read_clocks = Instant::now();
+            written = writer.clock(clock::point());
+        }
         shared.free(&chunk);
         let mut queue = shared.lock();
         queue.is_writing = false;

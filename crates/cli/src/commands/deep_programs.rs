@@ -104,6 +104,25 @@ fn place_of(began: i64, path: Option<&[u8]>, all: &[(i64, Option<&[u8]>)]) -> Op
     Some(last - usize::from(is_earlier))
 }
 
+/// The activities of the programs that have these epochs in the deep log. Where the clocks do not
+/// say which one a program is, all of its process count. A log that was cut off early has no dates.
+pub fn activities_at(log: &DeepLog, epochs: &[u64], executed: &[ProcessLine]) -> HashSet<u64> {
+    let programs = log.programs();
+    let activities = activities_of(log, &programs, executed);
+    let wanted = programs.iter().zip(activities);
+    let wanted = wanted.filter(|(program, _)| epochs.contains(&program.process.epoch));
+    let mut found = HashSet::new();
+    for (program, activity) in wanted {
+        let pid = program.process.pid;
+        let of_process = executed.iter().filter(|line| line.activity.pid == pid);
+        match activity {
+            Some(id) => found.extend([id]),
+            None => found.extend(of_process.map(|line| line.id)),
+        }
+    }
+    found
+}
+
 /// The command of a run, if the deep log has nothing of it: the program is static, for example.
 pub fn shallow_command<'e>(log: &DeepLog, executed: &'e [ProcessLine]) -> Option<&'e ProcessLine> {
     let damage = log.damage();

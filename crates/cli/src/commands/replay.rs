@@ -8,6 +8,7 @@ mod directory;
 pub mod entered;
 mod inside;
 mod missing_program;
+mod record_ends;
 mod report;
 mod request_outputs;
 mod series;
@@ -179,6 +180,17 @@ impl Prepared {
         let mut verdict = verdict::judge(store, &self.plan, &played.left, concerns)?;
         if let Some(outputs) = &outputs {
             outputs.keep_in(&mut verdict);
+        }
+        if let (Some(source), Some(found)) = (&source, request)
+            && self.faithful
+            && !source.has_other_input()
+        {
+            record_ends::judge(
+                (&self.current, self.run.as_str()),
+                source,
+                found,
+                &mut verdict,
+            )?;
         }
         progress.end();
         let mut looked_for = untouched(&own, &played, &self.plan);

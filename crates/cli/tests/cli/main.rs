@@ -28,6 +28,8 @@ mod deep;
 mod deep_addresses;
 mod deep_bytes;
 mod deep_changed;
+mod deep_cut;
+mod deep_gaps;
 mod deep_instructions;
 mod deep_replay;
 mod deep_sshd;

@@ -5,7 +5,7 @@ use super::Arranging;
 use backstory_abi::deep;
 use backstory_deep::Call;
 
-const RECORDS_MISSING: &str = "records of it are missing";
+const RECORDS_MISSING: &str = "records of it are missing; a whole run is compared up to there";
 
 impl Arranging {
     pub(super) fn fact(&mut self, call: &Call) {
@@ -29,7 +29,12 @@ impl Arranging {
             deep::CPUID => self.identified(call),
             deep::DESCRIPTOR => self.descriptor(call),
             deep::SIGNAL => self.signal(call),
-            deep::GAP => self.lacks_calls(RECORDS_MISSING),
+            deep::GAP => {
+                // Its own time is that of the first record behind the gap.
+                let returned = self.returned.get(&call.tid).copied();
+                self.is_whole_until(returned.unwrap_or(self.process.began));
+                self.lacks_calls(RECORDS_MISSING);
+            }
             deep::UNTIMED => {
                 let why = "it tried to limit its own system calls, and its later times are missing";
                 self.process.gap.get_or_insert_with(|| why.to_owned());
@@ -38,11 +43,14 @@ impl Arranging {
                 let why = "some of its instructions that ask the processor are not recorded";
                 self.process.gap.get_or_insert_with(|| why.to_owned());
             }
-            deep::SHALLOW => self.lacks_calls(match call.a {
-                1 => "it limited its own system calls",
-                2 => "the disk had no room",
-                _ => "the recording ended before it did",
-            }),
+            deep::SHALLOW => {
+                self.is_whole_until(call.time);
+                self.lacks_calls(match call.a {
+                    1 => "it limited its own system calls",
+                    2 => "the disk had no room",
+                    _ => "the recording ended before it did",
+                });
+            }
             _ => {}
         }
     }
@@ -56,6 +64,13 @@ impl Arranging {
             let queue = self.process.identities.entry(key).or_default();
             queue.push_back((told, call.time));
         }
+    }
+
+    /// Calls of one thread are missing behind this time. The calls of the others do not follow from
+    /// the record then, either.
+    fn is_whole_until(&mut self, time: u64) {
+        let known = self.process.whole_until.get_or_insert(time);
+        *known = time.min(*known);
     }
 
     fn lacks_calls(&mut self, why: &str) {

@@ -60,6 +60,8 @@ pub(crate) struct Arranging {
     handed: HashMap<u32, Table>,
     /// When the call returned that made each descriptor.
     made_at: HashMap<i32, u64>,
+    /// When the last whole call of each thread returned.
+    returned: HashMap<u32, u64>,
     /// Vague resources that are known by now.
     same: HashMap<ResourceId, ResourceId>,
     /// The last call was a wait for several descriptors.
@@ -155,6 +157,7 @@ impl Arranging {
         self.resolve_table();
         self.numbers.clear();
         self.made_at.clear();
+        self.returned.clear();
         self.last_was_wait = false;
         self.process = RecordedProcess {
             epoch,
@@ -191,6 +194,10 @@ impl Arranging {
             return;
         }
         self.process.calls += 1;
+        if !call.is_cut {
+            let returned = self.returned.entry(call.tid).or_default();
+            *returned = ended(call).max(*returned);
+        }
         self.last_was_wait = waits::is_wait(call.number);
         // A stream of libc has no error, and nothing left.
         let wrote_nothing = is_plain_write(call.number) && call.result == 0 && call.a > 0;

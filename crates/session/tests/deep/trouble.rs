@@ -92,6 +92,8 @@ fn on_a_full_disk_the_program_goes_on_and_the_run_says_that_it_is_shallow() {
     let log = deep_log(&run);
     assert_eq!(log.damage().bytes, 0);
     assert!(log.processes().len() >= 3);
+    let whole = log.programs().iter().filter(|one| one.is_whole).count();
+    assert!(whole < log.programs().len());
 }
 
 #[test]

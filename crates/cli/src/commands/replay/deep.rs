@@ -279,7 +279,12 @@ impl DeepRequest {
 
     /// True if a tool runs the program, or it gets other input.
     pub fn is_changed(&self) -> bool {
-        self.has_tool() || !self.inputs.is_empty()
+        self.has_tool() || self.has_other_input()
+    }
+
+    /// True if the program gets other input.
+    pub fn has_other_input(&self) -> bool {
+        !self.inputs.is_empty()
     }
 
     /// The same without a tool and with the recorded input.
@@ -341,6 +346,7 @@ impl DeepRequest {
             return run.map_err(|error| Failure::not_found(chain(&error)));
         }
         let mut run = RecordedRun::load(&self.open()?);
+        window::end_at_gaps(&mut run);
         window::cut(&mut run, self.window.0, self.window.1);
         Ok(run)
     }

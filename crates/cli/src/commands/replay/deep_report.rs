@@ -99,6 +99,12 @@ pub fn text(reconstruction: &Reconstruction, style: Style, out: &mut impl Write)
     for program in reconstruction.not_started.iter().take(SHOWN) {
         writeln!(out, "  {program} was not started again")?;
     }
+    for program in reconstruction.unreached.iter().take(SHOWN) {
+        writeln!(
+            out,
+            "  {program} was not started again: the record of the program that started it ends before"
+        )?;
+    }
     let mut differing = processes
         .iter()
         .filter_map(|process| Some((process, process.divergence.as_ref()?)));
@@ -273,6 +279,7 @@ pub fn value(reconstruction: &Reconstruction) -> Value {
         ("volatile", Value::array(reconstruction.volatile_parts())),
         ("stopped", reconstruction.stopped.as_ref().into()),
         ("not_started", Value::array(&reconstruction.not_started)),
+        ("unreached", Value::array(&reconstruction.unreached)),
         (
             "other_files",
             Value::array(reconstruction.other_files.iter().map(|(path, _)| path)),

@@ -9,7 +9,7 @@ use backstory_replay::plan::Plan;
 use backstory_replay::root::results::FILES;
 use backstory_replay::verdict::{OutputState, OutputVerdict, Verdict};
 
-use super::{Played, STORE, deep_report};
+use super::{Played, STORE, deep_report, record_ends};
 use crate::commands::{Outcome, answer};
 use crate::error::complain;
 use crate::json::{self, Value};
@@ -261,11 +261,20 @@ impl Report<'_> {
         }
         if unknown > 0 {
             let known = count - unknown;
-            return writeln!(
-                out,
-                "{}: {known} of {count} {noun}; the recorded contents of {unknown} are unknown",
-                style.paint(Role::Good, "identical as far as is known")
-            );
+            let identical = style.paint(Role::Good, "identical as far as is known");
+            write!(out, "{identical}: {known} of {count} {noun}")?;
+            let later = of_state(record_ends::is_behind_record);
+            if unknown > later {
+                let others = unknown - later;
+                write!(out, "; the recorded contents of {others} are unknown")?;
+            }
+            if later > 0 {
+                write!(
+                    out,
+                    "; {later} can lack writes behind the end of a deep record"
+                )?;
+            }
+            return writeln!(out);
         }
         write!(
             out,

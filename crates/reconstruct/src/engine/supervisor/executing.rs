@@ -63,7 +63,7 @@ impl Supervisor {
         let all = self.matchers.iter().zip(&self.started).enumerate();
         let fitting = all.filter(|(_, (matcher, started))| {
             let rest = &matcher.rest;
-            let is_free = rest.pid == group || !self.made.contains(&rest.pid);
+            let is_free = rest.pid == group || !self.made.contains_key(&rest.pid);
             let is_same = rest.start.program == path && rest.start.arguments == words;
             !**started && rest.start.by_exec && is_free && is_same
         });

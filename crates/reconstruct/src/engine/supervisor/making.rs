@@ -5,7 +5,7 @@ use crate::divergence::DivergenceKind;
 use crate::engine::caller::NotifiedCall;
 use crate::engine::standin::{Ends, set_waits};
 use crate::process::Made;
-use crate::resource::{ResourceId, address_words, is_kernels, is_shared_memory};
+use crate::resource::{ResourceId, address_words, is_address_list, is_kernels, is_shared_memory};
 use backstory_sys as sys;
 use libc::*;
 use std::ffi::OsStr;
@@ -240,13 +240,4 @@ impl Supervisor {
 
 fn exists(path: &[u8]) -> bool {
     std::fs::metadata(OsStr::from_bytes(path)).is_ok()
-}
-
-/// Files in which a program finds its own memory, which lies elsewhere than in the recording.
-fn is_address_list(path: &[u8]) -> bool {
-    let own = path.strip_prefix(b"/proc/self/".as_slice());
-    matches!(
-        own,
-        Some(b"maps" | b"smaps" | b"auxv" | b"stat" | b"pagemap")
-    )
 }

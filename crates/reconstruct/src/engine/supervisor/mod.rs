@@ -4,6 +4,7 @@
 //! beginning, and a call that continues waits in the kernel.
 
 mod asking;
+mod behind_records;
 mod child_work;
 mod clock;
 mod content;
@@ -98,8 +99,8 @@ pub struct Supervisor {
     /// See [`RecordedRun::killed_early`].
     killed_early: HashMap<u32, i32>,
     matchers: Vec<ProcessMatcher>,
-    /// The processes that recorded processes made.
-    made: HashSet<u32>,
+    /// The processes that recorded calls made, each with the program that made the call.
+    made: HashMap<u32, usize>,
     /// The number of programs that read or wrote each resource.
     users: HashMap<ResourceId, usize>,
     /// Recorded programs that were started again.
@@ -389,12 +390,18 @@ impl Supervisor {
         if self.follows_bytes {
             self.note_uncompared();
         }
+        let behind = self.behind_records();
         let all = self.matchers.into_iter().zip(self.started).enumerate();
         for (index, (matcher, started)) in all {
             let program = String::from_utf8_lossy(&matcher.rest.start.program).into_owned();
+            if behind[index] || matcher.rest.ends_early && started {
+                self.result.unrecorded.push(matcher.rest.epoch);
+            }
             if !started {
                 let serves = part.as_ref().is_some_and(|part| part.unit.process == index);
-                if index == first || self.is_whole || serves {
+                if behind[index] {
+                    self.result.unreached.push(program);
+                } else if index == first || self.is_whole || serves {
                     self.result.not_started.push(program);
                 }
                 continue;

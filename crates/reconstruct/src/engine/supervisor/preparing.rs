@@ -103,10 +103,13 @@ fn users(processes: &[RecordedProcess]) -> HashMap<ResourceId, usize> {
     users
 }
 
-/// The processes that recorded processes made.
-fn made(processes: &[RecordedProcess]) -> HashSet<u32> {
-    let children = processes.iter().flat_map(|one| &one.children);
-    children
-        .filter_map(|child| child.pid.try_into().ok())
-        .collect()
+/// The processes that recorded calls made, each with the program that made the call.
+fn made(processes: &[RecordedProcess]) -> HashMap<u32, usize> {
+    let mut made = HashMap::new();
+    for (index, process) in processes.iter().enumerate() {
+        let pids = process.children.iter();
+        let pids = pids.filter_map(|child| u32::try_from(child.pid).ok());
+        made.extend(pids.map(|pid| (pid, index)));
+    }
+    made
 }

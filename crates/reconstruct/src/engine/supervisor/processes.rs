@@ -207,7 +207,7 @@ impl Supervisor {
             !*started
                 && rest.parent == parent
                 && rest.pid != parent
-                && !self.made.contains(&rest.pid)
+                && !self.made.contains_key(&rest.pid)
         })
     }
 

@@ -1,0 +1,150 @@
+//! Records in which calls are missing: where they end, and what behind that is no difference.
+#![allow(clippy::unwrap_used)]
+
+use backstory_abi::{CHUNK_DEEP, CHUNK_MAGIC, Chunk, DONE, DeepRecord, deep};
+use backstory_deep::{Compression, DeepEnd, DeepHeader, DeepLog, DeepWriter};
+use backstory_reconstruct::RecordedRun;
+use backstory_reconstruct::divergence::DivergenceKind;
+use backstory_reconstruct::matcher::ProcessMatcher;
+use backstory_reconstruct::output::OutputItem;
+use backstory_reconstruct::process::RecordedProcess;
+use backstory_reconstruct::resource::{Origin, Resource};
+use backstory_reconstruct::volatile::VolatileRules;
+use backstory_reconstruct::window::end_at_gaps;
+
+const READ: u16 = libc::SYS_read as u16;
+const EXIT_GROUP: u16 = libc::SYS_exit_group as u16;
+
+/// A call at a time, which took so long. Bytes entered through descriptor 3.
+fn record(call: u16, (time, took): (u64, u64), a: u64, bytes: &[u8]) -> Vec<u8> {
+    let size = DeepRecord::SIZE + 8 + bytes.len().next_multiple_of(8);
+    let mut out = vec![DONE as u8, 0];
+    out.extend(call.to_le_bytes());
+    out.extend((size as u32).to_le_bytes());
+    out.extend(time.to_le_bytes());
+    out.extend(((took >> 6) as u32).to_le_bytes());
+    out.extend(3i32.to_le_bytes());
+    out.extend((bytes.len() as i64).to_le_bytes());
+    out.extend(a.to_le_bytes());
+    out.extend(0u64.to_le_bytes());
+    out.extend(deep::ENTERED.to_le_bytes());
+    out.extend(1u16.to_le_bytes());
+    out.extend((bytes.len() as u32).to_le_bytes());
+    out.extend(bytes);
+    out.resize(size, 0);
+    out
+}
+
+fn begin(time: u64) -> Vec<u8> {
+    record(deep::BEGIN, (time, 0), deep::BY_EXEC, b"")
+}
+
+fn read(time: u64, took: u64, bytes: &[u8]) -> Vec<u8> {
+    record(READ, (time, took), 100, bytes)
+}
+
+/// A chunk: process and thread, number, and the time at which it was taken.
+type Part = ((u32, u32), u32, u64, Vec<Vec<u8>>);
+
+/// The run of a log with these chunks. The epoch of a process is its number.
+fn run(parts: Vec<Part>) -> RecordedRun {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log.deep");
+    let mut log = DeepWriter::open(&path, &DeepHeader::default()).unwrap();
+    for ((pid, tid), seq, taken, records) in parts {
+        let records = records.concat();
+        let head = Chunk {
+            magic: CHUNK_MAGIC,
+            pid,
+            tid,
+            epoch: u64::from(pid),
+            seq,
+            ppid: 1,
+            taken,
+            next: (Chunk::SIZE + records.len()) as u64,
+            flags: CHUNK_DEEP,
+            ..Chunk::default()
+        };
+        let bytes = [&head.to_bytes()[..], &records].concat();
+        log.chunk(&bytes, Compression::Usual).unwrap();
+    }
+    log.end(&DeepEnd::default()).unwrap();
+    RecordedRun::load(&DeepLog::open(&path).unwrap())
+}
+
+/// The bytes that enter a process.
+fn entering(process: &RecordedProcess) -> Vec<u8> {
+    let streams = process.streams.values();
+    let pieces = streams.flat_map(|streams| streams.input.pieces());
+    pieces.flat_map(|(_, bytes)| bytes.to_vec()).collect()
+}
+
+/// A process with two threads. The first one has a gap, while the other one is in a long call.
+fn with_gap() -> Vec<Part> {
+    let exit = record(EXIT_GROUP, (12_000, 0), 0, b"");
+    vec![
+        ((10, 10), 0, 40, vec![begin(50), read(100, 64, b"one")]),
+        ((10, 10), 2, 10_000, vec![read(11_000, 64, b"late"), exit]),
+        (
+            (10, 11),
+            0,
+            60,
+            vec![read(120, 6400, b"slow"), read(8000, 64, b"two")],
+        ),
+    ]
+}
+
+#[test]
+fn a_process_is_whole_until_the_last_call_before_the_gap_of_a_thread_returned() {
+    let mut run = run(with_gap());
+    assert_eq!(run.processes[0].whole_until, Some(164));
+    end_at_gaps(&mut run);
+    let process = &run.processes[0];
+    assert_eq!(entering(process), b"one");
+    assert!(process.ends_early && !process.has_exited);
+}
+
+#[test]
+fn a_gap_ends_the_record_of_no_other_process_and_of_no_request() {
+    let exit = record(EXIT_GROUP, (20_000, 0), 0, b"");
+    let other = vec![begin(500), read(15_000, 64, b"three"), exit];
+    let mut parts = with_gap();
+    parts.push(((20, 20), 0, 400, other));
+    let mut run = run(parts);
+    // Requests run again against this.
+    assert!(!run.processes[0].ends_early && run.processes[0].has_exited);
+    end_at_gaps(&mut run);
+    let other = &run.processes[1];
+    assert_eq!(entering(other), b"three");
+    assert!(!other.ends_early && other.has_exited && !run.is_cut);
+}
+
+/// A process that wrote `a` to a pipe, and then `b` to another one. Its record ends there.
+fn with_two_outputs(resources: &[Resource]) -> ProcessMatcher {
+    let mut process = RecordedProcess::default();
+    for (id, byte) in [(0, b'a'), (1, b'b')] {
+        let streams = process.streams.entry(id).or_default();
+        streams.output.push(OutputItem::Bytes(vec![byte]));
+    }
+    process.end_early(resources);
+    ProcessMatcher::new(process)
+}
+
+#[test]
+fn more_output_is_no_difference_only_behind_all_of_the_record() {
+    let pipe = |name: &[u8]| Resource::new(Origin::Inherited, name, libc::S_IFIFO);
+    let resources = [pipe(b"pipe:[1]"), pipe(b"pipe:[2]")];
+    let differs = |written: &[(usize, &str)]| {
+        let mut matcher = with_two_outputs(&resources);
+        for (id, bytes) in written {
+            let to = (*id, &resources[*id]);
+            matcher.write(to, bytes.as_bytes(), &VolatileRules::default());
+        }
+        matcher.divergence.map(|found| found.kind)
+    };
+    assert_eq!(differs(&[(0, "a"), (1, "b"), (0, "x"), (1, "x")]), None);
+    let more = Some(DivergenceKind::MoreOutput);
+    assert_eq!(differs(&[(0, "ax"), (1, "b")]), more);
+    let other = Some(DivergenceKind::OtherOutput);
+    assert_eq!(differs(&[(0, "a"), (1, "x")]), other);
+}
