@@ -6,6 +6,7 @@
 //! generated from them. A log stores the sentences.
 
 use std::fmt;
+use std::path::PathBuf;
 
 /// One line of `docs/reasons.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,6 +148,12 @@ reasons! {
         says "without the guard, nothing that {programs} did was recorded"
         means "The run had no guard, because of `--guard=off` or because the guard could not start. It executed programs that the \
             recorder cannot enter: static, set-user-id or of another architecture. Go programs bypass the C library.";
+    /// An earlier run's verdict about a program does not hold.
+    WrongVerdict { /** Up to three, and how many more. */ programs: String }
+        says "an earlier run's verdict about {programs} is wrong or cannot be checked, so calls may be missing"
+        means "The run was recorded with `--guard=auto`, and believed an earlier run that these programs or libraries need no filter. \
+            They were examined again after the run. A program of the same user may have changed the file of verdicts \
+            (`docs/security.md`), which was removed. Or another version of the program was installed meanwhile. Record again.";
     /// A set-user-id program of a recorded shell.
     RanOutside { /** Which program. */ program: String }
         says "{program} ran outside of the recording, so its files are unknown"
@@ -245,6 +252,19 @@ impl Reason {
             _ => format!("{count} processes were"),
         };
         Reason::Detached { processes }
+    }
+
+    /// Of earlier verdicts about these programs and libraries.
+    pub fn wrong_verdicts(files: &[PathBuf]) -> Reason {
+        const NAMED: usize = 3;
+        let named = files.iter().take(NAMED);
+        let named: Vec<String> = named.map(|file| file.display().to_string()).collect();
+        let more = match files.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let programs = format!("{}{more}", named.join(", "));
+        Reason::WrongVerdict { programs }
     }
 
     /// Of an interface of this name in [`UNDECODED`] that a process used.

@@ -28,7 +28,7 @@ const LOADER: &[u8] = b"/lib64/ld-linux-x86-64.so.2";
 const LOADER_NAME: &[u8] = b"ld-linux-x86-64.so.2";
 /// The loader's cache.
 const LOADER_CACHE: &str = backstory_abi::LOADER_CACHE;
-const C_LIBRARY: &[u8] = b"libc.so.6";
+pub(crate) const C_LIBRARY: &[u8] = b"libc.so.6";
 /// Libraries of glibc whose functions are chosen by the processor. The choice makes no call.
 const CHOOSES_BY_PROCESSOR: &[&[u8]] = &[b"libm.so.6", b"libmvec.so.1"];
 /// The attributes that an identity is made of.
@@ -101,6 +101,29 @@ impl Classifier {
     /// The file cannot be written. The next run classifies its programs anew.
     pub fn keep(&mut self, path: &Path) -> io::Result<()> {
         self.known.keep(path)
+    }
+
+    /// Classifies the files again that earlier runs had found to be plain, and that this run
+    /// believed to be so. Returns the paths of those that are not plain, or are not there any more:
+    /// calls of these programs may be missing in the record.
+    pub fn confirm(&mut self) -> Vec<PathBuf> {
+        let has_news = self.known.has_news;
+        let mut wrong = Vec::new();
+        for believed in self.known.take_believed() {
+            let path = &believed.path;
+            let again = open(path).and_then(|mut file| self.file(believed.role.0, &mut file, path));
+            let is_right =
+                again.is_ok_and(|(found, part)| part.is_ok_and(|part| believed.is(found, &part)));
+            if !is_right {
+                wrong.push(believed.path);
+            }
+        }
+        if wrong.is_empty() {
+            // Later runs know the confirmed ones already.
+            self.known.has_news = has_news;
+        }
+        wrong.sort_unstable();
+        wrong
     }
 
     /// The files whose content was read and classified.
@@ -224,7 +247,7 @@ impl Classifier {
         path: &Path,
     ) -> Result<(Ident, Result<Part, NotPlain>), NotPlain> {
         let found = attributes(file).map_err(|_| NotPlain::Unreadable(path.to_owned()))?;
-        if let Some(part) = self.known.get(kind, &*file, &found) {
+        if let Some(part) = self.known.get(kind, (&*file, path), &found) {
             return Ok((Ident::from(&found), part));
         }
         let (state, bytes) = read_open(file, path)?;

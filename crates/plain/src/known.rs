@@ -9,7 +9,8 @@
 //! - A verdict is about one content: a file in another state is not found.
 //! - That a file is plain is believed of an earlier run only if the file is root's, and no other
 //!   user can write to it. A recorded program can write into the file of verdicts, as its user can.
-//!   So it cannot make a program of its own count as plain.
+//!   So it cannot make a program of its own count as plain. It can make one of the system do so.
+//!   So each file that is believed to be plain is noted, and classified again after the run.
 //! - That a file is not plain is believed of any file. It costs a filter, and no record.
 
 use crate::part::{NotPlain, Part};
@@ -18,6 +19,7 @@ use backstory_files::Ident;
 use rustix::fs::{FileType, Statx, fstatfs};
 use std::collections::HashMap;
 use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
 
 /// Most verdicts of a file, the latest first.
 pub(crate) const MOST_KEPT: usize = 2048;
@@ -44,10 +46,29 @@ pub(crate) struct KnownFile {
     pub(crate) lasts: bool,
 }
 
+/// A file that is plain by the word of an earlier run.
+#[derive(Debug)]
+pub(crate) struct BelievedFile {
+    pub(crate) role: FileRole,
+    pub(crate) path: PathBuf,
+    known: KnownFile,
+}
+
+impl BelievedFile {
+    /// True if a file in this state, with this content, is the same.
+    pub(crate) fn is(&self, found: Ident, part: &Part) -> bool {
+        role(self.role.0, found) == self.role
+            && state(found) == self.known.state
+            && self.known.part.as_ref() == Ok(part)
+    }
+}
+
 /// The known files.
 #[derive(Debug, Default)]
 pub(crate) struct KnownFiles {
     pub(crate) files: HashMap<FileRole, KnownFile>,
+    /// Those that this run believed an earlier one to be plain.
+    pub(crate) believed: HashMap<FileRole, BelievedFile>,
     /// This run has a verdict for later ones.
     pub(crate) has_news: bool,
     /// The devices of files that were looked up, and whether a user can decide what is there.
@@ -67,17 +88,35 @@ impl KnownFiles {
     pub(crate) fn get(
         &mut self,
         kind: VerdictKind,
-        file: impl AsFd,
+        (file, path): (impl AsFd, &Path),
         found: &Statx,
     ) -> Option<Result<Part, NotPlain>> {
         let ident = Ident::from(found);
-        let known = self.files.get(&role(kind, ident))?;
-        let believed = known.own || known.part.is_err() || self.is_roots(file, found);
-        let known = self.files.get_mut(&role(kind, ident))?;
-        (believed && known.state == state(ident)).then(|| {
-            known.rank = 0;
-            known.part.clone()
-        })
+        let role = role(kind, ident);
+        let known = self.files.get(&role)?;
+        let is_own = known.own || known.part.is_err();
+        if known.state != state(ident) || !is_own && !self.is_roots(file, found) {
+            return None;
+        }
+        let known = self.files.get_mut(&role)?;
+        known.rank = 0;
+        if !is_own {
+            let believed = || BelievedFile {
+                role,
+                path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
+                known: known.clone(),
+            };
+            self.believed.entry(role).or_insert_with(believed);
+        }
+        Some(known.part.clone())
+    }
+
+    /// The files that this run believed an earlier one to be plain. They are not known any more.
+    pub(crate) fn take_believed(&mut self) -> Vec<BelievedFile> {
+        let believed = std::mem::take(&mut self.believed);
+        self.files
+            .retain(|role, known| known.own || !believed.contains_key(role));
+        believed.into_values().collect()
     }
 
     /// Adds what this run has found out about a file that was in this state before and afterwards.

@@ -15,13 +15,16 @@
 //! - The file has a bounded length. The verdicts that were used last stay.
 //! - It is written beside and renamed, so no process reads half of one.
 
+use crate::classify::C_LIBRARY;
 use crate::known::{KnownFile, KnownFiles, MOST_KEPT};
 use crate::part::{NotPlain, Part};
 use crate::rules::RULES;
 use crate::verdicts::{VerdictKind, decoded, encoded};
 use backstory_files::regular;
 use std::collections::hash_map::Entry;
+use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -65,6 +68,9 @@ impl KnownFiles {
         };
         let entries = entries(&bytes)?;
         for (rank, (kind, numbers, part)) in entries.into_iter().enumerate() {
+            if !can_be(kind, &part) {
+                continue;
+            }
             let [device, inode, state @ ..] = numbers;
             let known = KnownFile {
                 state: state.map(u64::cast_signed),
@@ -87,6 +93,7 @@ impl KnownFiles {
             return Ok(());
         }
         let _ = self.recall(path);
+        remove_left(path);
         let bytes = self.encoded();
         let written = regular::replace(path, |file| file.write_all(&bytes));
         self.has_news = written.is_err();
@@ -118,6 +125,28 @@ impl KnownFiles {
         }
         let checksum = crc32fast::hash(&entries).to_le_bytes();
         [&MAGIC[..], &RULES.to_le_bytes(), &checksum, &entries].concat()
+    }
+}
+
+/// True if a file in this role can have this verdict. Every plain program needs the C library.
+fn can_be(kind: VerdictKind, part: &Result<Part, NotPlain>) -> bool {
+    let needs = |part: &Part| part.needed.iter().any(|name| name == C_LIBRARY);
+    kind == VerdictKind::Library || part.as_ref().map_or(true, needs)
+}
+
+/// Removes what other processes left beside the file, that were killed while they wrote it.
+fn remove_left(path: &Path) {
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+        return;
+    };
+    let head = [name.as_bytes(), b"."].concat();
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let writer = name.as_bytes().strip_prefix(&head[..]);
+        let writer = writer.and_then(|writer| std::str::from_utf8(writer).ok()?.parse().ok());
+        if writer.is_some_and(|writer: u32| !Path::new(&format!("/proc/{writer}")).exists()) {
+            let _ = fs::remove_file(entry.path());
+        }
     }
 }
 
@@ -188,7 +217,6 @@ fn needed(names: &[u8]) -> Option<Vec<Vec<u8>>> {
 mod tests {
     use super::*;
     use crate::symbols::InnerActs;
-    use std::fs;
 
     fn file(part: Result<Part, NotPlain>, rank: usize, lasts: bool) -> KnownFile {
         KnownFile {

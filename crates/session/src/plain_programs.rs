@@ -38,10 +38,18 @@ impl KnownPrograms {
         command.is_some_and(|command| command.verdict.is_ok())
     }
 
-    /// Keeps the verdicts for later runs in this file. The user does not wait for it.
-    pub(crate) fn keep(&self, path: &Path) {
-        // Without it, the next run classifies its programs anew.
-        let _ = self.classifier().keep(path);
+    /// Keeps the verdicts for later runs in this file. The user does not wait for it. The verdicts
+    /// of earlier runs that this one believed are confirmed first. If one is wrong, the file is
+    /// removed. Returns the programs and libraries that these were about.
+    pub(crate) fn keep(&self, path: &Path) -> Vec<PathBuf> {
+        let mut classifier = self.classifier();
+        let wrong = classifier.confirm();
+        // Without the file, the next run classifies its programs anew.
+        let _ = match wrong.is_empty() {
+            true => classifier.keep(path),
+            false => std::fs::remove_file(path),
+        };
+        wrong
     }
 
     fn classifier(&self) -> MutexGuard<'_, Classifier> {

@@ -100,7 +100,10 @@ pub(crate) fn run(setting: RunSetup, to_keeper: &OwnedFd) {
     roles.let_launcher_leave();
     watch.sync();
     if let (Some(programs), Some(path)) = (programs, &job.options.verdicts) {
-        programs.keep(path);
+        let wrong = programs.keep(path);
+        if !wrong.is_empty() {
+            watch.add_late_reason(&Reason::wrong_verdicts(&wrong));
+        }
     }
     background::become_it(&after);
 }

@@ -89,6 +89,8 @@ pub(crate) struct CommandWatch {
     /// The time since which the launcher knows the result while daemons go on.
     told: Option<Instant>,
     command_ended: Option<Instant>,
+    /// The end of the log, once it has one.
+    concluded: Option<RunEnd>,
 }
 
 impl CommandWatch {
@@ -119,6 +121,7 @@ impl CommandWatch {
             command_stopped: false,
             told: None,
             command_ended: None,
+            concluded: None,
         }
     }
 

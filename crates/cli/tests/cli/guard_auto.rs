@@ -2,6 +2,7 @@
 //! would not see, and no sooner.
 
 use super::Place;
+use backstory_abi::{VERDICT_NOT, VERDICT_PROGRAM};
 use backstory_testkit::busybox::busybox;
 use backstory_testkit::need;
 use serde_json::Value;
@@ -158,6 +159,66 @@ fn a_second_run_classifies_no_program_and_a_damaged_file_of_verdicts_changes_not
     verdicts(&place);
     let renewed = std::fs::read(&path).unwrap();
     assert!(renewed != cut && renewed.starts_with(b"bsplain"));
+}
+
+/// The entries of a file of verdicts with each program as plain. A program of the same user can
+/// write them.
+fn forged(file: &[u8]) -> Vec<u8> {
+    const HEAD: usize = 20;
+    const CHECKSUM: std::ops::Range<usize> = 16..20;
+    const NAMES: usize = 48;
+    let needed = b"libc.so.6\0";
+    let (mut made, mut rest) = (file[..HEAD].to_vec(), &file[HEAD..]);
+    while !rest.is_empty() {
+        let length = u32::from_le_bytes(*rest[NAMES..].first_chunk().unwrap());
+        let (entry, after) = rest.split_at(NAMES + 4 + length as usize);
+        let verdict = u64::from_le_bytes(*entry[NAMES - 8..].first_chunk().unwrap());
+        if verdict == VERDICT_PROGRAM | VERDICT_NOT {
+            made.extend(&entry[..NAMES - 8]);
+            made.extend(VERDICT_PROGRAM.to_le_bytes());
+            made.extend((needed.len() as u32).to_le_bytes());
+            made.extend(needed);
+        } else {
+            made.extend(entry);
+        }
+        rest = after;
+    }
+    let checksum = crc32fast::hash(&made[HEAD..]);
+    made[CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
+    made
+}
+
+#[test]
+pub(super) fn a_run_that_believed_a_forged_verdict_is_not_complete() {
+    // As a program, the loader is not plain.
+    const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
+    let Some(place) = place("a forged verdict") else {
+        return;
+    };
+    let owner = std::fs::metadata(LOADER).unwrap().uid();
+    if owner != 0 {
+        return need::skipped(
+            "a forged verdict",
+            "the programs of this machine are not root's",
+        );
+    }
+    let command = ["sh", "-c", &format!("{LOADER} /bin/true")];
+    recorded(&place, &command);
+    let (path, _) = verdicts(&place);
+    let kept = std::fs::read(&path).unwrap();
+    std::fs::write(&path, forged(&kept)).unwrap();
+    assert_eq!(place.run(&[&AUTO[..], &command].concat()).status, 0);
+    place.quiet();
+    let shown = place.json(&["show", "--json"]);
+    let because = shown["incomplete_because"].to_string();
+    assert!(
+        because.contains("an earlier run's verdict about"),
+        "{shown}"
+    );
+    assert!(because.contains("ld-linux"), "{shown}");
+    assert!(!path.exists());
+    // The next run classifies anew.
+    recorded(&place, &command);
 }
 
 /// The certain accesses of each file, by path. Those that are only possible differ between two runs

@@ -68,6 +68,10 @@ const PROVOKED: &[(&str, fn())] = &[
         "Unwatched",
         programs::a_static_program_without_the_guard_is_reported,
     ),
+    (
+        "WrongVerdict",
+        super::guard_auto::a_run_that_believed_a_forged_verdict_is_not_complete,
+    ),
     ("Unreadable", programs::an_unreadable_program_is_reported),
     (
         "Unread",

@@ -38,6 +38,7 @@ impl CommandWatch {
             Some(end) => drainer.add_deep_warnings(end),
             None => drainer.finish(|drainer| self.end(drainer)),
         };
+        self.concluded = Some(end.clone());
         self.add_replaced(&mut end, &drainer);
         if let Err(error) = std::fs::rename(&self.plan.part, &self.plan.log) {
             let path = self.plan.log.display().to_string();
@@ -53,6 +54,16 @@ impl CommandWatch {
         drop(mark);
         // Not earlier: it would wait for the drainer's thread, which may just be adding chunks.
         self.stock.arena.remove();
+    }
+
+    /// Adds a reason that became known when the log had its end. Of several ends in a log the last
+    /// one counts.
+    pub(crate) fn add_late_reason(&mut self, reason: &Reason) {
+        if let Some(mut end) = self.concluded.take() {
+            end.incomplete_because.push(reason.to_string());
+            self.lock().finish(|_| end.clone());
+            self.sync();
+        }
     }
 
     /// Ends the other writers of the arena.
