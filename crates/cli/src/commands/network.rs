@@ -87,7 +87,6 @@ fn ends(store: &dyn Store, account: &Account) -> Result<Vec<NetworkEnd>, Failure
     let mut ends: Vec<NetworkEnd> = Vec::new();
     for &command in &account.chain {
         let flow = &account.commands[command];
-        let programs: HashSet<u64> = flow.programs.iter().copied().collect();
         let files = match account.direction {
             query::Direction::Back => &flow.reads,
             query::Direction::Forth => &flow.writes,
