@@ -126,10 +126,8 @@ struct Prepared {
     follower: Option<LogFollower>,
 }
 
-fn prepare(
-    args: RecordArgs,
-    store: Option<&Path>,
-) -> Result<(Prepared, session::Options), Failure> {
+/// Refuses options that contradict each other.
+fn check_together(args: &RecordArgs) -> Result<(), Failure> {
     if args.self_contained && args.contents == ContentsMode::Off {
         return Err(Failure::misuse(
             "--self-contained stores contents, but --contents=off stores none: leave one of them out",
@@ -155,6 +153,14 @@ fn prepare(
             "--time says how a deep record has the time: add --deep, or leave it out",
         ));
     }
+    Ok(())
+}
+
+fn prepare(
+    args: RecordArgs,
+    store: Option<&Path>,
+) -> Result<(Prepared, session::Options), Failure> {
+    check_together(&args)?;
     let functions = functions(&args)?;
     let (rules, chosen) = log_follower::rules(&args)?;
     if let Some(name) = &args.name {
