@@ -46,6 +46,9 @@ FIELDS = [
     "fed",
     "calls",
     "request_calls",
+    "executed_calls",
+    "executed_start_calls",
+    "copy_obstacles",
     "share",
     "bytes_compared",
     "bytes_counted",
@@ -109,6 +112,8 @@ def reconstruct(
     request = found["request"]
     if request:
         row |= {"tries": request["tries"], "fed": len(request["fed"]), "request_calls": request["calls"]}
+        row |= {name: request[name] for name in ("executed_calls", "executed_start_calls")}
+        row["copy_obstacles"] = "; ".join(request["copy_obstacles"])
     row["share"] = f"{found['calls'] / max(found['recorded_calls'], 1):.6f}"
     row["bytes_compared"] = sum(process["bytes_compared"] for process in found["processes"])
     row["bytes_counted"] = sum(process["bytes_counted"] for process in found["processes"])

@@ -59,6 +59,39 @@ pub enum Likeness {
     Different,
 }
 
+/// The start of the programs: all calls until the first connection that is fed is handed out.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ProgramStart {
+    /// Its calls.
+    pub calls: u64,
+    /// The reasons for which a copy of the started programs could not stand for a new start.
+    /// Without one, nothing was seen that forbids it.
+    pub obstacles: Vec<String>,
+}
+
+/// All executions for one request. Each of them starts the programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ExecutedCalls {
+    /// Their number: the attempts, and a second execution of threads that may race.
+    pub executions: u32,
+    /// Their calls.
+    pub calls: u64,
+    /// Those of them that belong to a start.
+    pub in_starts: u64,
+}
+
+impl ExecutedCalls {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: ExecutedCalls) -> ExecutedCalls {
+        ExecutedCalls {
+            executions: self.executions + other.executions,
+            calls: self.calls + other.calls,
+            in_starts: self.in_starts + other.in_starts,
+        }
+    }
+}
+
 /// The result for one request.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RequestVerdict {
@@ -82,6 +115,10 @@ pub struct RequestVerdict {
     pub shift: i64,
     /// Number of attempts, this one included.
     pub tries: u32,
+    /// The start of this execution.
+    pub start: ProgramStart,
+    /// All executions, this one included.
+    pub executed: ExecutedCalls,
 }
 
 /// The result of a reconstruction.

@@ -33,6 +33,7 @@ mod deep_gaps;
 mod deep_instructions;
 mod deep_replay;
 mod deep_sshd;
+mod deep_starts;
 mod deep_threads;
 mod deep_time;
 mod deep_whole;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use backstory_reconstruct::divergence::{Divergence, DivergenceKind};
 use backstory_reconstruct::search::{Attempt, AttemptResult, Search};
-use backstory_reconstruct::verdict::{Likeness, Reconstruction, RequestVerdict};
+use backstory_reconstruct::verdict::{ExecutedCalls, Likeness, Reconstruction, RequestVerdict};
 use backstory_replay::plan::Plan;
 
 use super::deep::DeepRequest;
@@ -82,14 +82,18 @@ pub fn with_needed(
         super::play(current, own, plan.clone(), again, (false, args.json))
     };
     let mut played = once()?;
+    let mut all = needed.executed.and(executed(&played));
     let found = played.reconstruction.as_ref();
     if !deep.has_tool() && found.is_some_and(Reconstruction::may_race) {
         directory::empty(own);
-        played = once_more(played, once()?);
+        let again = once()?;
+        all = all.and(executed(&again));
+        played = once_more(played, again);
     }
     let found = played.reconstruction.as_mut();
     if let Some(request) = found.and_then(|found| found.request.as_mut()) {
         request.tries = needed.tries + 1;
+        request.executed = all;
     }
     Ok(played)
 }
@@ -104,6 +108,7 @@ fn searched(
 ) -> Result<Played, Failure> {
     let mut best: Option<Played> = None;
     let mut took = 0;
+    let mut all = ExecutedCalls::default();
     while let Some(attempt) = search.attempt() {
         if search.tries() > 1 {
             // The files of the attempt before are no part of this one.
@@ -123,6 +128,7 @@ fn searched(
         progress.end();
         let played = played?;
         took += played.took;
+        all = all.and(executed(&played));
         let result = played.reconstruction.as_ref().map(result_of);
         let result = result.unwrap_or(AttemptResult::Different);
         search.ended(result);
@@ -148,6 +154,7 @@ fn searched(
         progress.end();
         let played = played?;
         took += played.took;
+        all = all.and(executed(&played));
         best = once_more(best, played);
     }
     best.took = took;
@@ -157,8 +164,16 @@ fn searched(
         .and_then(|r| r.request.as_mut());
     if let Some(request) = request {
         request.tries = search.tries();
+        request.executed = all;
     }
     Ok(best)
+}
+
+/// The executions that the result of an attempt stands for.
+fn executed(played: &Played) -> ExecutedCalls {
+    let found = played.reconstruction.as_ref();
+    let request = found.and_then(|found| found.request.as_ref());
+    request.map_or_else(ExecutedCalls::default, |request| request.executed)
 }
 
 /// The second of two executions of the same input, which may count as unsteady.

@@ -175,6 +175,14 @@ fn request(
         ", {tries}: {all} calls ({part:.2} % of the {} that were recorded), {} since the connection",
         reconstruction.recorded_calls, request.calls
     )?;
+    let executed = request.executed;
+    if executed.executions > 1 {
+        writeln!(
+            out,
+            "  all attempts: {} calls, {} of them in {} starts of the program",
+            executed.calls, executed.in_starts, executed.executions
+        )?;
+    }
     if request.shift != 0 {
         let ms = request.shift / 1_000_000;
         writeln!(out, "  the clock was shifted by {ms} ms")?;
@@ -301,6 +309,7 @@ fn request_value(request: Option<&RequestVerdict>) -> Value {
         return Value::Null;
     };
     let fed = request.fed.iter().map(|number| (*number as u64).into());
+    let executed = request.executed;
     Value::Object(vec![
         ("number", (request.number as u64).into()),
         ("tries", u64::from(request.tries).into()),
@@ -310,6 +319,11 @@ fn request_value(request: Option<&RequestVerdict>) -> Value {
         ("served", request.is_served.into()),
         ("differs_before", request.differs_before.into()),
         ("clock_shift_ns", request.shift.into()),
+        ("start_calls", request.start.calls.into()),
+        ("copy_obstacles", Value::array(&request.start.obstacles)),
+        ("executions", u64::from(executed.executions).into()),
+        ("executed_calls", executed.calls.into()),
+        ("executed_start_calls", executed.in_starts.into()),
     ])
 }
 

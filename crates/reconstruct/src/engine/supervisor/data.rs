@@ -91,6 +91,7 @@ impl Supervisor {
             self.sees_native(call, index, Direction::Received);
             return Ok(Response::Continue);
         };
+        self.start_may_end(id);
         if let Some(part) = &mut self.part {
             part.touches(id);
         }

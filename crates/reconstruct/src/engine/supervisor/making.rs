@@ -144,6 +144,7 @@ impl Supervisor {
         matcher.matched += 1;
         match made {
             Made::Resource(id) => {
+                self.end_start();
                 if let Some(part) = &mut self.part {
                     part.touches(id);
                     part.accepts(index, time);

@@ -25,6 +25,7 @@ mod places;
 mod preparing;
 mod processes;
 mod sights;
+mod start_end;
 mod tool;
 mod turns;
 mod waiting;

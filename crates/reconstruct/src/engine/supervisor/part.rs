@@ -9,7 +9,7 @@ use crate::engine::caller::NotifiedCall;
 use crate::process::RecordedChild;
 use crate::resource::ResourceId;
 use crate::unit::RecordedUnit;
-use crate::verdict::RequestVerdict;
+use crate::verdict::{ExecutedCalls, ProgramStart, RequestVerdict};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -46,6 +46,8 @@ pub(super) struct Part {
     /// Added to the recorded time, in ns.
     pub shift: i64,
     took_time: bool,
+    /// The start of the programs, once it is over.
+    pub start: Option<ProgramStart>,
     /// The connection was handed out.
     has_begun: bool,
     calls: u64,
@@ -72,6 +74,7 @@ impl Part {
             fed: options.fed.clone(),
             shift: options.shift,
             took_time: false,
+            start: None,
             has_begun: false,
             calls: 0,
             waits: false,
@@ -115,6 +118,12 @@ impl Part {
     /// A call concerns this resource.
     pub fn touches(&mut self, id: ResourceId) {
         self.has_begun |= id == self.unit.connection;
+    }
+
+    /// True if a read from this resource ends the start: it is a connection that is fed.
+    pub fn starts_until(&self, id: ResourceId) -> bool {
+        let is_fed = |unit: &RecordedUnit| unit.connection == id;
+        self.start.is_none() && (is_fed(&self.unit) || self.all.iter().any(is_fed))
     }
 }
 
@@ -249,8 +258,14 @@ impl Supervisor {
 
     /// Recorded output of the request that did not come is a difference.
     pub(super) fn finish_part(&mut self) {
+        let calls = self.calls_so_far();
         let Some(part) = &self.part else { return };
         let unit = part.unit;
+        // Without a connection, the start did not end.
+        let start = part.start.clone().unwrap_or_else(|| ProgramStart {
+            calls,
+            ..ProgramStart::default()
+        });
         let matcher = &mut self.matchers[unit.process];
         let is_served = matcher.has_served(unit.connection);
         matcher.end(&self.resources, None);
@@ -265,6 +280,12 @@ impl Supervisor {
             took_time: part.took_time,
             shift: part.shift,
             tries: 1,
+            executed: ExecutedCalls {
+                executions: 1,
+                calls,
+                in_starts: start.calls,
+            },
+            start,
         });
     }
 }

@@ -1,0 +1,103 @@
+//! `replay --deep --request`: each attempt starts the program, and the verdict says how much of the
+//! work that was.
+
+use backstory_testkit::need::needs;
+
+use super::Place;
+use super::deep_replay::{KEEPER, KEEPER_CLIENT};
+
+/// The part of the answer about one request. `None`: this machine has no namespaces.
+fn verdict(place: &Place, number: &str) -> Option<serde_json::Value> {
+    let answer = place.again(&["--request", number, "--json"])?;
+    let json: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+    let of = json["reconstruction"].clone();
+    assert_eq!(of["verdict"], "equal", "{answer:?}");
+    Some(of)
+}
+
+#[test]
+fn the_verdict_counts_the_calls_of_all_attempts_and_of_their_starts() {
+    if !needs("requests that depend on others", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    place.deep_server(KEEPER, KEEPER_CLIENT);
+    let number = |value: &serde_json::Value| value.as_u64().unwrap();
+    // It needs no other request: one attempt. All of its calls belong to the start or to it.
+    let Some(of) = verdict(&place, "1") else {
+        return;
+    };
+    let request = &of["request"];
+    assert_eq!(request["executions"], 1, "{of}");
+    assert_eq!(request["executed_calls"], of["calls"], "{of}");
+    assert_eq!(
+        request["executed_start_calls"], request["start_calls"],
+        "{of}"
+    );
+    let start = number(&request["start_calls"]);
+    assert!(start > 0, "{of}");
+    assert_eq!(
+        start + number(&request["calls"]),
+        number(&of["calls"]),
+        "{of}"
+    );
+    // It needs another one: three attempts, each with a start.
+    let of = verdict(&place, "3").unwrap();
+    let request = &of["request"];
+    assert_eq!(request["executions"], request["tries"], "{of}");
+    assert!(number(&request["executions"]) > 1, "{of}");
+    let (all, in_starts) = (
+        number(&request["executed_calls"]),
+        number(&request["executed_start_calls"]),
+    );
+    assert!(all > number(&of["calls"]), "{of}");
+    assert!(
+        in_starts > number(&request["start_calls"]) && in_starts < all,
+        "{of}"
+    );
+    let answer = place.again(&["--request", "3"]).unwrap();
+    let said = " starts of the program";
+    assert!(answer.err.contains(said), "{said}: {answer:?}");
+}
+
+/// Has all that a copy of the started server would share with the server, or would lack.
+const SHARING: &str = r#"
+import mmap, os, select, socket, threading
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+memory, log = mmap.mmap(-1, 4096), open("log", "w")
+LISTEN
+e = select.epoll(); e.register(s, select.EPOLLIN)
+for n in range(2):
+    e.poll(); c, _ = s.accept()
+    c.sendall(c.recv(100)); c.close()
+"#;
+
+const TWO_CONNECTIONS: &str = r#"
+import os, socket, time
+while not os.path.exists("port"): time.sleep(0.01)
+for line in (b"one", b"two"):
+    with socket.create_connection(("127.0.0.1", int(open("port").read()))) as c:
+        c.sendall(line); assert c.recv(100)
+"#;
+
+#[test]
+fn the_verdict_names_the_obstacles_to_a_copy_of_the_started_program() {
+    if !needs("a server with threads", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    place.deep_server(SHARING, TWO_CONNECTIONS);
+    let Some(of) = verdict(&place, "2") else {
+        return;
+    };
+    let all = of["request"]["copy_obstacles"].to_string();
+    for part in [
+        "2 threads",
+        "shared memory",
+        "open for writing: ",
+        "/log",
+        "eventpoll",
+    ] {
+        assert!(all.contains(part), "{part}: {all}");
+    }
+}

@@ -1,0 +1,217 @@
+//! The end of the start: the first connection that is fed is handed out.
+//!
+//! All attempts at a request have the same start. A copy of the started programs could stand for a
+//! new start, if the copies share nothing and lack nothing. Out: the calls of the start, and the
+//! obstacles to such a copy. `docs/design/start-copies.md` says why no copy is made.
+//! Invariant: the programs are looked at, and stay as they are.
+
+use super::Supervisor;
+use super::processes::state_and_time;
+use crate::resource::ResourceId;
+use crate::verdict::ProgramStart;
+use backstory_sys as sys;
+use std::collections::BTreeSet;
+use std::fs;
+
+impl Supervisor {
+    /// A program reads from this resource.
+    pub(super) fn start_may_end(&mut self, id: ResourceId) {
+        if self.part.as_ref().is_some_and(|part| part.starts_until(id)) {
+            self.end_start();
+        }
+    }
+
+    /// A connection is handed out. All that remain in the record are fed.
+    pub(super) fn end_start(&mut self) {
+        if self.part.as_ref().is_none_or(|part| part.start.is_some()) {
+            return;
+        }
+        let start = ProgramStart {
+            calls: self.calls_so_far(),
+            obstacles: self.obstacles().into_iter().collect(),
+        };
+        if let Some(part) = &mut self.part {
+            part.start = Some(start);
+        }
+    }
+
+    /// Calls that came, of all programs with a deep record.
+    pub(super) fn calls_so_far(&self) -> u64 {
+        self.matchers.iter().map(|matcher| matcher.came).sum()
+    }
+
+    /// The obstacles to a copy of the programs as they are now.
+    fn obstacles(&self) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        if self.has_tool {
+            found.insert("a tool runs the program".to_owned());
+        }
+        let lives = |pid: &u32| {
+            let state = state_and_time(*pid).map(|(state, _)| state);
+            state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+        };
+        let mut processes = sys::process_tree::descendants_of(std::process::id());
+        processes.retain(lives);
+        if processes.len() > 1 {
+            found.insert(format!("{} processes", processes.len()));
+        }
+        for pid in processes {
+            let threads = fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+            if threads > 1 {
+                found.insert(format!("{threads} threads"));
+            }
+            // The file is missing on kernels without checkpoints.
+            let timers = fs::read(format!("/proc/{pid}/timers")).unwrap_or_default();
+            if !timers.is_empty() {
+                found.insert("a timer".to_owned());
+            }
+            match fs::read(format!("/proc/{pid}/smaps")) {
+                Ok(smaps) => found.extend(of_memory(&String::from_utf8_lossy(&smaps))),
+                Err(_) => {
+                    found.insert("memory that cannot be looked at".to_owned());
+                }
+            }
+            found.extend(self.of_descriptors(pid));
+        }
+        found
+    }
+
+    /// The obstacles among the descriptors of a process. Stand-ins have no state: the record has.
+    fn of_descriptors(&self, pid: u32) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        let all = fs::read_dir(format!("/proc/{pid}/fd"));
+        for entry in all.into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let number = name.to_str().and_then(|name| name.parse::<i32>().ok());
+            let (Some(fd), Ok(link)) = (number, fs::read_link(entry.path())) else {
+                continue;
+            };
+            if self.stand_ins.of(pid, fd).is_some() {
+                continue;
+            }
+            let is_file = fs::metadata(entry.path()).is_ok_and(|about| about.is_file());
+            let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or_default();
+            found.extend(of_descriptor(&link.to_string_lossy(), &info, is_file));
+        }
+        found
+    }
+}
+
+/// The mappings that copies would share, or would lack. `smaps`: the text of `/proc/PID/smaps`.
+fn of_memory(smaps: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut name = String::new();
+    for line in smaps.lines() {
+        let mut words = line.split_ascii_whitespace();
+        match words.next() {
+            Some("VmFlags:") => {
+                for flag in words {
+                    match flag {
+                        "sh" => found.insert(format!("shared memory{name}")),
+                        "dc" | "wf" => found.insert(format!("memory that a copy lacks{name}")),
+                        _ => false,
+                    };
+                }
+            }
+            // A mapping begins: its address, four columns, and its file, if any.
+            Some(first) if !first.ends_with(':') => {
+                let path: Vec<&str> = words.skip(4).collect();
+                name = match path.is_empty() {
+                    true => String::new(),
+                    false => format!(": {}", path.join(" ")),
+                };
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The obstacle that a descriptor is, if it is one. The position in a file that is only read can be
+/// put back. `link`, `info`: its link in `/proc/PID/fd`, and its text in `/proc/PID/fdinfo`.
+fn of_descriptor(link: &str, info: &str, is_file: bool) -> Option<String> {
+    let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name));
+    if field("lock:").is_some() {
+        return Some(format!("a lock on {link}"));
+    }
+    if is_file {
+        let flags = field("flags:").and_then(|octal| u32::from_str_radix(octal.trim(), 8).ok());
+        let is_read_only = flags.is_some_and(|flags| flags & libc::O_ACCMODE as u32 == 0);
+        return (!is_read_only).then(|| format!("a file that is open for writing: {link}"));
+    }
+    let (kind, rest) = link.split_once(':')?;
+    let name = match kind {
+        "anon_inode" => rest.trim_start_matches('[').trim_end_matches(']'),
+        "pipe" | "socket" => kind,
+        _ => return None,
+    };
+    Some(format!("an object of the kernel: {name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{of_descriptor, of_memory};
+
+    #[test]
+    fn memory_that_a_copy_shares_or_lacks_is_an_obstacle_and_other_memory_is_not() {
+        let smaps = "\
+55d0a000-55d0b000 r-xp 00000000 08:01 42 /usr/bin/a server
+Rss:                   4 kB
+VmFlags: rd ex mr mw me
+7f000000-7f001000 r--s 00000000 08:01 43 /usr/lib/cache
+Size:                  4 kB
+VmFlags: rd mr me ms
+7f100000-7f101000 rw-s 00000000 00:01 44 /dev/zero (deleted)
+VmFlags: rd wr sh mr mw me ms sd
+7f200000-7f201000 rw-p 00000000 00:00 0
+VmFlags: rd wr mr mw me wf sd
+7f300000-7f301000 rw-p 00000000 00:00 0                  [heap]
+VmFlags: rd wr mr mw me dc ac
+7f400000-7f401000 rw-p 00000000 00:00 0
+VmFlags: rd wr mr mw me ac
+";
+        let found: Vec<String> = of_memory(smaps).into_iter().collect();
+        assert_eq!(
+            found,
+            [
+                "memory that a copy lacks",
+                "memory that a copy lacks: [heap]",
+                "shared memory: /dev/zero (deleted)",
+            ]
+        );
+    }
+
+    #[test]
+    fn descriptors_with_a_state_that_copies_share_are_obstacles() {
+        let read = "pos:\t8\nflags:\t0100000\nmnt_id:\t9\n";
+        let written = "pos:\t8\nflags:\t0102001\n";
+        let locked = "flags:\t0100000\nlock:\t1: FLOCK  ADVISORY  WRITE 7 08:01:42 0 EOF\n";
+        for (link, info, is_file, expected) in [
+            ("/etc/hosts", read, true, None),
+            ("/dev/null", written, false, None),
+            ("/srv/a:b", read, false, None),
+            (
+                "/srv/log",
+                written,
+                true,
+                Some("a file that is open for writing: /srv/log"),
+            ),
+            ("/srv/pid", locked, true, Some("a lock on /srv/pid")),
+            (
+                "anon_inode:[eventpoll]",
+                read,
+                false,
+                Some("an object of the kernel: eventpoll"),
+            ),
+            (
+                "pipe:[77]",
+                read,
+                false,
+                Some("an object of the kernel: pipe"),
+            ),
+        ] {
+            let found = of_descriptor(link, info, is_file);
+            assert_eq!(found.as_deref(), expected, "{link}");
+        }
+    }
+}
