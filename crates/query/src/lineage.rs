@@ -151,9 +151,25 @@ impl Label {
     }
 }
 
+/// The rank of the time that matters at a node.
+fn rank_of(time: Time, direction: Direction) -> Time {
+    match direction {
+        Direction::Back => time,
+        // The complement reverses the order, and exists for every time.
+        Direction::Forth => !time,
+    }
+}
+
+/// The time that has a rank.
+fn time_of(rank: Time, direction: Direction) -> Time {
+    // The complement of the complement is the time.
+    rank_of(rank, direction)
+}
+
 /// A search for everything that can be reached. Labels leave the queue best first, and time only
 /// shrinks along a path, so each node is expanded once. With a limited depth, a node is expanded
-/// once for each label that no other label covers.
+/// once for each label that no other label covers. A node is also expanded again if what the search
+/// met later brings more steps around it: see [`NeighbourFinder::changed_nodes`].
 struct Search<'s> {
     store: &'s dyn Store,
     neighbours: NeighbourFinder<'s>,
@@ -249,7 +265,22 @@ impl<'s> Search<'s> {
             let from = other.flatten().unwrap_or(node);
             self.take(from, label.depth.0, neighbour)?;
         }
-        self.complete(first_new)
+        self.complete(first_new)?;
+        self.queue_changed();
+        Ok(())
+    }
+
+    /// Puts the nodes into the queue again around which there are more steps by now.
+    fn queue_changed(&mut self) {
+        for key in self.neighbours.changed_nodes() {
+            let Some(node) = self.index.get(&key).copied().flatten() else {
+                continue;
+            };
+            for label in &self.labels[node] {
+                let time = time_of(label.rank, self.direction);
+                self.queue.push((*label, Reverse(node), key, time));
+            }
+        }
     }
 
     /// Adds what is known of their contents to the nodes from `first` on. A process has used
@@ -290,13 +321,10 @@ impl<'s> Search<'s> {
     /// The answer, with the time that matters at each node.
     fn finished(mut self) -> Lineage {
         let best = |labels: &Vec<Label>| labels.iter().map(|label| label.rank).max();
-        let time = |rank: Time| match self.direction {
-            Direction::Back => rank,
-            Direction::Forth => !rank,
-        };
+        let direction = self.direction;
         let reach = self.labels.iter();
         self.answer.reach = reach
-            .map(|labels| best(labels).map_or(self.direction.always(), time))
+            .map(|labels| best(labels).map_or(direction.always(), |rank| time_of(rank, direction)))
             .collect();
         self.answer
     }
@@ -350,11 +378,7 @@ impl<'s> Search<'s> {
 
     /// Puts a node into the queue, unless it was reached at least as well.
     fn visit(&mut self, node: usize, key: Key, time: Time, depth: usize) {
-        let rank = match self.direction {
-            Direction::Back => time,
-            // The complement reverses the order, and exists for every time.
-            Direction::Forth => !time,
-        };
+        let rank = rank_of(time, self.direction);
         let depth = if self.depth.is_some() { depth } else { 0 };
         let label = Label {
             rank,

@@ -122,7 +122,7 @@ pub struct NeighbourFinder<'s> {
     facts: VersionFacts<'s>,
     /// Whether the outputs of a run were put back.
     undone: RefCell<FxHashMap<RunKey, bool>>,
-    /// The activities around which steps were looked for, and the time that mattered there.
+    /// The activities around which steps were looked for, and the best time that mattered there.
     visited: RefCell<FxHashMap<ActivityKey, Time>>,
     /// The connections behind the things that the processes of a run share.
     shared: RefCell<FxHashMap<EntityKey, Rc<Vec<ClientSocket>>>>,
@@ -247,7 +247,9 @@ impl<'s> NeighbourFinder<'s> {
                     .meet(edge.interval, time)
                     .filter(|_| self.follows(edge))
                 {
-                    self.note_answer(key, doer);
+                    if seen.kind == EntityKind::Socket {
+                        self.note_maker(key, doer, edge.interval.start);
+                    }
                     steps.push(step(Key::Activity(doer), edge, time));
                 }
             }
@@ -326,6 +328,7 @@ impl<'s> NeighbourFinder<'s> {
                 ));
             }
         }
+        self.note_visit(key, &index.stream.edges, time);
         self.to_own_connections(key, &index.stream.edges, time, &mut steps)?;
         let informs = match self.direction {
             Direction::Back => &index.stream.informed_by,

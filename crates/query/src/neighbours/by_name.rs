@@ -72,7 +72,7 @@ impl NeighbourFinder<'_> {
                 .to_clock_of(&*self.header(other.run())?);
             let there = time.saturating_add(shift);
             let there = match seen.kind {
-                EntityKind::Socket => self.meet_answers((key, other), (there, shift))?,
+                EntityKind::Socket => self.time_of_answers((key, other), (there, shift))?,
                 _ => there,
             };
             steps.push(Neighbour {

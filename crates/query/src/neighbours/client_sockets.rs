@@ -58,8 +58,8 @@ pub(super) struct SocketUsers {
 }
 
 impl NeighbourFinder<'_> {
-    /// Notes that a process is visited, and adds the steps to its connections through the shared
-    /// things that are known.
+    /// Adds the steps of a visited process to its connections through the shared things that are
+    /// known.
     pub(super) fn to_own_connections(
         &self,
         key: ActivityKey,
@@ -67,7 +67,6 @@ impl NeighbourFinder<'_> {
         time: Time,
         steps: &mut Vec<Neighbour>,
     ) -> Result<()> {
-        self.visited.borrow_mut().insert(key, time);
         if self.shared.borrow().is_empty() {
             return Ok(());
         }
@@ -129,9 +128,13 @@ impl NeighbourFinder<'_> {
         let own =
             |one: &&ClientSocket| one.pid == process.pid && overlap(one.alive, process.interval, 0);
         for connection in connections.iter().filter(own) {
-            self.note_client(connection.socket, shared.interval, at_client);
             let there = time.saturating_add(connection.shift);
             for edge in connection.edges.iter().filter(|edge| self.is_outward(edge)) {
+                self.note_client(
+                    connection.socket,
+                    shared.interval,
+                    (at_client, connection.shift),
+                );
                 let mut step = step(Key::Entity(connection.socket), edge, there);
                 step.interval = shared.interval;
                 steps.push(step);
@@ -265,7 +268,7 @@ impl NeighbourFinder<'_> {
                     continue;
                 }
                 let met = match self.meet(own.interval, time) {
-                    None => self.had_answers(socket, own.interval, (time, shared.shift))?,
+                    None => self.time_of_last_answer(socket, own.interval, (time, shared.shift))?,
                     met => met,
                 };
                 if let Some(time) = met {

@@ -6,7 +6,7 @@ use backstory_eventlog::event::UNNUMBERED;
 use backstory_eventlog::run::RunHeader;
 use backstory_graph::model::*;
 use backstory_query::answer::Scope;
-use backstory_query::{ancestry, ancestry_of, influence, influence_of, watched_ends};
+use backstory_query::{Direction, ancestry, ancestry_of, influence, influence_of, watched_ends};
 use backstory_store::{EntityKey, Store};
 
 use crate::graph::*;
@@ -157,6 +157,9 @@ fn the_session_of_a_watched_server_has_an_end_of_the_connection() {
     });
 }
 
+const SERVER: &str = "203.0.113.9:5432";
+/// The name of a connection to the server. The clients at its ports are known.
+const BY_PORT: &str = "tcp:203.0.113.9:5432";
 const TABLE: &str = "mariadb://db/bank/a";
 /// When the client read the last answer.
 const ANSWERED: i64 = SESSION + SECOND;
@@ -175,40 +178,186 @@ fn reader(server: &str) -> Graph {
 }
 
 /// A watch of the session. By the time at which the log was read, a transaction read its table
-/// after the client's last answer. It can have begun at `began`.
-fn late_watch(server: &str, began: i64) -> Graph {
-    let mut graph = watch(server);
-    let work = ActivityId(1);
-    let reply = format!("tcp:{server} (reply)");
+/// after the client's last answer, at `read`. Its answer can have begun at `began`.
+fn late_watch(connection: &str, began: i64, read: i64) -> Graph {
+    let mut graph = watch(SERVER);
+    let reply = format!("{connection} (reply)");
     let reply = graph.entity(EntityKind::Socket, &reply, 0, None);
-    let read = ANSWERED + SECOND;
-    graph.edge(work, reply, Relation::Write, began, read + 1);
-    let table = graph.entity(EntityKind::Resource, TABLE, 1, None);
-    graph.edge(work, table, Relation::Read, read, read);
+    read_late(&mut graph, ActivityId(1), (TABLE, reply), (began, read));
     graph
+}
+
+/// The entity of the answers in a watch.
+fn reply_of(watch: &Graph) -> EntityId {
+    let mut entities = watch.entities.iter();
+    let reply = entities.find(|entity| entity.path.ends_with(b" (reply)"));
+    reply.unwrap().id
+}
+
+fn read_late(
+    graph: &mut Graph,
+    work: ActivityId,
+    (table, reply): (&str, EntityId),
+    (began, read): (i64, i64),
+) {
+    graph.edge(work, reply, Relation::Write, began, read + 1);
+    let table = graph.entity(EntityKind::Resource, table, 1, None);
+    graph.edge(work, table, Relation::Read, read, read);
+}
+
+/// Whether the lineage of the newest versions at these paths has a name.
+fn leads_to(
+    store: &dyn Store,
+    paths: &[String],
+    direction: Direction,
+    scope: &Scope,
+    name: &str,
+) -> bool {
+    let at = |path: &String| -> Vec<EntityKey> { store.at_path(path.as_bytes()).unwrap() };
+    let roots: Vec<EntityKey> = paths.iter().flat_map(at).collect();
+    let found = match direction {
+        Direction::Back => ancestry_of(store, &roots, scope),
+        Direction::Forth => influence_of(store, &roots, scope),
+    };
+    names(&found.unwrap()).iter().any(|one| one == name)
 }
 
 #[test]
 fn an_answer_that_the_client_has_read_had_its_tables_although_the_log_was_read_later() {
-    let server = "203.0.113.9:5432";
     for (began, late) in [(SESSION, true), (ANSWERED + 1, false)] {
         every_store(|store| {
-            reader(server).append_as(store, &of_boot("client", "b", None));
-            late_watch(server, began).append_as(store, &of_boot("watch", "b", Some("mariadb")));
-            let at = |path: &str| -> Vec<EntityKey> { store.at_path(path.as_bytes()).unwrap() };
+            reader(SERVER).append_as(store, &of_boot("client", "b", None));
+            late_watch(BY_PORT, began, ANSWERED + SECOND)
+                .append_as(store, &of_boot("watch", "b", Some("mariadb")));
             let scope = Scope::default();
-            let has = |name: &str| {
-                let of = ancestry_of(store, &at(&nowhere(name)), &scope).unwrap();
-                names(&of).contains(&"a".to_owned())
-            };
-            assert_eq!([has("early"), has("late")], [false, late], "{began}");
-            let uses = influence_of(store, &at(TABLE), &scope).unwrap();
-            let reaches = |name: &str| names(&uses).contains(&name.to_owned());
-            assert_eq!(
-                [reaches("early"), reaches("late")],
-                [false, late],
-                "{began}"
-            );
+            for (name, expected) in [("early", false), ("late", late)] {
+                let of = leads_to(store, &[nowhere(name)], Direction::Back, &scope, "a");
+                let uses = [TABLE.to_owned()];
+                let uses = leads_to(store, &uses, Direction::Forth, &scope, name);
+                assert_eq!([of, uses], [expected; 2], "{name} {began}");
+            }
         });
     }
+}
+
+/// The client of a session and its child read from a connection. The client writes the file
+/// `unread` before its last answer. The child has its last answer earlier, and then writes `read`.
+fn two_readers(connection: &str) -> Graph {
+    let mut graph = client(SERVER, SESSION - SECOND);
+    let (parent, began) = (ActivityId(0), SESSION - 1);
+    let child = graph.activity(Some(parent), 8, "child", began);
+    graph.activities[child.0 as usize].interval.end = 2 * SESSION;
+    let reply = format!("{connection} (reply)");
+    let reply = graph.entity(EntityKind::Socket, &reply, 0, None);
+    for (reader, last, name, written) in [
+        (
+            parent,
+            ANSWERED + 3 * SECOND,
+            "unread",
+            ANSWERED + 2 * SECOND,
+        ),
+        (child, ANSWERED, "read", ANSWERED + 1),
+    ] {
+        graph.edge(reader, reply, Relation::Read, SESSION, last);
+        let file = graph.file(&nowhere(name), 1, None);
+        graph.edge(reader, file, Relation::Write, written, written);
+    }
+    graph
+}
+
+/// A watch as `late_watch`, with the two readers of the connection as far as it knows them. It saw
+/// the client use it, and the child possibly used it.
+fn watch_of_two(connection: &str, knows_readers: bool) -> Graph {
+    let mut graph = late_watch(connection, SESSION, ANSWERED + 4 * SECOND);
+    if knows_readers {
+        let reply = reply_of(&graph);
+        for pid in [7, 8] {
+            let reader = graph.activity(None, pid, "psql", SESSION);
+            graph.activities[reader.0 as usize].interval.end = 2 * SESSION;
+            graph.edge(reader, reply, Relation::Read, SESSION, SESSION + SECOND);
+        }
+        graph.only_possible();
+    }
+    graph
+}
+
+#[test]
+fn an_answer_of_two_readers_had_its_tables_in_whichever_order_the_search_meets_them() {
+    let unix = "unix:/run/server";
+    for (connection, knows_readers) in [(BY_PORT, false), (unix, false), (unix, true)] {
+        every_store(|store| {
+            two_readers(connection).append_as(store, &of_boot("client", "b", None));
+            watch_of_two(connection, knows_readers)
+                .append_as(store, &of_boot("watch", "b", Some("mariadb")));
+            let scope = Scope {
+                possible: true,
+                ..Scope::default()
+            };
+            let case = format!("{connection} {knows_readers}");
+            for (roots, expected) in [
+                (vec!["unread"], false),
+                (vec!["read"], true),
+                (vec!["unread", "read"], true),
+                (vec!["read", "unread"], true),
+            ] {
+                let paths: Vec<String> = roots.iter().map(|name| nowhere(name)).collect();
+                let of = leads_to(store, &paths, Direction::Back, &scope, "a");
+                assert_eq!(of, expected, "{case} {roots:?}");
+            }
+            let uses = leads_to(store, &[TABLE.to_owned()], Direction::Forth, &scope, "read");
+            assert!(uses, "{case}");
+        });
+    }
+}
+
+#[test]
+fn a_reader_that_is_only_possible_shows_no_certain_table() {
+    let unix = "unix:/run/server";
+    every_store(|store| {
+        two_readers(unix).append_as(store, &of_boot("client", "b", None));
+        watch_of_two(unix, true).append_as(store, &of_boot("watch", "b", Some("mariadb")));
+        let paths = ["unread", "read"].map(nowhere);
+        for possible in [false, true] {
+            let scope = Scope {
+                possible,
+                ..Scope::default()
+            };
+            let of = leads_to(store, &paths, Direction::Back, &scope, "a");
+            assert_eq!(of, possible);
+            assert!(leads_to(
+                store,
+                &paths,
+                Direction::Back,
+                &scope,
+                "transaction"
+            ));
+        }
+    });
+}
+
+#[test]
+fn a_later_transaction_of_the_connection_leads_to_the_client_that_had_its_answer() {
+    // The answer of the first one began after the client's last read, and that of the second one
+    // can have begun before.
+    let second = "mariadb://db/bank/b";
+    every_store(|store| {
+        reader(SERVER).append_as(store, &of_boot("client", "b", None));
+        let mut watch = late_watch(BY_PORT, ANSWERED + 1, ANSWERED + SECOND);
+        let reply = reply_of(&watch);
+        let session = Some(ActivityId(0));
+        let work = watch.activity(session, UNNUMBERED + 3, "transaction", SESSION);
+        let times = (SESSION, ANSWERED + 2 * SECOND);
+        read_late(&mut watch, work, (second, reply), times);
+        watch.append_as(store, &of_boot("watch", "b", Some("mariadb")));
+        for (tables, expected) in [
+            (vec![TABLE], false),
+            (vec![second], true),
+            (vec![TABLE, second], true),
+            (vec![second, TABLE], true),
+        ] {
+            let paths: Vec<String> = tables.iter().map(|&table| table.to_owned()).collect();
+            let uses = leads_to(store, &paths, Direction::Forth, &Scope::default(), "late");
+            assert_eq!(uses, expected, "{tables:?}");
+        }
+    });
 }
