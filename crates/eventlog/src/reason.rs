@@ -5,8 +5,12 @@
 //! The sentence, its name and its meaning for the record stand here, and `docs/reasons.md` is
 //! generated from them. A log stores the sentences.
 
+pub mod undecoded;
+
 use std::fmt;
 use std::path::PathBuf;
+
+pub use undecoded::UNDECODED;
 
 /// One line of `docs/reasons.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -315,149 +319,6 @@ pub fn opens_memory(path: &[u8], flags: i32) -> bool {
         _ => false,
     }
 }
-
-/// Names of interfaces that are noticed but not decoded.
-pub mod undecoded {
-    /// A tracer changed the memory of its tracee.
-    pub const TRACER_MEMORY: &str = backstory_abi::OPAQUE_TRACER_MEMORY;
-    /// A tracer changed the registers of its tracee.
-    pub const TRACER_REGISTERS: &str = backstory_abi::OPAQUE_TRACER_REGISTERS;
-    /// A tracer made the kernel skip system calls of its tracee.
-    pub const TRACER_EMULATION: &str = backstory_abi::OPAQUE_TRACER_EMULATION;
-    /// Accounting.
-    pub const ACCT: &str = backstory_abi::OPAQUE_ACCT;
-    /// Swapping.
-    pub const SWAPON: &str = backstory_abi::OPAQUE_SWAPON;
-    /// Message queues.
-    pub const MESSAGE_QUEUE: &str = backstory_abi::OPAQUE_QUEUE;
-    /// Files by handle.
-    pub const OPEN_BY_HANDLE: &str = backstory_abi::OPAQUE_HANDLE;
-    /// Writes into the memory of another process.
-    pub const WRITES_MEMORY: &str = backstory_abi::OPAQUE_MEMORY;
-    /// The memory of another process, through a file.
-    pub const MEMORY_FILE: &str = "/proc/PID/mem";
-    /// Takes a descriptor of another process.
-    pub const TAKES_DESCRIPTOR: &str = backstory_abi::OPAQUE_DESCRIPTOR;
-    /// Descriptors that the kernel opens for a watching process.
-    pub const FANOTIFY: &str = backstory_abi::OPAQUE_FANOTIFY;
-    /// A process whose arguments cannot be read: reported as [`super::Reason::Unreadable`].
-    pub const PROTECTED: &str = "memory of a protected process";
-    /// Stands before the path of a program that ran outside: reported as
-    /// [`super::Reason::RanOutside`].
-    pub const OUTSIDE: &str = backstory_abi::OPAQUE_OUTSIDE;
-    /// No guard reads the submitted operations.
-    pub const RING_UNSEEN: &str = backstory_abi::OPAQUE_RING;
-    /// No filter could be installed, or a recorder stayed silent.
-    pub const UNGUARDED: &str = backstory_abi::OPAQUE_UNGUARDED;
-    /// A program without the recorder.
-    pub const FILTERED_UNSEEN: &str = backstory_abi::OPAQUE_FILTERED;
-    /// A kernel thread takes the submitted operations.
-    pub const RING_POLLED: &str = "io_uring with kernel-side polling";
-    /// The ring is not mapped where the guard could read it.
-    pub const RING_HIDDEN: &str = "an io_uring that can't be read";
-    /// A ring of a later kernel.
-    pub const RING_FORM: &str = "an io_uring of an unknown form";
-    /// Passes descriptors in messages.
-    pub const RING_PASSES: &str = "an io_uring that passes descriptors";
-    /// More files than the guard looks at.
-    pub const RING_FILES: &str = "an io_uring with very many files";
-    /// A file goes from ring to ring.
-    pub const RING_SENDS: &str = "a file sent from one io_uring to another";
-    /// `IORING_OP_URING_CMD`
-    pub const RING_COMMAND: &str = "a command to a device through io_uring";
-    /// An operation of a later kernel.
-    pub const RING_OPERATION: &str = "an unknown operation of io_uring";
-}
-
-/// All names of [`undecoded`], with the facts that are unknown if they were used.
-pub const UNDECODED: &[(&str, &str)] = &[
-    (
-        undecoded::TRACER_MEMORY,
-        "what the tracer wrote into its tracee (`PTRACE_POKETEXT`, `PTRACE_POKEDATA`, `PTRACE_SETSIGINFO`). The calls of the \
-         tracee are known, but a path may be another than the kernel used",
-    ),
-    (
-        undecoded::TRACER_REGISTERS,
-        "which registers the tracer changed (`PTRACE_SETREGS` and its like). It may have changed, added or skipped system calls of \
-         the tracee, or changed their results",
-    ),
-    (
-        undecoded::TRACER_EMULATION,
-        "which system calls the tracer carried out instead of the kernel (`PTRACE_SYSEMU`)",
-    ),
-    (
-        undecoded::ACCT,
-        "that the kernel writes into an accounting file",
-    ),
-    (
-        undecoded::SWAPON,
-        "that the kernel writes into a file it swaps to",
-    ),
-    (
-        undecoded::MESSAGE_QUEUE,
-        "which process sent what to which through it",
-    ),
-    (undecoded::OPEN_BY_HANDLE, "which file it opened"),
-    (
-        undecoded::WRITES_MEMORY,
-        "what was written into another process",
-    ),
-    (
-        undecoded::MEMORY_FILE,
-        "what was written into another process through this file, which was opened for writing (debuggers do)",
-    ),
-    (
-        undecoded::TAKES_DESCRIPTOR,
-        "which file the descriptor of the other process refers to; its use counts for the process that opened it",
-    ),
-    (
-        undecoded::FANOTIFY,
-        "what it read of files that the kernel opened for it because other processes used them",
-    ),
-    (
-        undecoded::PROTECTED,
-        "the files of that process; the reason says *protected from being read*",
-    ),
-    (
-        undecoded::RING_UNSEEN,
-        "what was submitted through a ring with `--guard=off`: only the guard reads rings",
-    ),
-    (
-        undecoded::UNGUARDED,
-        "what a program did with `--guard=auto` without the filter that it needed. Its file was replaced while it was executed, \
-         or no descriptor was left",
-    ),
-    (
-        undecoded::FILTERED_UNSEEN,
-        "what a program did with `--guard=off` that a process with its own seccomp filter executed: the recorder does not enter it",
-    ),
-    (
-        undecoded::RING_POLLED,
-        "what a thread of the kernel took from the ring before the guard could look (`IORING_SETUP_SQPOLL`)",
-    ),
-    (
-        undecoded::RING_HIDDEN,
-        "what was submitted through a ring that its process does not map",
-    ),
-    (
-        undecoded::RING_FORM,
-        "what was submitted through a ring that was set up by flags of a later kernel",
-    ),
-    (
-        undecoded::RING_PASSES,
-        "which descriptors came and went in messages",
-    ),
-    (
-        undecoded::RING_FILES,
-        "the files beyond 1,024 that a ring was given at once",
-    ),
-    (undecoded::RING_SENDS, "which file it was"),
-    (undecoded::RING_COMMAND, "what the device did"),
-    (
-        undecoded::RING_OPERATION,
-        "what a later kernel's operation does",
-    ),
-];
 
 #[cfg(test)]
 mod tests {
