@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use backstory_eventlog::Reason;
 use backstory_eventlog::calendar::utc_second;
-use backstory_eventlog::reason::UNPARSED;
 
 /// The gaps in the record of a database. Each is reported once.
 #[derive(Debug, Default)]
 pub struct DatabaseGaps {
     sentences: BTreeSet<String>,
+    /// Statements that did not parse.
+    unparsed: u64,
 }
 
 impl DatabaseGaps {
@@ -39,12 +40,7 @@ impl DatabaseGaps {
 
     /// Notes statements that did not parse.
     pub fn unparsed(&mut self, count: u64) {
-        let (statements, they_use) = match count {
-            1 => ("statement", "it uses"),
-            _ => ("statements", "they use"),
-        };
-        let what = format!("{statements} {UNPARSED} {they_use} are possible at most");
-        self.count(count, &what);
+        self.unparsed += count;
     }
 
     /// Notes lines of the server's log that could not be read.
@@ -69,8 +65,10 @@ impl DatabaseGaps {
 
     /// The reasons of the run.
     pub fn reasons(self) -> Vec<Reason> {
-        let sentences = self.sentences.into_iter();
-        sentences.map(|what| Reason::DatabaseGap { what }).collect()
+        let gaps = self.sentences.into_iter();
+        let gaps = gaps.map(|what| Reason::DatabaseGap { what });
+        let unparsed = (self.unparsed > 0).then(|| Reason::unparsed(self.unparsed));
+        gaps.chain(unparsed).collect()
     }
 }
 
@@ -79,18 +77,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_statement_is_told_in_the_singular() {
-        let told = |count| {
+    fn one_line_and_one_statement_are_reported_in_the_singular() {
+        let reported = |count| {
             let mut gaps = DatabaseGaps::default();
             gaps.unparsed(count);
             gaps.unreadable_lines(count);
-            gaps.sentences.into_iter().collect::<Vec<String>>()
+            gaps.reasons()
         };
-        let statement = "1 statement cannot be parsed, so the tables that it uses are possible";
-        assert_eq!(told(1)[0], "1 line of the server's log has another form");
-        assert!(told(1)[1].starts_with(statement));
-        assert_eq!(told(2)[0], "2 lines of the server's log have another form");
-        assert!(told(2)[1].starts_with("2 statements cannot be parsed, so the tables that they"));
-        assert!(told(0).is_empty());
+        let lines = |what: &str| {
+            let what = what.to_owned();
+            Reason::DatabaseGap { what }
+        };
+        let one = lines("1 line of the server's log has another form");
+        assert_eq!(reported(1), [one, Reason::unparsed(1)]);
+        let two = lines("2 lines of the server's log have another form");
+        assert_eq!(reported(2), [two, Reason::unparsed(2)]);
+        assert_eq!(reported(0), []);
     }
 }

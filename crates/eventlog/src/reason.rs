@@ -202,8 +202,13 @@ reasons! {
     /// A watched database was not recorded for some time, or in part.
     DatabaseGap { /** What is missing, from when to when. */ what: String }
         says "the record of the database has a gap: {what}"
-        means "The server ended the connection for row changes, or removed a file of its log too early. Or it logged a statement that \
-            backstory cannot parse. The database itself went on. The rest of the run is complete.";
+        means "The server ended the connection for row changes, or removed a file of its log too early. The database itself went on. \
+            The rest of the run is complete.";
+    /// The tables of some statements of a watched database are unknown.
+    StatementsUnparsed { /** How many, with their noun. */ statements: String, /** `it uses` or `they use`. */ they_use: &'static str }
+        says "the record of the database has a gap: {statements} cannot be parsed, so the tables that {they_use} are possible at most"
+        means "The server logged a statement that backstory cannot parse, as a `DO` block of PostgreSQL. Changes of rows come from \
+            another source, so the gap hides none of them. The rest of the run is complete.";
     /// A watched file system was not recorded for some time, or in part.
     FileSystemGap { /** What is missing. */ what: String }
         says "the record of the file system has a gap: {what}"
@@ -271,6 +276,18 @@ impl Reason {
         Reason::WrongVerdict { programs }
     }
 
+    /// The reason for so many statements that cannot be parsed.
+    pub fn unparsed(count: u64) -> Reason {
+        let (statements, they_use) = match count {
+            1 => ("1 statement".to_owned(), "it uses"),
+            _ => (format!("{count} statements"), "they use"),
+        };
+        Reason::StatementsUnparsed {
+            statements,
+            they_use,
+        }
+    }
+
     /// Of an interface of this name in [`UNDECODED`] that a process used.
     pub fn undecoded(pid: u32, name: &[u8]) -> Reason {
         if let Some(program) = name.strip_prefix(undecoded::OUTSIDE.as_bytes()) {
@@ -301,8 +318,39 @@ impl Reason {
     }
 }
 
-/// In the sentence of a gap that concerns statements alone: no change of a row is missing.
-pub const UNPARSED: &str = "cannot be parsed, so the tables that";
+/// The sentences of [`Reason::StatementsUnparsed`] in logs of earlier versions.
+const FORMER_UNPARSED: &[&str] = &[
+    "the record of the database has a gap: {statements} cannot be parsed, so the tables that they name are unknown",
+];
+
+/// True for the sentence of a gap that hides statements, and no change of a row. A log stores
+/// sentences, so those of earlier versions are recognized, too.
+pub fn hides_no_row(sentence: &str) -> bool {
+    let rows = ROWS.iter().filter(|row| row.name == "StatementsUnparsed");
+    let mut known = rows
+        .map(|row| row.sentence)
+        .chain(FORMER_UNPARSED.iter().copied());
+    known.any(|known| is_made_of(sentence, known))
+}
+
+/// True if this is the known sentence, with any words for its parts in braces.
+fn is_made_of(sentence: &str, known: &str) -> bool {
+    let fixed: Vec<&str> = known.split(['{', '}']).step_by(2).collect();
+    let [first, middle @ .., last] = &fixed[..] else {
+        return sentence == known;
+    };
+    let inside = sentence.strip_prefix(*first);
+    let Some(mut rest) = inside.and_then(|inside| inside.strip_suffix(*last)) else {
+        return false;
+    };
+    middle.iter().all(|part| match rest.split_once(*part) {
+        Some((_, after)) => {
+            rest = after;
+            true
+        }
+        None => false,
+    })
+}
 
 /// True if this path and these flags open the memory of a process for writing: `/proc/PID/mem` or
 /// `/proc/PID/task/TID/mem`. `/proc/self/mem` is the opener's own memory.
@@ -340,6 +388,35 @@ mod tests {
             "1 process was still running when recording stopped"
         );
         assert_eq!(finalized.name(), "NotFinalized");
+    }
+
+    #[test]
+    fn a_gap_in_statements_is_known_by_the_sentence_of_any_version() {
+        let gap = "the record of the database has a gap:";
+        let former = [
+            format!(
+                "{gap} 3 statements cannot be parsed, so the tables that they name are unknown"
+            ),
+            format!(
+                "{gap} 1 statements cannot be parsed, so the tables that they use are possible at most"
+            ),
+            format!(
+                "{gap} 1 statement cannot be parsed, so the tables that it uses are possible at most"
+            ),
+        ];
+        for sentence in &former {
+            assert!(hides_no_row(sentence), "{sentence}");
+        }
+        for count in [1, 2] {
+            assert!(hides_no_row(&Reason::unparsed(count).to_string()));
+        }
+        assert_eq!(Reason::unparsed(1).to_string(), former[2]);
+        let what =
+            "row changes are unknown, because a function cannot be parsed, so the tables that";
+        let lost = Reason::DatabaseGap { what: what.into() };
+        for other in [&*lost.to_string(), gap, ""] {
+            assert!(!hides_no_row(other), "{other}");
+        }
     }
 
     #[test]

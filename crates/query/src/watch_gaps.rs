@@ -9,7 +9,7 @@ use std::fmt;
 
 use backstory_eventlog::calendar::utc_second;
 use backstory_eventlog::event::Time;
-use backstory_eventlog::reason::UNPARSED;
+use backstory_eventlog::reason::hides_no_row;
 use backstory_eventlog::run::RunHeader;
 use backstory_ordering::SmallSort;
 use backstory_store::{EntityKey, RunKey, RunRecord, Store};
@@ -213,7 +213,7 @@ fn missing_changes(
         false => Vec::new(),
     };
     if asked != TableGaps::Transactions {
-        because.retain(|sentence| !sentence.contains(UNPARSED));
+        because.retain(|sentence| !hides_no_row(sentence));
     }
     Ok((!because.is_empty()).then_some(WatchGapReason::Incomplete(because)))
 }

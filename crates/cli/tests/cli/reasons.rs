@@ -89,6 +89,10 @@ const PROVOKED: &[(&str, fn())] = &[
         "DatabaseGap",
         databases::a_gap_of_a_watched_database_is_reported,
     ),
+    (
+        "StatementsUnparsed",
+        databases::a_statement_that_cannot_be_parsed_is_reported,
+    ),
     ("ImportGap", logs::gaps_of_an_imported_log_are_reported),
     ("ImportedTimes", logs::gaps_of_an_imported_log_are_reported),
     (

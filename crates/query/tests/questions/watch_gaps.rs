@@ -91,9 +91,12 @@ fn a_watch_of_the_database_that_lost_the_row_is_told() {
 #[test]
 fn a_statement_that_does_not_parse_hides_a_transaction_and_no_change_of_a_row() {
     every_store(|store| {
-        let unparsed = "1 statement cannot be parsed, so the tables that it uses are possible";
         let header = header_of("r1", 1, Some(BANK));
-        watch(true).append_until(store, &header, &ended(5, &[unparsed]));
+        let ended = RunEnd {
+            incomplete_because: vec![Reason::unparsed(1).to_string()],
+            ..ended(5, &[])
+        };
+        watch(true).append_until(store, &header, &ended);
         let asked = |asked| watch_gaps(store, "accounts", None, asked).unwrap().len();
         assert_eq!(asked(TableGaps::Transactions), 1);
         assert_eq!(asked(TableGaps::Changes), 0);
