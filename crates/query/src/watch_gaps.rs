@@ -65,13 +65,13 @@ impl fmt::Display for WatchGap {
 
 /// The newest gaps in one line, and the number of the others.
 pub fn gap_summary(gaps: &[WatchGap]) -> String {
-    let mut told: Vec<String> = gaps.iter().take(FEW).map(WatchGap::to_string).collect();
+    let mut lines: Vec<String> = gaps.iter().take(FEW).map(WatchGap::to_string).collect();
     match gaps.len().saturating_sub(FEW) {
         0 => (),
-        1 => told.push("an older run has a gap, too".to_owned()),
-        more => told.push(format!("{more} older runs have gaps, too")),
+        1 => lines.push("1 older run has a gap, too".to_owned()),
+        more => lines.push(format!("{more} older runs have gaps, too")),
     }
-    told.join("; ")
+    lines.join("; ")
 }
 
 /// The gaps of a table that a question is about.
