@@ -3,13 +3,13 @@
 //! In: the catalog's tables, as the crate of a database reads them. Out: which table a name in a
 //! statement means, the tables behind a view, and columns.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::columns::shape::StatementShape;
 use crate::definitions::Definitions;
-use crate::routines::Routines;
+use crate::routines::{Routines, can_mean};
 use crate::sql_dialect::{SqlDialect, WrittenName};
 use crate::view_query::ViewQuery;
 
@@ -27,6 +27,12 @@ pub struct CatalogTable {
     pub logged: bool,
     /// A changed or deleted row can be told by its replica identity.
     pub identified: bool,
+    /// The server checks at each change that no other row has the same key.
+    pub checks_key: bool,
+    /// It is a partition, has partitions, inherits, or is inherited from.
+    pub has_relatives: bool,
+    /// Rules replace statements that change it.
+    pub has_rules: bool,
 }
 
 /// The tables and views of the database.
@@ -49,6 +55,13 @@ pub struct Catalog {
     pub routines: Routines,
     /// A name without a schema may mean a table of a schema that is not looked in at first.
     is_searched: bool,
+    /// The names, without schemas, of tables with relatives, and of those with rules.
+    relatives: HashSet<String>,
+    ruled: HashSet<String>,
+    /// Texts that differ may be equal, by the collation of their column.
+    pub has_loose_texts: bool,
+    /// Before it was read, in ns since 1970.
+    pub read: i64,
 }
 
 impl Catalog {
@@ -164,6 +177,9 @@ impl Catalog {
 
     /// Adds a table or view.
     pub fn add(&mut self, name: TableName, table: CatalogTable) {
+        self.relatives
+            .extend(table.has_relatives.then(|| name.1.clone()));
+        self.ruled.extend(table.has_rules.then(|| name.1.clone()));
         self.tables.insert(name, table);
     }
 
@@ -211,6 +227,27 @@ impl Catalog {
         })
     }
 
+    /// True if it has the functions and triggers of a transaction that began and committed at these
+    /// times, in ns since 1970.
+    pub fn is_steady(&self, times: (i64, i64)) -> bool {
+        self.definitions.is_steady(times, self.read)
+    }
+
+    /// True if a table of this name, in whichever schema, is a partition or the like.
+    pub fn has_relatives(&self, name: &str) -> bool {
+        self.relatives.contains(name)
+    }
+
+    /// True if a table of this name, in whichever schema, has rules.
+    pub fn has_rules(&self, name: &str) -> bool {
+        self.ruled.contains(name)
+    }
+
+    /// The views that a name can mean.
+    pub fn views_named<'c>(&'c self, name: &'c [String]) -> impl Iterator<Item = &'c TableName> {
+        self.views.keys().filter(move |view| can_mean(name, view))
+    }
+
     /// The tables that a table or view consists of.
     pub fn behind(&self, name: &TableName) -> BTreeSet<TableName> {
         let mut found = self.with_parts(name);
@@ -254,7 +291,7 @@ mod tests {
             key: Vec::new(),
             columns: Vec::new(),
             logged: true,
-            identified: false,
+            ..CatalogTable::default()
         };
         let names = [
             name("public", "a"),

@@ -15,6 +15,7 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
+use crate::hidden_work::HiddenWork;
 use crate::statement_tables::StatementTables;
 
 /// Schema and name of a table or view.
@@ -23,8 +24,12 @@ type TableName = (String, String);
 /// Most statements that changed definitions.
 const SEEN: usize = 256;
 
-/// Statements wait no longer than this to be recorded, in ns.
+/// Statements wait no longer than this to be recorded, in ns. A definition without a known end
+/// counts as ended after it.
 const WAIT: i64 = 60_000_000_000;
+
+/// Reading the catalog takes less than this, in ns.
+const READING: i64 = 1_000_000_000;
 
 /// Words of statements that change definitions.
 const WORDS: [&str; 4] = ["alter", "create", "drop", "rename"];
@@ -34,7 +39,8 @@ const WORDS: [&str; 4] = ["alter", "create", "drop", "rename"];
 pub struct ChangedDefinitions {
     /// It makes tables and alters none.
     pub only_creates: bool,
-    /// The tables and views, without their schemas. `None`: any.
+    /// The tables and views, without their schemas. `None`: any. Empty for other objects, as
+    /// functions and triggers.
     pub names: Option<BTreeSet<String>>,
 }
 
@@ -42,25 +48,39 @@ impl ChangedDefinitions {
     /// The definitions that a statement changes, or may change if it does not parse.
     pub fn of(text: &str, tables: Result<&StatementTables, &String>) -> Option<ChangedDefinitions> {
         match tables {
-            Ok(tables) => tables.defines.then(|| {
+            Ok(tables) if tables.defines => {
                 let last = |name: &Vec<String>| name.last().cloned();
-                ChangedDefinitions {
+                Some(ChangedDefinitions {
                     only_creates: !tables.alters,
                     names: Some(tables.defined.iter().filter_map(last).collect()),
-                }
-            }),
-            Err(_) => {
-                let text = text.to_lowercase();
-                let is_within = |letter: char| letter.is_alphanumeric() || letter == '_';
-                let mut words = text.split(|letter| !is_within(letter));
-                let may_define = words.any(|word| WORDS.contains(&word));
-                may_define.then_some(ChangedDefinitions {
-                    only_creates: false,
-                    names: None,
                 })
             }
+            Ok(tables) => {
+                let may_define = tables.hidden == HiddenWork::Unknown && has_words(text);
+                may_define.then(|| ChangedDefinitions {
+                    only_creates: true,
+                    names: Some(BTreeSet::new()),
+                })
+            }
+            Err(_) => has_words(text).then_some(ChangedDefinitions {
+                only_creates: false,
+                names: None,
+            }),
         }
     }
+
+    /// True if columns of a table or view may have changed.
+    fn has_columns(&self) -> bool {
+        self.names.as_ref().is_none_or(|names| !names.is_empty())
+    }
+}
+
+/// True if a text has words of definitions.
+fn has_words(text: &str) -> bool {
+    let text = text.to_lowercase();
+    let is_within = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let mut words = text.split(|letter| !is_within(letter));
+    words.any(|word| WORDS.contains(&word))
 }
 
 /// A statement that changed definitions, or may have.
@@ -181,7 +201,9 @@ impl Definitions {
 
     /// True if a definition may have changed since the catalog was read, and its end is known.
     pub fn is_outdated(&self) -> bool {
-        let is_newer = |one: &SeenDefinition| one.ended.is_some_and(|ended| ended >= self.read);
+        let is_newer = |one: &SeenDefinition| {
+            one.changed.has_columns() && one.ended.is_some_and(|ended| ended >= self.read)
+        };
         self.seen.iter().any(is_newer)
     }
 
@@ -232,9 +254,23 @@ impl Definitions {
         change.map_or(i64::MIN, |change| change.between.1)
     }
 
-    /// True if each definition is covered.
+    /// True if each definition of columns is covered.
     pub fn is_covered(&self) -> bool {
-        self.seen.iter().all(|one| one.is_covered(self.read))
+        let mut columns = self.seen.iter().filter(|one| one.changed.has_columns());
+        columns.all(|one| one.is_covered(self.read))
+    }
+
+    /// True if no definition changed between a transaction and a catalog, so that the catalog has
+    /// its functions and triggers. Times are in ns since 1970: of the begin and the commit of the
+    /// transaction, and when the catalog was read.
+    pub(crate) fn is_steady(&self, (began, committed): (i64, i64), read: i64) -> bool {
+        let from = began.min(read);
+        let to = committed.max(read).saturating_add(READING);
+        let matters = |one: &SeenDefinition| {
+            let ended = one.ended.unwrap_or(one.began.saturating_add(WAIT));
+            one.began <= to && ended >= from
+        };
+        self.forgotten < from && !self.seen.iter().any(matters)
     }
 
     /// True if a table certainly had its present columns when a statement ran.
@@ -270,139 +306,4 @@ impl Definitions {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn table() -> TableName {
-        ("public".to_owned(), "a".to_owned())
-    }
-
-    fn seen(began: i64, session: &str, only_creates: bool) -> SeenDefinition {
-        SeenDefinition {
-            began,
-            ended: Some(began),
-            session: session.to_owned(),
-            transaction: 1,
-            place: began.unsigned_abs(),
-            changed: ChangedDefinitions {
-                only_creates,
-                names: Some(["a".to_owned()].into()),
-            },
-        }
-    }
-
-    /// A table that changed between the times 10 and 20, after these statements.
-    fn changed(is_new: bool, all: &[SeenDefinition]) -> Definitions {
-        let mut definitions = Definitions::default();
-        definitions.begin(10);
-        all.iter().cloned().for_each(|one| definitions.add(one));
-        definitions.read_again(vec![(table(), is_new)], (20, 20));
-        definitions
-    }
-
-    fn at(time: i64, session: &str) -> StatementMoment<'_> {
-        StatementMoment {
-            time,
-            session,
-            place: time.unsigned_abs(),
-            is_between: false,
-        }
-    }
-
-    #[test]
-    fn a_text_that_does_not_parse_may_change_definitions_if_it_has_their_words() {
-        let error = String::new();
-        let of = |text: &str| ChangedDefinitions::of(text, Err(&error)).is_some();
-        assert!(of("CREATE?") && of("DO $$BEGIN alter TABLE"));
-        assert!(!of("SELECT created_at, t.dropped, \"no_create\" ?? FROM t"));
-    }
-
-    #[test]
-    fn a_changed_table_is_settled_after_the_look_that_found_the_change() {
-        let definitions = changed(false, &[]);
-        assert!(!definitions.is_settled(&table(), at(15, "s")));
-        assert!(definitions.is_settled(&table(), at(20, "s")));
-        let other = ("public".to_owned(), "b".to_owned());
-        assert!(definitions.is_settled(&other, at(15, "s")));
-    }
-
-    #[test]
-    fn after_the_only_statement_that_changed_it_a_table_is_settled_for_its_session() {
-        let mut definitions = changed(false, &[seen(14, "s", false)]);
-        assert!(!definitions.is_settled(&table(), at(15, "s")));
-        let waits = |began: i64, ended: i64| definitions.will_be_settled((began, ended));
-        assert!(waits(15, 16) && waits(15, 25) && !waits(20, 25));
-        definitions.know_log_until(20);
-        assert!(definitions.is_settled(&table(), at(15, "s")));
-        assert!(!definitions.is_settled(&table(), at(13, "s")));
-        assert!(!definitions.is_settled(&table(), at(15, "t")));
-        let mut twice = changed(false, &[seen(14, "s", false), seen(16, "s", false)]);
-        twice.know_log_until(20);
-        assert!(!twice.is_settled(&table(), at(15, "s")));
-        assert!(!twice.is_settled(&table(), at(17, "s")));
-    }
-
-    #[test]
-    fn of_two_statements_of_one_time_the_place_in_the_log_says_which_one_came_first() {
-        let mut definitions = changed(false, &[seen(14, "s", false)]);
-        definitions.know_log_until(20);
-        let before = StatementMoment {
-            place: 13,
-            ..at(14, "s")
-        };
-        assert!(!definitions.is_settled(&table(), before));
-        let after = StatementMoment {
-            place: 15,
-            ..before
-        };
-        assert!(definitions.is_settled(&table(), after));
-    }
-
-    #[test]
-    fn a_new_table_is_settled_unless_a_statement_altered_one() {
-        let mut definitions = changed(true, &[seen(14, "s", true), seen(16, "s", true)]);
-        definitions.know_log_until(20);
-        assert!(definitions.is_settled(&table(), at(15, "t")));
-        let mut altered = changed(true, &[seen(14, "s", true), seen(16, "s", false)]);
-        altered.know_log_until(20);
-        assert!(!altered.is_settled(&table(), at(15, "s")));
-    }
-
-    #[test]
-    fn a_statement_waits_a_minute_for_lines_of_the_log_and_no_longer() {
-        let mut definitions = Definitions::default();
-        definitions.begin(10);
-        definitions.read_again(vec![(table(), false)], (2 * WAIT, 2 * WAIT));
-        let waits = |began: i64, ended: i64| definitions.will_be_settled((began, ended));
-        assert!(waits(0, WAIT) && !waits(0, WAIT - 1));
-    }
-
-    #[test]
-    fn after_a_definition_that_no_look_covers_its_table_is_not_settled() {
-        let mut definitions = Definitions::default();
-        definitions.begin(10);
-        definitions.add(SeenDefinition {
-            ended: None,
-            ..seen(14, "s", false)
-        });
-        assert!(definitions.is_settled(&table(), at(13, "s")));
-        assert!(!definitions.is_settled(&table(), at(15, "s")));
-        // It waits for a lock: this look is too early.
-        definitions.read_again(Vec::new(), (20, 20));
-        assert!(!definitions.is_settled(&table(), at(25, "s")) && !definitions.is_outdated());
-        definitions.end(1, 30);
-        assert!(definitions.is_outdated());
-        definitions.read_again(vec![(table(), false)], (40, 40));
-        assert!(!definitions.is_settled(&table(), at(25, "t")));
-        assert!(definitions.is_settled(&table(), at(40, "t")));
-    }
-
-    #[test]
-    fn a_transaction_that_undid_its_definitions_is_never_settled() {
-        let undone = StatementMoment {
-            is_between: true,
-            ..at(30, "s")
-        };
-        assert!(!changed(false, &[]).is_settled(&table(), undone));
-    }
-}
+mod tests;

@@ -10,6 +10,8 @@
 //! `unknown`: those in other languages, those that build statements as text, and those that are
 //! newer than the catalog.
 
+mod unnamed_calls;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
@@ -20,6 +22,8 @@ use crate::built_in_functions::BuiltInFunctions;
 use crate::columns::shape::StatementShape;
 use crate::sql_dialect::{SqlDialect, WrittenName};
 use crate::statement_tables::StatementTables;
+
+pub use unnamed_calls::can_mean;
 
 /// Schema and name of a routine or table.
 type QualifiedName = (String, String);
@@ -60,6 +64,10 @@ pub struct Routines {
     triggers: HashMap<QualifiedName, BTreeSet<QualifiedName>>,
     /// The tables whose foreign keys change their rows when rows of a table change.
     cascades: HashMap<QualifiedName, BTreeSet<QualifiedName>>,
+    /// The functions that triggers call at the commit.
+    deferred: BTreeSet<WrittenName>,
+    /// The functions that statements call without their names.
+    implied: BTreeSet<WrittenName>,
 }
 
 /// Names of tables, and whether they are certainly read.

@@ -37,6 +37,12 @@ pub fn without_secrets(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
+/// True if a recorded text can be another statement than the executed one. A literal of it is
+/// redacted, or a part that looked like one.
+pub fn is_redacted(text: &str) -> bool {
+    text.as_bytes().windows(MARK.len()).any(|part| part == MARK)
+}
+
 /// The length of the literal that a text begins with. Two quotes within it stand for one.
 fn literal_end(bytes: &[u8]) -> Option<usize> {
     let prefixed = usize::from(matches!(bytes.first(), Some(b'E' | b'e')));
@@ -84,6 +90,7 @@ mod tests {
         ];
         for (text, expected) in cases {
             assert_eq!(without_secrets(text), expected);
+            assert_eq!(is_redacted(&without_secrets(text)), text != expected);
         }
     }
 }

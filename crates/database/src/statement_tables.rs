@@ -13,6 +13,7 @@ use sqlparser::ast::{
 
 use crate::columns::shape::StatementShape;
 use crate::columns::shape_reader::shape_of;
+use crate::hidden_work::HiddenWork;
 use crate::sql_dialect::{SqlDialect, WrittenName};
 
 /// A file of the server that a statement copies from or into.
@@ -50,6 +51,8 @@ pub struct StatementTables {
     pub created: BTreeSet<WrittenName>,
     /// Those of `writes` of which it may change or remove rows that were there before.
     pub replaced: BTreeSet<WrittenName>,
+    /// The work that its text does not show.
+    pub hidden: HiddenWork,
 }
 
 impl StatementTables {
@@ -110,6 +113,7 @@ impl StatementTables {
         self.defined.extend(other.defined);
         self.created.extend(other.created);
         self.replaced.extend(other.replaced);
+        self.hidden = self.hidden.max(other.hidden);
     }
 }
 
@@ -274,6 +278,8 @@ impl Visitor for NameCollector {
 
     fn pre_visit_statement(&mut self, statement: &Statement) -> ControlFlow<()> {
         self.add_targets(statement);
+        let hidden = &mut self.targets.tables.hidden;
+        *hidden = HiddenWork::of(statement).max(*hidden);
         ControlFlow::Continue(())
     }
 

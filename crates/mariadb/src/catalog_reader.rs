@@ -95,6 +95,7 @@ impl ServerCatalog {
                 columns: own.map(|column| column.name.clone()).collect(),
                 logged: kind == "BASE TABLE",
                 identified: true,
+                ..CatalogTable::default()
             };
             catalog.add(name, table);
         }

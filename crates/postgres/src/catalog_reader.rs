@@ -18,7 +18,12 @@ const TABLES: &str = "SELECT n.nspname, c.relname, c.relkind, c.relpersistence, 
     coalesce((SELECT string_agg(a.attname, ',' ORDER BY array_position(i.indkey::int2[], a.attnum)) \
       FROM pg_index i JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = ANY (i.indkey) \
       WHERE i.indrelid = c.oid AND i.indisprimary), ''), \
-    EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisreplident) \
+    EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisreplident), \
+    c.oid IN (SELECT i.indrelid FROM pg_index i WHERE i.indisprimary AND i.indimmediate), \
+    c.relhassubclass OR c.relispartition OR c.oid IN (SELECT h.inhrelid FROM pg_inherits h), \
+    c.relhasrules AND EXISTS (SELECT FROM pg_rewrite r \
+      WHERE r.ev_class = c.oid AND r.ev_type <> '1'), \
+    EXISTS (SELECT FROM pg_collation WHERE NOT collisdeterministic) \
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
     WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname NOT LIKE 'pg_toast%'";
 
@@ -45,12 +50,17 @@ const BUILT_IN: &str = "SELECT DISTINCT p.proname FROM pg_proc p \
 const ROUTINES: &str = "SELECT n.nspname, p.proname, p.prokind, p.provolatile, \
     CASE WHEN length(p.prosrc) < 65536 THEN l.lanname ELSE '' END, \
     CASE WHEN l.lanname IN ('sql', 'plpgsql') AND length(p.prosrc) < 65536 THEN \
-      coalesce(nullif(p.prosrc, ''), pg_get_function_sqlbody(p.oid), '') ELSE '' END \
+      coalesce(nullif(p.prosrc, ''), pg_get_function_sqlbody(p.oid), '') ELSE '' END, \
+    l.lanname NOT IN ('c', 'internal') AND EXISTS (SELECT FROM pg_depend d \
+      WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid AND d.classid NOT IN \
+        ('pg_proc'::regclass, 'pg_rewrite'::regclass, 'pg_trigger'::regclass, \
+         'pg_event_trigger'::regclass)) \
     FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace \
     JOIN pg_language l ON l.oid = p.prolang \
     WHERE n.nspname NOT IN ('pg_catalog', 'information_schema')";
 
-const TRIGGERS: &str = "SELECT tn.nspname, t.relname, pn.nspname, p.proname FROM pg_trigger g \
+const TRIGGERS: &str = "SELECT tn.nspname, t.relname, pn.nspname, p.proname, g.tgdeferrable \
+    FROM pg_trigger g \
     JOIN pg_class t ON t.oid = g.tgrelid JOIN pg_namespace tn ON tn.oid = t.relnamespace \
     JOIN pg_proc p ON p.oid = g.tgfoid JOIN pg_namespace pn ON pn.oid = p.pronamespace \
     WHERE NOT g.tgisinternal AND g.tgenabled <> 'D'";
@@ -76,12 +86,20 @@ pub(crate) fn read_catalog(
 ) -> Result<Catalog, Error> {
     let began = clock::machine();
     let mut catalog = Catalog::new(read_routines(connection, built_in)?, true);
+    catalog.read = began;
     for row in connection.query(TABLES)? {
         let mut texts = row.into_iter().map(Option::unwrap_or_default);
         let mut next = || texts.next().unwrap_or_default();
         let name = (next(), next());
         let (kind, persistence, identity, key) = (next(), next(), next(), next());
-        let has_index = next() == "t";
+        let [
+            has_index,
+            checks_key,
+            has_relatives,
+            has_rules,
+            has_loose_texts,
+        ] = std::array::from_fn(|_| next() == "t");
+        catalog.has_loose_texts |= has_loose_texts;
         let key: Vec<String> = key
             .split(',')
             .filter(|c| !c.is_empty())
@@ -99,6 +117,9 @@ pub(crate) fn read_catalog(
             columns: Vec::new(),
             logged,
             identified,
+            checks_key,
+            has_relatives,
+            has_rules,
         };
         catalog.add(name, table);
     }
@@ -143,12 +164,18 @@ fn read_routines(
         let mut next = || texts.next().unwrap_or_default();
         let name = (next(), next());
         let (kind, volatility, language, body) = (next(), next(), next(), next());
+        if next() == "t" {
+            routines.add_implied(&name);
+        }
         routines.add(name, routine_body(&kind, &volatility, &language, body));
     }
     for row in connection.query(TRIGGERS)? {
         let mut texts = row.into_iter().map(Option::unwrap_or_default);
         let mut next = || texts.next().unwrap_or_default();
         let (table, function) = ((next(), next()), (next(), next()));
+        if next() == "t" {
+            routines.add_deferred(&function);
+        }
         routines.add_trigger(table, function);
     }
     for row in connection.query(CASCADES)? {

@@ -1,0 +1,64 @@
+//! The calls that no statement names: those of triggers, and of definitions such as operators.
+
+use std::collections::BTreeSet;
+
+use super::{CalledTables, QualifiedName, Routines};
+use crate::sql_dialect::WrittenName;
+
+/// True if a name in a statement can mean this table, whatever the schemas are in which a name
+/// without one is looked for.
+pub fn can_mean(name: &[String], (schema, table): &QualifiedName) -> bool {
+    match name {
+        [own] => own == table,
+        [.., within, own] => own == table && within == schema,
+        [] => false,
+    }
+}
+
+fn written((schema, name): &QualifiedName) -> WrittenName {
+    vec![schema.clone(), name.clone()]
+}
+
+impl Routines {
+    /// Adds a function that a trigger calls at the commit.
+    pub fn add_deferred(&mut self, function: &QualifiedName) {
+        self.deferred.insert(written(function));
+    }
+
+    /// Adds a function that statements call without its name: for an operator, a default value, a
+    /// check or a policy.
+    pub fn add_implied(&mut self, function: &QualifiedName) {
+        self.implied.insert(written(function));
+    }
+
+    /// The functions that triggers call at the commit.
+    pub(crate) fn deferred(&self) -> &BTreeSet<WrittenName> {
+        &self.deferred
+    }
+
+    /// The functions that statements call without their names.
+    pub(crate) fn implied(&self) -> &BTreeSet<WrittenName> {
+        &self.implied
+    }
+
+    /// The tables whose changes have others as a consequence.
+    pub(crate) fn with_consequences(&self) -> impl Iterator<Item = &QualifiedName> {
+        self.triggers.keys().chain(self.cascades.keys())
+    }
+
+    /// The tables that triggers and foreign keys possibly change when rows of a table change that
+    /// the name can mean.
+    pub(crate) fn tables_changed_after(&self, name: &[String]) -> CalledTables {
+        let mut called = CalledTables::default();
+        let triggers = self.triggers.iter();
+        for (_, functions) in triggers.filter(|(table, _)| can_mean(name, table)) {
+            let names: Vec<WrittenName> = functions.iter().map(written).collect();
+            self.follow(names.iter().map(|name| (name, false)), &mut called);
+        }
+        let cascades = self.cascades.iter();
+        let cascades = cascades.filter(|(other, _)| can_mean(name, other));
+        let tables = cascades.flat_map(|(_, tables)| tables.iter().map(written));
+        called.writes.extend(tables);
+        called
+    }
+}
