@@ -40,6 +40,9 @@ pub struct Commit<'a> {
     pub left_out: u64,
     /// The tables, by their numbers in the stream.
     pub tables: BTreeMap<u64, StreamTable>,
+    /// The statement that made each change, by its place in the transaction. Empty if none is
+    /// known.
+    pub makers: Vec<Option<usize>>,
 }
 
 impl Commit<'_> {

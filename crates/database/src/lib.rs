@@ -51,7 +51,7 @@ pub mod sql_dialect;
 pub mod statement_cache;
 pub mod statement_secrets;
 pub mod statement_tables;
-mod transaction_facts;
+pub mod transaction_facts;
 pub mod transaction_records;
 pub mod view_query;
 mod written_tables;

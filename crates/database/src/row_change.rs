@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 /// The value of a column.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ColumnValue {
     /// NULL.
     Null,
@@ -59,4 +59,6 @@ pub struct RowChange {
     pub whole_before: bool,
     /// The row after.
     pub after: Option<RowImage>,
+    /// Its statement, by its place in the stream's list of the commit. `None`: the stream has none.
+    pub statement: Option<usize>,
 }

@@ -17,7 +17,7 @@ const VALUE: usize = 512;
 /// Most characters of a statement in a fact.
 const STATEMENT: usize = 4 << 10;
 /// Most statements in the fact of a transaction.
-const STATEMENTS: usize = 8;
+pub const LISTED: usize = 8;
 
 /// The facts about a client of what had arrived at a time, in ns since 1970. `network`: the cookie
 /// of this process's network namespace.
@@ -46,7 +46,7 @@ pub(crate) fn transaction_fact(
     };
     let has_committed = !commits.is_empty() || logged.has_committed();
     let wrote = (!logged.is_rolled_back()).then_some(has_committed);
-    let listed = logged.statements.iter().zip(columns).take(STATEMENTS);
+    let listed = logged.statements.iter().zip(columns).take(LISTED);
     let statements = listed.map(|(one, columns)| {
         let tables = one.tables.as_ref();
         let is_done = one.error.is_none();
@@ -83,7 +83,7 @@ fn all_columns(
     logged: &LoggedTransaction,
     columns: &[Arc<StatementColumns>],
 ) -> Option<StatementColumns> {
-    if logged.statements.len() <= STATEMENTS {
+    if logged.statements.len() <= LISTED {
         return None;
     }
     // A statement that is repeated has the same columns, which are added once.
@@ -98,12 +98,13 @@ fn all_columns(
     Some(all)
 }
 
-/// `former`: the row's name before a change of its key.
+/// `former`: the row's name before a change of its key. `maker`: the place of the statement that
+/// made the change.
 pub(crate) fn row_fact(
-    row: &str,
-    former: Option<&str>,
+    (row, former): (&str, Option<&str>),
     table: &StreamTable,
     change: &RowChange,
+    maker: Option<usize>,
 ) -> Value {
     let image = |image: &Option<RowImage>| match image {
         Some(image) => {
@@ -126,7 +127,7 @@ pub(crate) fn row_fact(
     );
     let lacks = has_former && !change.whole_before;
     json!({
-        "row": row, "former": former, "operation": operation,
+        "row": row, "former": former, "operation": operation, "statement": maker,
         "before": image(&change.before), "after": image(&change.after),
         "before_incomplete": lacks.then_some(table.incomplete),
     })

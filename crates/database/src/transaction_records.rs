@@ -304,12 +304,14 @@ impl TransactionRecorder {
     fn change_rows(&mut self, activity: u32, commit: &Commit<'_>, sure: bool, catalog: &Catalog) {
         let time = commit.time;
         let mut changed = BTreeSet::new();
-        for change in commit.changes {
+        for (at, change) in commit.changes.iter().enumerate() {
+            let maker = commit.makers.get(at).copied().flatten();
             let Some(table) = commit.tables.get(&change.table) else {
                 continue;
             };
             let name = (table.schema.clone(), table.name.clone());
-            self.change_row(activity, &name, table, change, (sure, time), catalog);
+            let made = (change, maker);
+            self.change_row(activity, &name, table, made, (sure, time), catalog);
             let whole = change.operation == RowOperation::Truncate;
             if changed.insert(name.clone()) || whole {
                 let how = if whole {
@@ -328,7 +330,7 @@ impl TransactionRecorder {
         activity: u32,
         name: &TableName,
         table: &StreamTable,
-        change: &RowChange,
+        (change, maker): (&RowChange, Option<usize>),
         (sure, time): (bool, i64),
         catalog: &Catalog,
     ) {
@@ -363,7 +365,7 @@ impl TransactionRecorder {
         let moved = former.clone().filter(|_| latter != former);
         let moved = moved.filter(|_| latter.is_some());
         let Some(row) = latter.or(former) else { return };
-        let fact = row_fact(&row, moved.as_deref(), table, change);
+        let fact = row_fact((&*row, moved.as_deref()), table, change, maker);
         self.writer
             .fact(activity, &self.names.row_kind(), &fact, time);
     }

@@ -44,7 +44,7 @@ pub(crate) fn give(
 }
 
 /// True for the text of a statement, or its beginning in the log.
-fn is_same(logged: &str, whole: &str) -> bool {
+pub(crate) fn is_same(logged: &str, whole: &str) -> bool {
     logged == whole || logged.len() >= CUT && whole.starts_with(logged)
 }
 

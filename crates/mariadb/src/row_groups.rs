@@ -169,6 +169,7 @@ impl RowGroups {
                     before: None,
                     whole_before: false,
                     after: None,
+                    statement: Some(group.statements.len()),
                 });
                 group.statements.push(text);
                 Some(group)
@@ -221,6 +222,7 @@ impl RowGroups {
                 after: after.map(|after| completed(after, before.as_ref(), &types)),
                 before: before.map(known_columns),
                 whole_before,
+                statement: open.statements.len().checked_sub(1),
             });
         }
         Some(())
@@ -419,6 +421,7 @@ mod tests {
         ];
         assert_eq!(parts, wanted);
         assert_eq!(groups[2].statements, ["insert into ary values (7)"]);
+        assert_eq!(groups[2].changes[0].statement, Some(0));
         assert_eq!(groups[4].changes[0].operation, RowOperation::Truncate);
         let update = &groups[1].changes[0];
         assert!(update.whole_before);

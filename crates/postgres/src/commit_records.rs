@@ -9,6 +9,7 @@ use backstory_database::commit::{Commit, CommitCertainty, TransactionNumber};
 use backstory_database::database_watch::COMMIT;
 use backstory_database::logged_transaction::LoggedTransaction;
 
+use crate::change_makers::change_makers;
 use crate::database_watch::{ArrivedCommit, PostgresWatch};
 use crate::matching::{TransactionMatch, matching};
 
@@ -38,7 +39,7 @@ impl PostgresWatch {
     /// the lines of that transaction, or until its columns are better known. `all`: it does not
     /// wait.
     pub(crate) fn record_commit(&mut self, arrived: &ArrivedCommit, all: bool) -> bool {
-        let commit = commit_of(arrived);
+        let mut commit = commit_of(arrived);
         let changed = commit.changed();
         if changed.is_empty() {
             return true;
@@ -69,6 +70,14 @@ impl PostgresWatch {
         // Its statements began before it. The catalog may have been read in between.
         if !all && self.will_be_settled(key) {
             return false;
+        }
+        // A line that is missing may be that of any statement.
+        if let Some(logged) = self.table.transactions.get(&key)
+            && self.lines.missing == 0
+            && self.catalog.is_steady((logged.began, commit.time))
+        {
+            let is_read = self.has_read_until(commit.time);
+            commit.makers = change_makers(logged, is_read, &self.catalog, &commit);
         }
         self.record_logged(key, &[commit], certainty);
         true
@@ -167,5 +176,6 @@ fn commit_of(arrived: &ArrivedCommit) -> Commit<'_> {
         changes: &transaction.changes,
         left_out: transaction.left_out,
         tables: arrived.tables.clone(),
+        makers: Vec::new(),
     }
 }

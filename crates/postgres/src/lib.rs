@@ -28,6 +28,7 @@
 
 mod backends;
 mod catalog_reader;
+mod change_makers;
 mod client_lookout;
 mod column_reader;
 mod commit_records;
@@ -47,6 +48,7 @@ mod search_path;
 mod server_settings;
 mod sessions;
 mod setting_statement;
+mod statement_effects;
 
 use backstory_database::connection_target::ConnectionTarget;
 use backstory_database::database_watch::{self as frame, WatchNews, WatchScope};

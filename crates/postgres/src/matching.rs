@@ -10,12 +10,12 @@ use std::collections::BTreeSet;
 
 use backstory_database::catalog::{Catalog, TableName};
 use backstory_database::commit::Commit;
+use backstory_database::hidden_work::HiddenWork;
 use backstory_database::logged_transaction::{ExecutedStatement, LoggedTransaction};
-use backstory_database::row_change::{ColumnValue, RowChange, RowOperation, StreamTable};
 use backstory_database::sql_dialect::WrittenName;
 
-use crate::pinned_columns::{Pin, PinnedColumn, RowEffect, effects};
 use crate::sessions::SessionTable;
+use crate::statement_effects::{StatementEffects, StatementFit};
 
 /// The log's times have a resolution of a millisecond, and are taken before the commit's.
 const SLACK: i64 = 2_000_000;
@@ -79,6 +79,9 @@ fn may_change(one: &LoggedTransaction, catalog: &Catalog, changed: &BTreeSet<Tab
         let Ok(tables) = &statement.tables else {
             return true;
         };
+        if tables.hidden == HiddenWork::Prepared {
+            return true;
+        }
         let called = catalog.routines.tables_of_calls(&tables.functions);
         // A table that is newer than the catalog, or any.
         let all = tables.writes.iter().chain(&called.writes);
@@ -87,8 +90,11 @@ fn may_change(one: &LoggedTransaction, catalog: &Catalog, changed: &BTreeSet<Tab
             _ => return true,
         }
     }
+    // A change of a partitioned table is one of a partition.
+    let has_relatives = |table: &TableName| catalog.has_relatives(&table.1);
+    let are_relatives = || named.iter().any(has_relatives) && changed.iter().any(has_relatives);
     // A trigger or a foreign key changes other tables, too.
-    named.iter().any(|table| changed.contains(table))
+    named.iter().any(|table| changed.contains(table)) || are_relatives()
 }
 
 /// The tables behind names. `None` if one is not in the catalog.
@@ -107,77 +113,29 @@ fn resolved<'n>(
 
 /// True if the statements of a transaction can have made each change of a commit.
 fn can_make(one: &LoggedTransaction, catalog: &Catalog, commit: &Commit<'_>) -> bool {
-    let mut known: Vec<(TableName, RowEffect)> = Vec::new();
-    // The tables that functions change, in any way.
-    let mut free = BTreeSet::new();
-    for statement in &one.statements {
-        if let Ok(tables) = &statement.tables {
-            let called = catalog.routines.tables_of_calls(&tables.functions);
-            match resolved(called.writes.iter(), statement, catalog) {
-                Some(tables) if !called.changes_any => free.extend(tables),
-                _ => return true,
-            }
-        }
-        let Some(all) = effects(&statement.text, statement.parameters.as_deref()) else {
-            return true;
-        };
-        for effect in all {
-            let Some(table) = catalog.resolve(&effect.table, &statement.path) else {
-                return true;
-            };
-            // Columns of a view have names of their own.
-            if catalog.behind(&table) != BTreeSet::from([table.clone()]) {
-                return true;
-            }
-            known.push((table, effect));
-        }
-    }
+    let statements = one.statements.iter();
+    let all = statements.map(|statement| {
+        let effects = StatementEffects::of(statement, catalog, true)?;
+        Some((effects, &statement.path))
+    });
+    let Some(all) = all.collect::<Option<Vec<_>>>() else {
+        return true;
+    };
     commit.changes.iter().all(|change| {
         let Some(table) = commit.tables.get(&change.table) else {
             return true;
         };
         let name = (table.schema.clone(), table.name.clone());
-        let fits = |effect: &RowEffect| fits(effect, table, change);
-        free.contains(&name)
-            || catalog.routines.may_change(&name)
-            || known.iter().any(|(at, effect)| *at == name && fits(effect))
+        // A table that is newer than the catalog can have any name.
+        let means = |written: &[String], path: &[String]| {
+            let found = catalog.resolve(written, path);
+            found.is_none_or(|found| found == name)
+        };
+        all.iter().any(|(effects, path)| {
+            let means = |written: &[String]| means(written, path);
+            effects.fit((&name, table), change, catalog, means) != StatementFit::No
+        })
     })
-}
-
-/// True if a statement with this effect can have made a change.
-fn fits(effect: &RowEffect, table: &StreamTable, change: &RowChange) -> bool {
-    let is_operation = effect.operations.contains(&change.operation);
-    // An insertion into a table changes no other row, so its pins are of insertions alone.
-    let pinned = effect.operations[0] == change.operation;
-    is_operation && (!pinned || effect.pins.iter().all(|pin| holds(pin, table, change)))
-}
-
-/// False if the changed row certainly has another value.
-fn holds(pin: &Pin, table: &StreamTable, change: &RowChange) -> bool {
-    let column = match &pin.column {
-        PinnedColumn::Named(name) => name,
-        PinnedColumn::First => match table.columns.first() {
-            Some((name, _)) => name,
-            None => return true,
-        },
-    };
-    let images = match (change.operation, pin.after) {
-        (RowOperation::Delete, _) | (_, false) => [&change.before, &change.after],
-        (_, true) => [&change.after, &None],
-    };
-    let mut values = images.into_iter().flatten().flatten();
-    let value = values.find_map(|(name, value)| match value {
-        ColumnValue::Text(text) if name == column => Some(text),
-        _ => None,
-    });
-    let Some(value) = value else { return true };
-    let number = |text: &str| text.parse::<i64>().ok();
-    let fits = |wanted: &String| match (number(value), number(wanted)) {
-        _ if table.texts.contains(column) => wanted.trim_end() == value.trim_end(),
-        (Some(value), Some(wanted)) => value == wanted,
-        _ => true,
-    };
-    pin.values.iter().any(fits)
 }
 
 #[cfg(test)]
@@ -187,6 +145,7 @@ mod tests {
     use backstory_database::catalog::CatalogTable;
     use backstory_database::commit::TransactionNumber;
     use backstory_database::routines::{RoutineBody, Routines};
+    use backstory_database::row_change::{ColumnValue, RowChange, RowOperation, StreamTable};
     use backstory_database::sql_dialect::SqlDialect;
     use backstory_database::statement_tables::StatementTables;
     use std::sync::Arc;
@@ -220,6 +179,7 @@ mod tests {
             before: None,
             whole_before: false,
             after: Some(after),
+            statement: None,
         };
         let stream = StreamTable {
             schema: "public".to_owned(),
@@ -236,6 +196,7 @@ mod tests {
             changes: &[change],
             left_out: 0,
             tables: [(1, stream)].into(),
+            makers: Vec::new(),
         };
         matching(&table, catalog, &commit)
     }

@@ -42,6 +42,8 @@ pub(crate) struct RowEffect {
     pub(crate) table: WrittenName,
     pub(crate) operations: Vec<RowOperation>,
     pub(crate) pins: Vec<Pin>,
+    /// The columns that an update gives values. Empty if they are not known.
+    pub(crate) assigned: Vec<String>,
 }
 
 /// The effects of a statement, or several. `None` if it may have others, too.
@@ -61,6 +63,22 @@ fn written(name: &ObjectName) -> Option<WrittenName> {
     SqlDialect::Postgres.written(name)
 }
 
+/// The columns that an assignment changes. `a.b` is a part of the column `a`. `None` if one is not
+/// known.
+fn assigned(target: &AssignmentTarget) -> Option<Vec<String>> {
+    let changed = |name: &ObjectName| written(name)?.into_iter().next();
+    match target {
+        AssignmentTarget::ColumnName(name) => Some(vec![changed(name)?]),
+        AssignmentTarget::Tuple(names) => names.iter().map(changed).collect(),
+    }
+}
+
+/// A column as a whole. `a.b` is a part of the column `a`.
+fn column(name: &ObjectName) -> Option<String> {
+    let [column] = <[String; 1]>::try_from(written(name)?).ok()?;
+    Some(column)
+}
+
 fn folded(part: &Ident) -> String {
     SqlDialect::Postgres.ident(part)
 }
@@ -78,19 +96,15 @@ impl Visitor for EffectCollector {
         let effect = match statement {
             Statement::Insert(insert) => self.insertion(insert),
             Statement::Update(update) => {
-                let assigned: Vec<String> = update
-                    .assignments
-                    .iter()
-                    .flat_map(|one| match &one.target {
-                        AssignmentTarget::ColumnName(name) => written(name).unwrap_or_default(),
-                        AssignmentTarget::Tuple(names) => {
-                            names.iter().filter_map(written).flatten().collect()
-                        }
-                    })
-                    .collect();
-                let where_ = update.selection.as_ref().filter(|_| update.from.is_none());
+                let targets = update.assignments.iter().map(|one| assigned(&one.target));
+                let assigned: Option<Vec<Vec<String>>> = targets.collect();
+                // The condition is about the row before, and the stream may have that after alone.
+                let tells_rows = update.from.is_none() && assigned.is_some();
+                let where_ = update.selection.as_ref().filter(|_| tells_rows);
+                let assigned = assigned.unwrap_or_default().concat();
                 let effect = self.selection(&update.table, RowOperation::Update, where_, &assigned);
                 effect.map(|mut effect| {
+                    effect.assigned = assigned;
                     let given = update.assignments.iter().filter_map(|one| self.given(one));
                     effect.pins.extend(given);
                     effect
@@ -156,7 +170,7 @@ impl EffectCollector {
         let pins = (0..width.min(known)).filter_map(|at| {
             let values: Option<BTreeSet<String>> = rows.iter().map(|row| row[at].clone()).collect();
             let column = match insert.columns.get(at) {
-                Some(name) => PinnedColumn::Named(written(name)?.pop()?),
+                Some(name) => PinnedColumn::Named(column(name)?),
                 None => PinnedColumn::First,
             };
             Some(Pin {
@@ -177,6 +191,7 @@ impl EffectCollector {
             } else {
                 pins.collect()
             },
+            assigned: Vec::new(),
         })
     }
 
@@ -215,6 +230,7 @@ impl EffectCollector {
             table: written(name)?,
             operations: vec![operation],
             pins,
+            assigned: Vec::new(),
         })
     }
 
@@ -224,7 +240,7 @@ impl EffectCollector {
             return None;
         };
         Some(Pin {
-            column: PinnedColumn::Named(written(name)?.pop()?),
+            column: PinnedColumn::Named(column(name)?),
             values: BTreeSet::from([self.literal(&one.value)?]),
             after: true,
         })
@@ -269,7 +285,7 @@ impl EffectCollector {
 }
 
 /// The values of parameters, as the log has them: `$1 = '42', $2 = NULL`. Two quotes in a value
-/// stand for one.
+/// stand for one. A value that ends with dots may be cut (`log_parameter_max_length`).
 fn literals(text: &str) -> Vec<Option<String>> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -287,7 +303,8 @@ fn literals(text: &str) -> Vec<Option<String>> {
             }
             end += 2;
         }
-        found.push(Some(quoted[..end].replace("''", "'")));
+        let value = &quoted[..end];
+        found.push((!value.ends_with("...")).then(|| value.replace("''", "'")));
         rest = &quoted[end..];
     }
     found
@@ -331,6 +348,8 @@ mod tests {
                 "s.a [Update] id={5} x={2}",
             ),
             ("UPDATE a SET x = 2 FROM b WHERE id = 5", "a [Update] x={2}"),
+            ("UPDATE a SET x.part = 2 WHERE id = 5", "a [Update] id={5}"),
+            ("INSERT INTO a (x.part) VALUES (5)", "a [Insert]"),
             ("DELETE FROM a WHERE id = 5 OR id = 6", "a [Delete]"),
             (
                 "INSERT INTO a VALUES (1) ON CONFLICT DO NOTHING",
@@ -343,6 +362,20 @@ mod tests {
             assert_eq!(found, wanted, "{text}");
         }
         assert_eq!(shown("TRUNCATE a", None), None);
+    }
+
+    #[test]
+    fn an_update_of_a_part_of_a_column_gives_the_column_a_value() {
+        let text = "UPDATE a SET x.part = 2, (y, z) = (SELECT 1, 2)";
+        let found = effects(text, None).unwrap();
+        assert_eq!(found[0].assigned, ["x", "y", "z"]);
+    }
+
+    #[test]
+    fn a_parameter_that_may_be_cut_is_unknown() {
+        let text = "UPDATE a SET x = $1 WHERE id = $2";
+        let found = shown(text, Some("$1 = 'abc...', $2 = '7'"));
+        assert_eq!(found.unwrap(), ["a [Update] id={7}"]);
     }
 
     #[test]

@@ -195,6 +195,7 @@ impl RowDecoder {
             before,
             whole_before,
             after,
+            statement: None,
         });
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: these modules are pure. Plain data goes in, text comes out.
 pub mod account;
+mod change_statements;
 pub mod command;
 pub mod conversations;
 pub mod csv;

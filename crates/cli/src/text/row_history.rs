@@ -1,29 +1,25 @@
 //! The history of a row of a watched database, one paragraph for each change.
 //!
-//! In: the changes, the newest first. Out: for each its time, its transaction, the statements that
-//! can have made it, the client's command, and the columns that it changed.
+//! In: the changes, the newest first. Out: for each its time, its transaction, the statement that
+//! made it, the client's command, and the columns that it changed.
 
 use std::io::{self, Write};
 
 use backstory_graph::model::{Activity, Certainty};
-use backstory_query::{self as query, RowEvent};
+use backstory_query::RowEvent;
 use backstory_workflow::paths::{base_name, is_system};
 use serde_json::{Map, Value};
 
+use super::change_statements::{shortened, write_statements};
 use super::shell::{Call, SHORT};
-use super::statement_columns;
 use super::style::{Role, Style};
 use super::when::moment;
 use super::words::counted;
 
 /// The number of changes that are printed, unless all are wanted.
 const FEW: usize = 8;
-/// The number of statements of a transaction that are printed.
-const STATEMENTS: usize = 3;
 /// The number of times without a watch that are printed between two changes.
 const GAPS: usize = 3;
-/// The number of characters of a statement or value that are printed.
-const LONG: usize = 160;
 
 /// Writes the history. `here` is the current directory.
 pub fn write(
@@ -44,12 +40,8 @@ pub fn write(
         let older = events.get(at + 1).filter(|_| event.unwatched.is_empty());
         let older = older.map(|older| &older.change["after"]);
         writeln!(out, "  {}", title(event))?;
-        for (statement, read) in statements(event).iter().take(STATEMENTS) {
-            writeln!(out, "    {}", style.paint(Role::Command, statement))?;
-            if let Some(read) = read {
-                writeln!(out, "      {}", style.paint(Role::Dim, read))?;
-            }
-        }
+        let newer = at.checked_sub(1).and_then(|newer| events.get(newer));
+        write_statements(event, newer, style, out)?;
         let by = by_client(&event.clients, here);
         for line in [Some(by), doubts(event)].into_iter().flatten() {
             writeln!(out, "    {}", style.paint(Role::Dim, &line))?;
@@ -145,39 +137,6 @@ fn word(value: &Value) -> String {
     }
 }
 
-/// The statements that changed the row's table, as far as that is known, each with the columns of
-/// other tables that it read.
-fn statements(event: &RowEvent) -> Vec<(String, Option<String>)> {
-    let all = event.transaction["statements"].as_array();
-    let all: Vec<&Value> = all.into_iter().flatten().collect();
-    let row = event.change["row"].as_str().unwrap_or_default();
-    let table = row.split('?').next().unwrap_or_default();
-    let name = table.rsplit(['/', '.']).next().unwrap_or_default();
-    let writes = |statement: &&&Value| {
-        let names = statement["writes"].as_array().into_iter().flatten();
-        names
-            .filter_map(Value::as_str)
-            .any(|written| written.rsplit('.').next() == Some(name))
-    };
-    let qualified = query::qualified_table(table.as_bytes()).unwrap_or_default();
-    let text = |statement: &&Value| {
-        let read = statement_columns::read_elsewhere(&statement["columns"], &qualified);
-        Some((shortened(&statement_text(statement)?), read))
-    };
-    let known: Vec<_> = all.iter().filter(writes).filter_map(text).collect();
-    match known.is_empty() {
-        true => all.iter().filter_map(text).collect(),
-        false => known,
-    }
-}
-
-/// The text of a statement in one line.
-pub(super) fn statement_text(statement: &Value) -> Option<String> {
-    let text = statement["text"].as_str()?.trim_end_matches(';');
-    let words: Vec<&str> = text.split_whitespace().collect();
-    Some(words.join(" "))
-}
-
 /// The columns that a change gave another value. `older` is the row after the change before it.
 fn columns(change: &Value, older: Option<&Value>) -> Vec<String> {
     let object = |value: &Value| value.as_object().cloned().unwrap_or_default();
@@ -218,13 +177,6 @@ fn shown(value: &Value) -> String {
     }
 }
 
-pub(super) fn shortened(text: &str) -> String {
-    match text.char_indices().nth(LONG) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -254,10 +206,10 @@ mod tests {
     #[test]
     fn a_change_shows_its_transaction_its_statement_and_the_changed_columns() {
         let row = "postgres://h:1/bank/s.a?id=1";
-        let first =
-            json!({"row": row, "operation": "insert", "after": {"id": "1", "x": "1", "y": null}});
+        let first = json!({"row": row, "operation": "insert", "statement": 1,
+            "after": {"id": "1", "x": "1", "y": null}});
         let second = json!({"row": row, "operation": "update", "before": {"id": "1"},
-            "after": {"id": "1", "x": "2", "y": null}});
+            "statement": 1, "after": {"id": "1", "x": "2", "y": null}});
         let wanted = "\
 2 changes, the newest first:
   at an unknown time  update, transaction 7, user ann
@@ -287,6 +239,68 @@ mod tests {
         let gap = "      x: 2\n  not watched at an unknown time to at an unknown time: \
                    the row may have changed\n";
         assert!(text.contains(gap), "{text}");
+    }
+
+    #[test]
+    fn a_change_has_its_statement_and_several_possible_ones_are_listed_once() {
+        let changed = |statement: Value, number: u32| {
+            let statements: Vec<Value> = ["x", "y"]
+                .map(
+                    |column| json!({"text": format!("UPDATE a SET {column} = 1"), "writes": ["a"]}),
+                )
+                .into();
+            let transaction = json!({"number": number, "statements": statements, "count": 9});
+            RowEvent {
+                transaction,
+                ..event(
+                    json!({"row": "postgres://h:1/bank/s.a?id=1", "operation": "update",
+                    "statement": statement}),
+                )
+            }
+        };
+        let (x, y) = ("    UPDATE a SET x = 1\n", "    UPDATE a SET y = 1\n");
+        let text = written(&[changed(json!(1), 7), changed(json!(0), 7)]);
+        let places = [x, y].map(|line| text.match_indices(line).map(|(at, _)| at).collect());
+        let [first, second]: [Vec<usize>; 2] = places;
+        assert!(
+            first.len() == 1 && second.len() == 1 && second < first,
+            "{text}"
+        );
+        let text = written(&[changed(json!(8), 7)]);
+        assert!(text.contains("    statement 9 of 9, which"), "{text}");
+        let none = || changed(Value::Null, 7);
+        let text = written(&[none(), none(), changed(Value::Null, 6)]);
+        let label = "possibly by one of these statements, or another one of the transaction:";
+        let listed = format!("    {label}\n{x}{y}");
+        assert_eq!(text.matches(&listed).count(), 2, "{text}");
+        let again = text.matches("    possibly by one of the same statements\n");
+        assert_eq!(again.count(), 1, "{text}");
+    }
+
+    #[test]
+    fn the_only_statement_that_names_the_table_is_possible_among_others() {
+        let change = json!({"row": "postgres://h:1/bank/s.a?id=1", "operation": "update"});
+        let of = |statement: Value| {
+            let mut event = event(change.clone());
+            event.transaction["statements"][0] = statement;
+            written(&[event])
+        };
+        let update = "\n    UPDATE s.a SET x = 2\n";
+        let begin = of(json!({"text": "BEGIN;", "writes": []}));
+        assert!(
+            begin.contains(&format!("    possibly by:{update}")),
+            "{begin}"
+        );
+        let execute = of(json!({"text": "EXECUTE up(1)", "writes": []}));
+        let label = "    possibly by this statement, or another one of the transaction:";
+        assert!(execute.contains(&format!("{label}{update}")), "{execute}");
+        let mut alone = event(change);
+        alone.transaction["statements"] = json!([{"text": "EXECUTE up(1)", "writes": []}]);
+        let text = written(&[alone]);
+        assert!(
+            text.contains("ann\n    EXECUTE up(1)\n") && !text.contains("possibly"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -9,7 +9,8 @@ use backstory_graph::model::Certainty;
 use backstory_query::{TableEvent, TableHistory};
 use serde_json::Value;
 
-use super::row_history::{by_client, shortened, statement_text, transaction_words};
+use super::change_statements::{shortened, statement_text};
+use super::row_history::{by_client, transaction_words};
 use super::statement_columns;
 use super::style::{Role, Style};
 use super::when::moment;

@@ -4,6 +4,7 @@
 
 mod accuracy;
 mod busy;
+mod change_statements;
 mod clients;
 mod column_truths;
 mod columns;
