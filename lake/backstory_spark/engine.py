@@ -245,7 +245,7 @@ class SparkEngine:
 
         Spark looks for kept rows by comparing plans, in each query. The steps have large plans.
         Spark 3.5 loses the columns by which rows are sorted, if they are joined with themselves:
-        "key not found". So it is not told that they are. Scans know it from the rows themselves.
+        "key not found". So the plan does not have these columns. Scans know the order all the same.
         """
         plan = kept._jdf.queryExecution().withCachedData()
         unsorted = plan.outputOrdering().take(0)

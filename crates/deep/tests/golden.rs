@@ -1,7 +1,7 @@
 //! Deep logs of every version stay readable: `fixtures/deep/<version>/`.
 //!
-//! `cut.deep` has a header, a chunk of a program that writes `yes`, two readings of the clocks, and
-//! the beginning of a frame that was cut off.
+//! `cut.deep` has a header, and a chunk of a program that writes `yes`. Two readings of the clocks
+//! and the beginning of a frame follow.
 #![allow(clippy::unwrap_used)]
 
 use backstory_abi::deep;

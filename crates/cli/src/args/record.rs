@@ -139,7 +139,7 @@ pub struct RecordArgs {
     /// Programs that make random numbers from addresses, as OpenSSL does, then make the same ones
     /// again. The programs lack the protection of random addresses (ASLR), so do not record a
     /// server in this manner that strangers can reach
-    #[arg(long, requires = "deep")]
+    #[arg(long)]
     pub fixed_addresses: bool,
 
     /// Run the command under the byte engine, which is 14 to 102 times as slow, and 396 times with

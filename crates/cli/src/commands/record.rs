@@ -153,6 +153,11 @@ fn check_together(args: &RecordArgs) -> Result<(), Failure> {
             "--time says how a deep record has the time: add --deep, or leave it out",
         ));
     }
+    if args.fixed_addresses && !args.deep {
+        return Err(Failure::misuse(
+            "--fixed-addresses is for programs that `replay --deep` runs again: add --deep, or leave it out",
+        ));
+    }
     Ok(())
 }
 

@@ -60,7 +60,7 @@ fn code_memory_and_threads_have_the_same_addresses() {
 #[test]
 fn without_a_deep_record_the_option_is_refused() {
     let answer = Place::new().run(&["record", "--fixed-addresses", "--", "true"]);
-    answer.is_error(2, &["--deep"]);
+    answer.is_error(125, &["--fixed-addresses", "add --deep"]);
 }
 
 /// Two clients, one after the other. They wait for the server's port, and not for ever. The server

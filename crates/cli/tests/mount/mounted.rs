@@ -107,8 +107,8 @@ impl MountedDirectory {
 
     /// Unmounts by the program `umount`, and waits for the end of the run.
     pub fn unmount(&mut self) -> ExitStatus {
-        // A child that another test has just forked has the descriptors of this process, also
-        // one of a file below the mount, until it executes its program.
+        // A child of another test has the descriptors of this process until it executes a program.
+        // One of them can be that of a file below the mount.
         let is_unmounted = || {
             let done = Command::new("umount").arg(&self.at).status();
             done.unwrap().success()

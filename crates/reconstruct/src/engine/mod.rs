@@ -6,6 +6,7 @@
 
 mod caller;
 mod filter;
+mod placeholder;
 mod standin;
 mod start;
 mod vdso;

@@ -2,6 +2,7 @@
 
 use super::Options;
 use super::filter::{self, CHANNEL, FilterNeeds};
+use super::placeholder;
 use crate::error::Error;
 use crate::process::RecordedProcess;
 use backstory_sys as sys;
@@ -139,7 +140,7 @@ fn become_program(
         if !launch.has_tool {
             // Without a terminal of its own, the program cannot reach the user's.
             sys::leave_session();
-            sys::nullify(&[0, 1, 2]);
+            placeholder::put();
         }
         rustix::process::chdir(launch.directory.as_c_str())?;
         // Rust ignores this signal, and a program inherits that.

@@ -105,6 +105,7 @@ impl Supervisor {
         let terms = WaitTerms {
             timeout,
             has_native,
+            has_placeholder: false,
         };
         let ready = match self.ready(call, index, &list, terms) {
             None => return Ok(Response::Continue),

@@ -3,6 +3,8 @@
 
 use super::Supervisor;
 use crate::engine::caller::NotifiedCall;
+use crate::engine::placeholder::is_placeholder;
+use crate::ready::OUT;
 use backstory_sys as sys;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::fs::{Mode, OFlags, ResolveFlags, Stat, fstat, open, openat2};
@@ -176,6 +178,15 @@ impl Supervisor {
             bytes
         };
         events.iter().flat_map(one).collect()
+    }
+
+    /// True if a wait for these events of a descriptor has no end: see [`is_placeholder`].
+    pub(super) fn is_silent(&self, call: &NotifiedCall, fd: i32, events: u32) -> bool {
+        let is_standard_input = fd <= 2 && events & OUT == 0;
+        is_standard_input
+            && self
+                .copy_of(call, fd)
+                .is_ok_and(|own| is_placeholder(own.as_fd()))
     }
 
     /// Which of these descriptors, with their events, are ready. By position.

@@ -40,6 +40,8 @@ pub(super) struct WaitTerms {
     pub timeout: Option<i64>,
     /// The kernel's own objects are waited for, too.
     pub has_native: bool,
+    /// Input of which the record has nothing is waited for, too. It never comes.
+    pub has_placeholder: bool,
 }
 
 /// The answer to a wait.
@@ -82,7 +84,7 @@ impl Supervisor {
         list: &[Awaited],
         terms: WaitTerms,
     ) -> Option<Ready> {
-        if list.iter().all(|one| one.resource.is_none()) {
+        if list.iter().all(|one| one.resource.is_none()) && !terms.has_placeholder {
             return None;
         }
         let may_time_out = terms.timeout.is_some();
@@ -251,12 +253,12 @@ impl Supervisor {
             self.slept(index, ns);
             return Some(Ready::TimeUp);
         }
-        let native: Vec<(usize, i32, u32)> = list
+        let (silent, native): (Vec<_>, Vec<_>) = list
             .iter()
             .enumerate()
             .filter(|(_, one)| one.resource.is_none() && one.fd >= 0)
             .map(|(at, one)| (at, one.fd, one.events))
-            .collect();
+            .partition(|(_, fd, events)| self.is_silent(call, *fd, *events));
         if native.len() < list.len() && !native.is_empty() {
             let ready = self.native_ready(call, &native);
             if !ready.is_empty() {
@@ -266,6 +268,7 @@ impl Supervisor {
         let terms = WaitTerms {
             timeout,
             has_native: !native.is_empty(),
+            has_placeholder: native.is_empty() && !silent.is_empty(),
         };
         self.ready(call, index, list, terms)
     }
