@@ -32,7 +32,7 @@ pub(crate) const C_LIBRARY: &[u8] = b"libc.so.6";
 /// Libraries of glibc whose functions are chosen by the processor. The choice makes no call.
 const CHOOSES_BY_PROCESSOR: &[&[u8]] = &[b"libm.so.6", b"libmvec.so.1"];
 /// The attributes that an identity is made of.
-const WANTED: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME);
+pub(crate) const WANTED: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME);
 /// Bytes of the largest file that is read.
 const LARGEST: u64 = 512 << 20;
 /// Most libraries of a program.
@@ -101,6 +101,12 @@ impl Classifier {
     /// The file cannot be written. The next run classifies its programs anew.
     pub fn keep(&mut self, path: &Path) -> io::Result<()> {
         self.known.keep(path)
+    }
+
+    /// The paths of the files that earlier runs had found to be plain, and that this run believed
+    /// to be so. None are left after [`Classifier::confirm`].
+    pub fn believed(&self) -> Vec<PathBuf> {
+        self.known.believed_paths()
     }
 
     /// Classifies the files again that earlier runs had found to be plain, and that this run

@@ -15,8 +15,7 @@
 //! - The file has a bounded length. The verdicts that were used last stay.
 //! - It is written beside and renamed, so no process reads half of one.
 
-use crate::classify::C_LIBRARY;
-use crate::known::{KnownFile, KnownFiles, MOST_KEPT};
+use crate::known::{KnownFile, KnownFiles, MOST_KEPT, can_be};
 use crate::part::{NotPlain, Part};
 use crate::rules::RULES;
 use crate::verdicts::{VerdictKind, decoded, encoded};
@@ -128,13 +127,9 @@ impl KnownFiles {
     }
 }
 
-/// True if a file in this role can have this verdict. Every plain program needs the C library.
-fn can_be(kind: VerdictKind, part: &Result<Part, NotPlain>) -> bool {
-    let needs = |part: &Part| part.needed.iter().any(|name| name == C_LIBRARY);
-    kind == VerdictKind::Library || part.as_ref().map_or(true, needs)
-}
-
-/// Removes what other processes left beside the file, that were killed while they wrote it.
+/// Removes what other processes left beside the file, that were killed while they wrote it. A
+/// writer in another pid namespace counts as killed. Its verdicts are then not kept, and the next
+/// run there finds them anew.
 fn remove_left(path: &Path) {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
         return;

@@ -1,21 +1,21 @@
 //! Verdicts that an earlier run kept, and files of verdicts that are not believed.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod verdict_file;
+
 use backstory_plain::cache::LibraryCache;
 use backstory_plain::{Classifier, Ignored, NotPlain};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use verdict_file::{HEAD, forged, seal};
 
 /// A program of the system, which is plain.
 const SYSTEMS: &str = "/usr/bin/env";
 const NOTHING: &str = "int main(void) { return 0; }";
 const ENTERS: &str = "int main(void) { long a = 39; __asm__ volatile(\"syscall\" : \"+a\"(a) :: \
     \"rcx\", \"r11\", \"memory\"); return a > 0; }";
-/// Bytes before the first entry, and where the checksum is.
-const HEAD: usize = 20;
-const CHECKSUM: std::ops::Range<usize> = 16..20;
 
 struct Workshop {
     dir: tempfile::TempDir,
@@ -35,15 +35,9 @@ impl Workshop {
         plain.then_some(Workshop { dir })
     }
 
-    /// True where the verdicts about programs of the system last. In a namespace of users, these
-    /// programs may belong to another user than root, and a process of any user decides about
-    /// files of FUSE.
+    /// True where the verdicts about programs of the system last.
     fn systems_last() -> bool {
-        const FUSE: u64 = 0x6573_5546;
-        let found = fs::metadata(SYSTEMS).unwrap();
-        let of = rustix::fs::statfs(SYSTEMS).unwrap();
-        let lasts =
-            found.uid() == 0 && found.mode() & 0o022 == 0 && of.f_type as u64 & 0xffff_ffff != FUSE;
+        let lasts = verdict_file::lasts(SYSTEMS);
         if !lasts {
             println!("SKIPPED: {SYSTEMS} is not root's, or is on FUSE");
         }
@@ -218,17 +212,6 @@ fn what_another_user_could_write_is_not_believed_to_be_plain() {
     assert!(classifier.program(&enters).is_err());
 }
 
-/// A file of verdicts with one entry as a hostile program would write it: the program is plain, and
-/// needs these libraries.
-fn forged(file: &[u8], names: &[u8]) -> Vec<u8> {
-    let mut forged = file[..HEAD + 52].to_vec();
-    forged[HEAD + 40] &= !4;
-    forged[HEAD + 48..].copy_from_slice(&(names.len() as u32).to_le_bytes());
-    forged.extend(names);
-    seal(&mut forged);
-    forged
-}
-
 #[test]
 fn a_believed_verdict_is_confirmed_or_found_to_be_wrong() {
     let Some(shop) = Workshop::open().filter(|_| Workshop::systems_last()) else {
@@ -242,7 +225,9 @@ fn a_believed_verdict_is_confirmed_or_found_to_be_wrong() {
     classifier.recall(&shop.kept()).unwrap();
     assert_eq!(classifier.program(system), Ok(()));
     assert_eq!(classifier.classified(), 0);
+    assert!(classifier.believed().contains(&system.to_owned()));
     assert_eq!(classifier.confirm(), Vec::<PathBuf>::new());
+    assert_eq!(classifier.believed(), Vec::<PathBuf>::new());
     assert!(classifier.classified() > 1, "the program and its libraries");
     classifier.keep(&shop.kept()).unwrap();
     assert_eq!(fs::metadata(shop.kept()).unwrap().ino(), made, "no news");
@@ -256,6 +241,28 @@ fn a_believed_verdict_is_confirmed_or_found_to_be_wrong() {
     assert_eq!(classifier.program(loader), Ok(()), "it is believed");
     assert_eq!(classifier.confirm(), [loader]);
     assert!(classifier.program(loader).is_err());
+}
+
+/// Its path could be another file's when the verdict is confirmed.
+#[test]
+fn a_program_of_another_mount_namespace_is_classified_in_each_run() {
+    let Some(shop) = Workshop::open().filter(|_| Workshop::systems_last()) else {
+        return;
+    };
+    let system = Path::new(SYSTEMS);
+    shop.run(&[system]);
+    let made = fs::metadata(shop.kept()).unwrap().ino();
+    for _ in 0..2 {
+        let mut classifier = Classifier::of_machine().unwrap();
+        classifier.recall(&shop.kept()).unwrap();
+        let mut file = fs::File::open(system).unwrap();
+        let examined = classifier.examine(&mut file, Path::new("/nowhere/env"));
+        assert_eq!(examined.verdict, Ok(()));
+        assert_eq!(classifier.classified(), 1, "the program, and no library");
+        assert_eq!(classifier.confirm(), Vec::<PathBuf>::new());
+        classifier.keep(&shop.kept()).unwrap();
+    }
+    assert_eq!(fs::metadata(shop.kept()).unwrap().ino(), made, "no news");
 }
 
 #[test]
@@ -272,12 +279,6 @@ fn what_a_killed_writer_left_is_removed() {
     let users = shop.compile_as_user("enters", ENTERS);
     shop.run(&[&users]);
     assert!(!left.exists() && other.exists());
-}
-
-/// Gives a file of verdicts the checksum of its entries.
-fn seal(file: &mut [u8]) {
-    let checksum = crc32fast::hash(&file[HEAD..]);
-    file[CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
 }
 
 #[test]
