@@ -27,7 +27,7 @@ const SECRETS: &[&str] = &[
 ];
 
 /// Most threads whose strings continue in their next record. A program that fakes more only damages
-/// its own record.
+/// its own record. The threads of one chunk can come on top: their states are set back together.
 const READERS: usize = 4096;
 
 /// The owner of records: process and thread.
@@ -129,6 +129,10 @@ impl Secrets {
 
     /// Undoes a call of [`Secrets::scrub_from`] that led from the places `before` to `places`. Only
     /// owners that the chunk did not have before are set back: the next call sets the others.
+    ///
+    /// One gap is left. Another chunk of the same owner may be scrubbed before the next call, and
+    /// have room on the disk that this one had not. If a secret begins here and goes on there, its
+    /// rest is not redacted.
     pub(crate) fn return_before(&mut self, places: &ReadingPlaces, before: &ReadingPlaces) {
         for (owner, state) in &places.first.owners {
             if !before.first.owners.contains_key(owner) {
@@ -153,7 +157,9 @@ impl Secrets {
         };
         let owners = owners(chunk, from.offset);
         for &owner in &owners {
-            // The strings of an owner that is new here can come from another chunk.
+            // The strings of an owner that is new here can come from another chunk. Those of an
+            // owner that the chunk has already could, too, if its records in two chunks took turns
+            // within one string. The recorder writes the records of a string in one go.
             let known = from.owners.get(&owner).copied();
             let state = known.unwrap_or_else(|| self.state(owner));
             first.owners.entry(owner).or_insert(state);
@@ -262,7 +268,7 @@ impl Secrets {
         }
         let last = strings.last().filter(|_| more);
         if last.is_some_and(|last| within && strings.len() == 1 || self.is_secret(last)) {
-            if self.within.len() == READERS {
+            if self.within.len() >= READERS {
                 self.within.clear();
             }
             self.within.insert(owner);
@@ -292,7 +298,7 @@ impl Secrets {
             reading = next;
         }
         if reading != Reading::default() {
-            if self.reading.len() == READERS {
+            if self.reading.len() >= READERS {
                 self.reading.clear();
             }
             self.reading.insert(owner, reading);

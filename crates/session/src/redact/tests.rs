@@ -356,3 +356,15 @@ fn the_places_of_a_chunk_have_the_owners_of_its_records_alone() {
     // The others still go on.
     assert_eq!(secrets.within.len(), 100);
 }
+
+#[test]
+fn the_threads_within_a_secret_stay_bounded() {
+    // As many as the states of a chunk can leave.
+    let mut secrets = Secrets {
+        within: (0..=READERS as u32).map(|tid| (1, tid)).collect(),
+        ..Secrets::default()
+    };
+    let mut next = chunk(&[(&["MY_TOKEN=0123456789abcdef"], true)], true);
+    secrets.scrub(&mut next);
+    assert_eq!(secrets.within.len(), 1);
+}
