@@ -156,8 +156,9 @@ reasons! {
     WrongVerdict { /** Up to three, and how many more. */ programs: String }
         says "an earlier run's verdict about {programs} is wrong or cannot be checked, so calls may be missing"
         means "The run was recorded with `--guard=auto`, and believed an earlier run that these programs or libraries need no filter. \
-            They were examined again after the run. A program of the same user may have changed the file of verdicts \
-            (`docs/security.md`), which was removed. Or another version of the program was installed meanwhile. Record again.";
+            They are examined again after the run. A program of the same user may have changed the file of verdicts \
+            (`docs/security.md`), which is then removed. Or another version of the program was installed meanwhile. Or the \
+            recording was killed, or the disk had no room, before the log had the result. Record again.";
     /// A set-user-id program of a recorded shell.
     RanOutside { /** Which program. */ program: String }
         says "{program} ran outside of the recording, so its files are unknown"

@@ -25,7 +25,9 @@ pub(crate) const SEALED: u32 = 16;
 pub(crate) const DISMISSED: u32 = 32;
 /// `summary` is from before the end of the run: processes of the run went on.
 pub(crate) const EARLY: u32 = 64;
-/// The log has its end, and `summary` is that end. The deep log is still to be finished.
+/// The log has its end, and `summary` is that end. The deep log is still to be finished, or
+/// verdicts of earlier runs to be confirmed. Until then, the log also has the reason that they are
+/// not.
 pub(crate) const LOGGED: u32 = 128;
 
 /// There is no supervisor, and there will never be one.

@@ -403,6 +403,12 @@ impl Drainer {
         }
     }
 
+    /// Appends another end, if the disk has room. Of several ends in a log the last one counts.
+    pub(crate) fn replace_end(&mut self, end: &RunEnd) {
+        let written = self.log.end(end);
+        self.note(written);
+    }
+
     /// Takes the last chunk back from the log, with the clock readings after it. Returns false if
     /// no chunk is left.
     fn take_back_chunk(&mut self) -> bool {

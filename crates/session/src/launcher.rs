@@ -7,7 +7,7 @@
 //! - It stops when the command stops.
 //! - A signal sent to it alone is passed on to the command, once.
 
-use crate::control::{Control, DISMISSED, EARLY, ENDED, NOT_STARTED, SEALED, STARTED};
+use crate::control::{Control, DISMISSED, EARLY, ENDED, LOGGED, NOT_STARTED, SEALED, STARTED};
 use crate::drain::Asking;
 use crate::fallback_responder::FallbackResponder;
 use crate::group_signals::{GROUP_SIGNAL, GroupSignals};
@@ -83,9 +83,9 @@ impl Launcher {
                 self.take_signals();
                 control.reach(DISMISSED);
                 return Ok(CommandEnd {
-                    // An early end lacks what the run's last processes did, even if the log was
-                    // finalized since then.
-                    finalized: control.reached(SEALED) && !control.reached(EARLY),
+                    // An early end lacks what the run's last processes did, and one from before
+                    // the log was finalized what became known then. The log may be finalized now.
+                    finalized: control.reached(SEALED) && !control.reached(EARLY | LOGGED),
                     by_key: self.by_key(&end),
                     end,
                 });

@@ -54,8 +54,9 @@ pub struct Options {
     pub time: TimeMode,
     /// The command and its programs get the same addresses in each execution.
     pub fixed_addresses: bool,
-    /// The result is awaited with all that is known about the deep log. Otherwise the command's end
-    /// is reported first, and the deep log is finished in the background.
+    /// The result is awaited with all that is known about the deep log, and with the confirmation
+    /// of earlier runs' verdicts. Otherwise the command's end is reported first, and both are done
+    /// in the background.
     pub waits_for_deep_log: bool,
     /// Whether changed rows of a watched database are recorded. `None`: no database is watched.
     pub rows: Option<RowsMode>,
@@ -186,8 +187,9 @@ pub struct RecordingResult {
     pub refusal: Option<String>,
     /// The errno of the failed start, if the command never ran.
     pub not_started: Option<i32>,
-    /// The log is finalized later: processes of the run outlived the command and are still being
-    /// recorded, or the deep log is still being written.
+    /// The log is finalized later. Processes of the run outlived the command and are still being
+    /// recorded. Or the deep log is still to be finished, or verdicts of earlier runs to be
+    /// confirmed.
     pub still_recording: bool,
     /// The resources that the run's processes used until the command ended. `None` if unknown.
     pub usage: Option<ResourceUsage>,

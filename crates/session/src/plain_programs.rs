@@ -1,17 +1,23 @@
 //! The verdicts of a run with `--guard=auto`: which programs need no filter.
 //!
 //! In: the command, and open files from processes that found no verdict in the table. Out:
-//! verdicts, entries of the table, and what is kept for later runs.
+//! verdicts, entries of the table, what is kept for later runs, and whether what earlier runs kept
+//! was right.
 //!
-//! Invariant: a verdict is in the table only if another content of the file would be another entry.
+//! Invariants:
+//!
+//! - A verdict is in the table only if another content of the file would be another entry.
+//! - A file of verdicts with a wrong one is removed only after the log has the reason.
 
 use backstory_arena::ChunkSupply;
+use backstory_eventlog::Reason;
 use backstory_files::{Ident, now};
 use backstory_plain::symbols::InnerActs;
 use backstory_plain::{Classifier, Examined, VerdictKind, VerdictTable};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The programs that a run knows.
@@ -20,6 +26,8 @@ pub(crate) struct KnownPrograms {
     classifier: Arc<Mutex<Classifier>>,
     /// The command's own program, if there is one.
     command: Option<Arc<Examined>>,
+    /// A verdict of an earlier run was found to be wrong.
+    was_misled: Arc<AtomicBool>,
 }
 
 impl KnownPrograms {
@@ -29,6 +37,7 @@ impl KnownPrograms {
         KnownPrograms {
             classifier: Arc::new(Mutex::new(classifier)),
             command,
+            was_misled: Arc::default(),
         }
     }
 
@@ -38,18 +47,32 @@ impl KnownPrograms {
         command.is_some_and(|command| command.verdict.is_ok())
     }
 
-    /// Keeps the verdicts for later runs in this file. The user does not wait for it. The verdicts
-    /// of earlier runs that this one believed are confirmed first. If one is wrong, the file is
-    /// removed. Returns the programs and libraries that these were about.
-    pub(crate) fn keep(&self, path: &Path) -> Vec<PathBuf> {
-        let mut classifier = self.classifier();
-        let wrong = classifier.confirm();
+    /// The reason that the run is not complete until [`KnownPrograms::confirm`] has found none.
+    /// `None`: this run believed no earlier one that a file is plain.
+    pub(crate) fn unconfirmed(&self) -> Option<Reason> {
+        let believed = self.classifier().believed();
+        (!believed.is_empty()).then(|| Reason::wrong_verdicts(&believed))
+    }
+
+    /// Classifies the files again that this run believed an earlier one to be plain. Returns the
+    /// reason why the run is not complete, if a verdict about one is wrong.
+    pub(crate) fn confirm(&self) -> Option<Reason> {
+        let wrong = self.classifier().confirm();
+        if wrong.is_empty() {
+            return None;
+        }
+        self.was_misled.store(true, Ordering::Release);
+        Some(Reason::wrong_verdicts(&wrong))
+    }
+
+    /// Keeps the verdicts for later runs in this file. The user does not wait for it. If a verdict
+    /// of an earlier run was wrong, the file is removed.
+    pub(crate) fn keep(&self, path: &Path) {
         // Without the file, the next run classifies its programs anew.
-        let _ = match wrong.is_empty() {
-            true => classifier.keep(path),
-            false => std::fs::remove_file(path),
+        let _ = match self.was_misled.load(Ordering::Acquire) {
+            false => self.classifier().keep(path),
+            true => std::fs::remove_file(path),
         };
-        wrong
     }
 
     fn classifier(&self) -> MutexGuard<'_, Classifier> {

@@ -100,10 +100,7 @@ pub(crate) fn run(setting: RunSetup, to_keeper: &OwnedFd) {
     roles.let_launcher_leave();
     watch.sync();
     if let (Some(programs), Some(path)) = (programs, &job.options.verdicts) {
-        let wrong = programs.keep(path);
-        if !wrong.is_empty() {
-            watch.add_late_reason(&Reason::wrong_verdicts(&wrong));
-        }
+        programs.keep(path);
     }
     background::become_it(&after);
 }
@@ -140,6 +137,7 @@ impl Start<'_> {
         to_keeper: &OwnedFd,
     ) -> io::Result<Started> {
         let ways = self.paths(arena);
+        self.watch.confirm_at_end(programs.clone());
         let session = to_keeper.try_clone().and_then(|to_keeper| {
             let run = (&self.job.options, &self.job.inherited[..]);
             let stock = (self.stock, self.watch.drainer());

@@ -14,6 +14,7 @@ use crate::clock;
 use crate::control::{Control, DISMISSED, EARLY};
 use crate::drain::{self, Asking, Drainer};
 use crate::guarding::GuardReport;
+use crate::plain_programs::KnownPrograms;
 use crate::report::Reporter;
 use backstory_arena::ChunkSupply;
 use backstory_eventlog::Reason;
@@ -58,7 +59,7 @@ pub(crate) struct WatchPlan {
     pub log: PathBuf,
     /// How long daemons are recorded.
     pub detach_after: Option<Duration>,
-    /// The launcher waits for the deep log, too.
+    /// The launcher waits for the deep log, and for the confirmation of earlier verdicts, too.
     pub waits_for_deep_log: bool,
     /// Targets of the descriptors that the command inherits.
     pub inherited: Vec<Vec<u8>>,
@@ -89,8 +90,8 @@ pub(crate) struct CommandWatch {
     /// The time since which the launcher knows the result while daemons go on.
     told: Option<Instant>,
     command_ended: Option<Instant>,
-    /// The end of the log, once it has one.
-    concluded: Option<RunEnd>,
+    /// The programs of a run that starts without a filter (`--guard=auto`).
+    programs: Option<KnownPrograms>,
 }
 
 impl CommandWatch {
@@ -121,7 +122,7 @@ impl CommandWatch {
             command_stopped: false,
             told: None,
             command_ended: None,
-            concluded: None,
+            programs: None,
         }
     }
 

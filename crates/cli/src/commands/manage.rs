@@ -78,7 +78,7 @@ pub fn index(args: IndexArgs, store: Option<&Path>) -> Outcome {
     successor.push("--wait".into());
     handover::watch(successor);
     if args.wait {
-        running_runs::let_deep_logs_end(&home);
+        running_runs::let_logs_be_finished(&home);
     }
     let mut store = open_store(&home)?;
     let busy = if args.wait { Busy::Wait } else { Busy::Leave };

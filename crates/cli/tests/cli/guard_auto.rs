@@ -2,18 +2,16 @@
 //! would not see, and no sooner.
 
 use super::Place;
-use backstory_abi::{VERDICT_NOT, VERDICT_PROGRAM};
 use backstory_testkit::busybox::busybox;
 use backstory_testkit::need;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::os::unix::fs::MetadataExt;
 
-const AUTO: [&str; 4] = ["record", "--guard=auto", "--contents=off", "--"];
+pub(super) const AUTO: [&str; 4] = ["record", "--guard=auto", "--contents=off", "--"];
 
 /// Records a command, and returns its output. The run must be complete.
-fn recorded(place: &Place, command: &[&str]) -> String {
+pub(super) fn recorded(place: &Place, command: &[&str]) -> String {
     let answer = place.run(&[&AUTO[..], command].concat());
     assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{command:?}");
     place.finalized();
@@ -24,7 +22,7 @@ fn recorded(place: &Place, command: &[&str]) -> String {
 
 /// A place for these tests. `None`, with a line that says so, if programs of this machine are not
 /// plain, or have another filter already.
-fn place(test: &str) -> Option<Place> {
+pub(super) fn place(test: &str) -> Option<Place> {
     let place = Place::new();
     let out = recorded(
         &place,
@@ -120,105 +118,6 @@ fn a_process_gets_the_filter_for_all_threads_before_it_needs_it() {
     ] {
         assert_eq!(recorded(&place, &[&program, what]), "02\n", "{what}");
     }
-}
-
-/// The file of verdicts in the store, and its inode: a run that has a new verdict makes another.
-fn verdicts(place: &Place) -> (std::path::PathBuf, u64) {
-    place.quiet();
-    let path = place.stage.store().join("verdicts.index");
-    let inode = std::fs::metadata(&path).unwrap().ino();
-    (path, inode)
-}
-
-#[test]
-fn a_second_run_classifies_no_program_and_a_damaged_file_of_verdicts_changes_nothing() {
-    let Some(place) = place("kept verdicts") else {
-        return;
-    };
-    place.write("a", "1\n");
-    let line = "cat a >b; sed -n 's/^Seccomp:.//p' /proc/self/status";
-    let run = || assert_eq!(recorded(&place, &["sh", "-c", line]), "0\n");
-    let (path, begun) = verdicts(&place);
-    run();
-    let (_, first) = verdicts(&place);
-    assert_ne!(first, begun, "sh and cat are new");
-    run();
-    assert_eq!(verdicts(&place).1, first);
-    if let Some(busybox) = busybox().and_then(std::path::Path::to_str) {
-        let run = || recorded(&place, &[busybox, "cat", "a"]);
-        run();
-        let (_, with_static) = verdicts(&place);
-        assert_ne!(with_static, first, "a command that is not plain");
-        run();
-        assert_eq!(verdicts(&place).1, with_static);
-    }
-    let whole = std::fs::read(&path).unwrap();
-    let cut = &whole[..whole.len() - 1];
-    std::fs::write(&path, cut).unwrap();
-    run();
-    verdicts(&place);
-    let renewed = std::fs::read(&path).unwrap();
-    assert!(renewed != cut && renewed.starts_with(b"bsplain"));
-}
-
-/// The entries of a file of verdicts with each program as plain. A program of the same user can
-/// write them.
-fn forged(file: &[u8]) -> Vec<u8> {
-    const HEAD: usize = 20;
-    const CHECKSUM: std::ops::Range<usize> = 16..20;
-    const NAMES: usize = 48;
-    let needed = b"libc.so.6\0";
-    let (mut made, mut rest) = (file[..HEAD].to_vec(), &file[HEAD..]);
-    while !rest.is_empty() {
-        let length = u32::from_le_bytes(*rest[NAMES..].first_chunk().unwrap());
-        let (entry, after) = rest.split_at(NAMES + 4 + length as usize);
-        let verdict = u64::from_le_bytes(*entry[NAMES - 8..].first_chunk().unwrap());
-        if verdict == VERDICT_PROGRAM | VERDICT_NOT {
-            made.extend(&entry[..NAMES - 8]);
-            made.extend(VERDICT_PROGRAM.to_le_bytes());
-            made.extend((needed.len() as u32).to_le_bytes());
-            made.extend(needed);
-        } else {
-            made.extend(entry);
-        }
-        rest = after;
-    }
-    let checksum = crc32fast::hash(&made[HEAD..]);
-    made[CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
-    made
-}
-
-#[test]
-pub(super) fn a_run_that_believed_a_forged_verdict_is_not_complete() {
-    // As a program, the loader is not plain.
-    const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
-    let Some(place) = place("a forged verdict") else {
-        return;
-    };
-    let owner = std::fs::metadata(LOADER).unwrap().uid();
-    if owner != 0 {
-        return need::skipped(
-            "a forged verdict",
-            "the programs of this machine are not root's",
-        );
-    }
-    let command = ["sh", "-c", &format!("{LOADER} /bin/true")];
-    recorded(&place, &command);
-    let (path, _) = verdicts(&place);
-    let kept = std::fs::read(&path).unwrap();
-    std::fs::write(&path, forged(&kept)).unwrap();
-    assert_eq!(place.run(&[&AUTO[..], &command].concat()).status, 0);
-    place.quiet();
-    let shown = place.json(&["show", "--json"]);
-    let because = shown["incomplete_because"].to_string();
-    assert!(
-        because.contains("an earlier run's verdict about"),
-        "{shown}"
-    );
-    assert!(because.contains("ld-linux"), "{shown}");
-    assert!(!path.exists());
-    // The next run classifies anew.
-    recorded(&place, &command);
 }
 
 /// The certain accesses of each file, by path. Those that are only possible differ between two runs

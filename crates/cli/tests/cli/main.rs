@@ -68,6 +68,7 @@ mod functions;
 mod generated;
 mod git_note;
 mod guard_auto;
+mod guard_verdicts;
 mod history;
 mod hostile_formats;
 mod hunt;

@@ -70,7 +70,7 @@ const PROVOKED: &[(&str, fn())] = &[
     ),
     (
         "WrongVerdict",
-        super::guard_auto::a_run_that_believed_a_forged_verdict_is_not_complete,
+        super::guard_verdicts::a_run_that_believed_a_forged_verdict_is_not_complete,
     ),
     ("Unreadable", programs::an_unreadable_program_is_reported),
     (

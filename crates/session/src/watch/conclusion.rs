@@ -4,22 +4,33 @@
 //!
 //! - The log has its end before the launcher answers. A death of this process from then on costs at
 //!   most the rest of the deep log.
-//! - The log is finalized when the deep log is whole. Until then, the keeper and a later recovery
+//! - The log is finalized when the deep log is whole, and when the verdicts of earlier runs that
+//!   this run believed are confirmed (`--guard=auto`). Until then, the keeper and a later recovery
 //!   find the run unfinished.
+//! - A log whose verdicts are not confirmed says so, whenever this process dies.
 
 use super::CommandWatch;
 use crate::control::{LOGGED, SEALED, SUMMARY};
 use crate::deep_mark::DeepMark;
 use crate::drain::{ChunkSelection, Drainer};
 use crate::guarding::GuardReport;
+use crate::plain_programs::KnownPrograms;
 use backstory_eventlog::Reason;
 use backstory_eventlog::run::RunEnd;
+use backstory_sys as sys;
 use std::sync::PoisonError;
 
 impl CommandWatch {
+    /// Confirms what this run believed of earlier ones about its programs, before the log is
+    /// finalized.
+    pub(crate) fn confirm_at_end(&mut self, programs: KnownPrograms) {
+        self.programs = Some(programs);
+    }
+
     /// Drains the rest, ends and finalizes the log, and notifies the launcher.
     pub(super) fn conclude(&mut self) {
-        // A supervisor that answered and died then left only the deep log to be finished.
+        // A supervisor that answered and died then left only the deep log to be finished. Verdicts
+        // that it had to confirm stay unconfirmed, as its log says.
         let logged = self.control.reached(LOGGED);
         let answered = logged.then(|| self.control.summary()).flatten();
         if answered.is_none() {
@@ -36,9 +47,8 @@ impl CommandWatch {
         drainer.end_deep_log();
         let mut end = match answered {
             Some(end) => drainer.add_deep_warnings(end),
-            None => drainer.finish(|drainer| self.end(drainer)),
+            None => self.end_log(&mut drainer),
         };
-        self.concluded = Some(end.clone());
         self.add_replaced(&mut end, &drainer);
         if let Err(error) = std::fs::rename(&self.plan.part, &self.plan.log) {
             let path = self.plan.log.display().to_string();
@@ -56,14 +66,46 @@ impl CommandWatch {
         self.stock.arena.remove();
     }
 
-    /// Adds a reason that became known when the log had its end. Of several ends in a log the last
-    /// one counts.
-    pub(crate) fn add_late_reason(&mut self, reason: &Reason) {
-        if let Some(mut end) = self.concluded.take() {
-            end.incomplete_because.push(reason.to_string());
-            self.lock().finish(|_| end.clone());
-            self.sync();
+    /// Writes the end of the log, and confirms the verdicts of earlier runs that this one believed.
+    /// Returns the end. The launcher waits for the confirmation if its readers want all.
+    fn end_log(&mut self, drainer: &mut Drainer) -> RunEnd {
+        let programs = self.programs.take();
+        let believed = programs.and_then(|programs| Some((programs.unconfirmed()?, programs)));
+        let Some((unconfirmed, programs)) = believed else {
+            return drainer.finish(|drainer| self.end(drainer));
+        };
+        if !self.plan.waits_for_deep_log {
+            return self.confirm_after_end(drainer, &unconfirmed, &programs);
         }
+        if let Some(wrong) = programs.confirm() {
+            self.add_reason(&wrong);
+        }
+        drainer.finish(|drainer| self.end(drainer))
+    }
+
+    /// The same, with an answer to the launcher before the confirmation. Until then, and if the
+    /// last end cannot be written, the log has the reason that its verdicts are not confirmed.
+    fn confirm_after_end(
+        &self,
+        drainer: &mut Drainer,
+        unconfirmed: &Reason,
+        programs: &KnownPrograms,
+    ) -> RunEnd {
+        let mut end = drainer.finish(|drainer| {
+            let mut end = self.end(drainer);
+            end.incomplete_because.push(unconfirmed.to_string());
+            end
+        });
+        end.incomplete_because.pop();
+        if !self.control.reached(SUMMARY) {
+            self.answer_with(&end, drainer);
+        }
+        // The user has the prompt. The rest of this process's work comes last, too.
+        sys::come_last();
+        let wrong = programs.confirm().map(|wrong| wrong.to_string());
+        end.incomplete_because.extend(wrong);
+        drainer.replace_end(&end);
+        end
     }
 
     /// Ends the other writers of the arena.
@@ -90,12 +132,17 @@ impl CommandWatch {
         }
         let mark = drainer.mark_deep_log()?;
         let end = drainer.finish(|drainer| self.end(drainer));
+        self.answer_with(&end, drainer);
+        Some((mark, end))
+    }
+
+    /// Publishes the end of the log to the launcher before the log is finalized.
+    fn answer_with(&self, end: &RunEnd, drainer: &Drainer) {
         let mut summary = end.clone();
         self.add_replaced(&mut summary, drainer);
         self.control.reach(LOGGED);
         self.control.set_summary(&summary);
         self.ring();
-        Some((mark, end))
     }
 
     /// The log that lacks this reason is lost, so that only the launcher says it. It is the first.
