@@ -387,8 +387,7 @@ impl ProcessMatcher {
 
     /// Notes a divergence, unless there is one already.
     pub fn diverge(&mut self, divergence: Divergence) {
-        use DivergenceKind::{MoreOutput, NewRequest};
-        if matches!(divergence.kind, NewRequest | MoreOutput) && self.rest.is_past_record() {
+        if self.rest.excuses(divergence.kind) {
             return;
         }
         if let Some(name) = &divergence.volatile

@@ -3,6 +3,7 @@
 //! In: nothing; `recorded` fills it. Out: streams and queues that the matcher consumes.
 
 use crate::control::RecordedControl;
+use crate::divergence::DivergenceKind;
 use crate::input::InputStream;
 use crate::output::ExpectedOutput;
 use crate::resource::{Resource, ResourceId, is_address_list};
@@ -237,6 +238,9 @@ pub struct RecordedProcess {
     /// For such a process: the resources among its streams that the kernel's own objects answer
     /// for.
     pub native: BTreeSet<ResourceId>,
+    /// For such a process: when the last recorded call before that end returned that opened
+    /// something, or made a process or a connection.
+    pub last_made: Option<u64>,
     /// True for a program that the deep log does not have: it is started, and not fed.
     pub is_shallow: bool,
 }
@@ -263,6 +267,8 @@ impl RecordedProcess {
             resource.is_none_or(|one| one.is_native() || is_address_list(&one.name))
         };
         self.native = self.streams.keys().copied().filter(is_native).collect();
+        let end = self.whole_until.unwrap_or(u64::MAX);
+        self.last_made = self.made_at().filter(|time| *time <= end).max();
         self.ends_early = true;
         self.exit = None;
         self.has_exited = false;
@@ -280,6 +286,47 @@ impl RecordedProcess {
                 let is_over = own.input.remaining() == 0 && own.output.remaining() == 0;
                 is_over || self.native.contains(id)
             })
+    }
+
+    /// The same, and it has also opened and made all that it had until then. A program may read all
+    /// of its input long before that end.
+    pub fn has_come_to_its_end(&self) -> bool {
+        let is_left = |last: u64| self.made_at().any(|time| time == last);
+        self.is_past_record() && !self.last_made.is_some_and(is_left)
+    }
+
+    /// True if a difference of this kind lies behind the end of a record that ends early.
+    pub fn excuses(&self, kind: DivergenceKind) -> bool {
+        match kind {
+            DivergenceKind::MoreOutput => self.is_past_record(),
+            DivergenceKind::NewRequest => self.has_come_to_its_end(),
+            _ => false,
+        }
+    }
+
+    /// When the recorded calls that the process has not made again opened something, or made a
+    /// process or a connection.
+    fn made_at(&self) -> impl Iterator<Item = u64> {
+        let opens = self.opens.values().flatten().map(|(_, time)| *time);
+        let sockets = self.sockets.values().flatten().map(|(_, time)| *time);
+        let pairs = self.pairs.values().flatten().map(|(_, time)| *time);
+        let children = self.children.iter().map(|child| child.time);
+        let accepted = self.streams.values().flat_map(|own| &own.accepted);
+        let connections = accepted.filter(|one| matches!(one.made, Made::Resource(_)));
+        let connections = connections.map(|one| one.time);
+        let all = opens.chain(sockets).chain(pairs).chain(children);
+        all.chain(connections)
+    }
+
+    /// The kernel's status of its end is known. A program notes its exit before the handlers of
+    /// `exit` run, so a signal may end it there.
+    pub(crate) fn ended_with(&mut self, status: i32) {
+        if libc::WIFSIGNALED(status) {
+            self.killed_by = Some(libc::WTERMSIG(status));
+            (self.exit, self.has_exited) = (None, false);
+        } else if self.has_exited && libc::WIFEXITED(status) {
+            self.exit = self.exit.or(Some(libc::WEXITSTATUS(status)));
+        }
     }
 
     /// Adds a thread besides the first one. Numbers count up from that of the process, and begin

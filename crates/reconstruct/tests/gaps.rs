@@ -7,7 +7,7 @@ use backstory_reconstruct::RecordedRun;
 use backstory_reconstruct::divergence::DivergenceKind;
 use backstory_reconstruct::matcher::ProcessMatcher;
 use backstory_reconstruct::output::OutputItem;
-use backstory_reconstruct::process::RecordedProcess;
+use backstory_reconstruct::process::{Made, RecordedProcess};
 use backstory_reconstruct::resource::{Origin, Resource};
 use backstory_reconstruct::volatile::VolatileRules;
 use backstory_reconstruct::window::end_at_gaps;
@@ -147,4 +147,25 @@ fn more_output_is_no_difference_only_behind_all_of_the_record() {
     assert_eq!(differs(&[(0, "ax"), (1, "b")]), more);
     let other = Some(DivergenceKind::OtherOutput);
     assert_eq!(differs(&[(0, "a"), (1, "x")]), other);
+}
+
+#[test]
+fn a_new_request_is_no_difference_only_behind_all_that_the_record_opened() {
+    let mut process = RecordedProcess {
+        whole_until: Some(20),
+        ..RecordedProcess::default()
+    };
+    for (path, time) in [("before", 10), ("behind", 30)] {
+        let queue = process.opens.entry(path.as_bytes().to_vec()).or_default();
+        queue.push_back((Made::Failed(libc::ENOENT), time));
+    }
+    process.end_early(&[]);
+    let mut matcher = ProcessMatcher::new(process);
+    let request = matcher.blank(DivergenceKind::NewRequest, "connect".to_owned());
+    let mut early = matcher.clone();
+    early.diverge(request.clone());
+    assert!(early.divergence.is_some());
+    matcher.open(b"before");
+    matcher.diverge(request);
+    assert!(matcher.divergence.is_none());
 }

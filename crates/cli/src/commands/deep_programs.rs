@@ -123,6 +123,16 @@ pub fn activities_at(log: &DeepLog, epochs: &[u64], executed: &[ProcessLine]) ->
     found
 }
 
+/// True if the deep log has the command of a run from its beginning to its end.
+pub fn has_command(log: &DeepLog, executed: &[ProcessLine]) -> bool {
+    let programs = log.programs();
+    let first = executed.iter().find(|line| !line.marked);
+    let mut all = programs.iter().zip(activities_of(log, &programs, executed));
+    all.any(|(program, activity)| {
+        program.is_whole && activity.is_some() && activity == first.map(|line| line.id)
+    })
+}
+
 /// The command of a run, if the deep log has nothing of it: the program is static, for example.
 pub fn shallow_command<'e>(log: &DeepLog, executed: &'e [ProcessLine]) -> Option<&'e ProcessLine> {
     let damage = log.damage();

@@ -29,6 +29,7 @@ mod deep_addresses;
 mod deep_bytes;
 mod deep_changed;
 mod deep_cut;
+mod deep_ends;
 mod deep_gaps;
 mod deep_instructions;
 mod deep_replay;

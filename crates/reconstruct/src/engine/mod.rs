@@ -52,6 +52,9 @@ pub struct Options {
     pub wanted: Option<Wanted>,
     /// The signal that killed the command of the run, if one did.
     pub killed_by: Option<i32>,
+    /// The kernel's status of the end of that command, if the deep log has the command from its
+    /// beginning to its end.
+    pub status: Option<i32>,
     /// Descriptors whose input is replaced by these bytes, in the first process.
     pub inputs: Vec<(i32, Vec<u8>)>,
     /// Other arguments of the first process: how far each is from their end, and its value.
@@ -77,6 +80,7 @@ impl Default for Options {
             volatile: Vec::new(),
             wanted: None,
             killed_by: None,
+            status: None,
             inputs: Vec::new(),
             arguments: Vec::new(),
             variables: Vec::new(),
@@ -120,7 +124,7 @@ pub fn reconstruct(
         replace_input(&mut run.processes[first], *fd, bytes);
     }
     change_start(&mut run.processes[first].start, options);
-    note_signal(&mut run, first, options);
+    note_end(&mut run, first, options);
     let any = |has: fn(&RecordedProcess) -> bool| run.processes.iter().any(has);
     let needs = FilterNeeds {
         asks_for_processors: any(|one| !one.processors.is_empty()),
@@ -168,16 +172,20 @@ fn first_process(run: &RecordedRun, pid: Option<u32>) -> Result<usize, Error> {
     found.ok_or(Error::NoProgram)
 }
 
-/// No recorded process waited for the command, so the signal that killed it is not in the log.
-fn note_signal(run: &mut RecordedRun, first: usize, options: &Options) {
+/// No recorded process waited for the command, so its status is not in the log, nor is the signal
+/// that killed it.
+fn note_end(run: &mut RecordedRun, first: usize, options: &Options) {
     let pid = run.processes[first].pid;
     let mut programs = run.processes.iter_mut().rev();
     // The last one that the command's process executed.
     if options.process.is_none()
         && let Some(last) = programs.find(|process| process.pid == pid)
-        && !last.has_exited
     {
-        last.killed_by = last.killed_by.or(options.killed_by);
+        match options.status {
+            Some(status) if last.has_exited => last.ended_with(status),
+            _ if last.has_exited => {}
+            _ => last.killed_by = last.killed_by.or(options.killed_by),
+        }
     }
 }
 

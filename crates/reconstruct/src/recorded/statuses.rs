@@ -28,15 +28,8 @@ impl RecordedRun {
         });
         self.killed_early = early.collect();
         for process in &mut self.processes {
-            let status = statuses.get(&i64::from(process.pid)).copied();
-            if process.has_exited {
-                let exited = status.filter(|status| libc::WIFEXITED(*status));
-                process.exit = process
-                    .exit
-                    .or(exited.map(|status| libc::WEXITSTATUS(status)));
-            } else {
-                let killed = status.filter(|status| libc::WIFSIGNALED(*status));
-                process.killed_by = killed.map(|status| libc::WTERMSIG(status));
+            if let Some(status) = statuses.get(&i64::from(process.pid)) {
+                process.ended_with(*status);
             }
         }
     }

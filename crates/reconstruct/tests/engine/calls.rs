@@ -89,6 +89,11 @@ pub fn random(bytes: &[u8], flags: u64) -> Call {
     with(call, deep::ENTERED, 0, bytes)
 }
 
+/// Records are missing before the next one.
+pub fn gap() -> Call {
+    call(c_long::from(deep::GAP), -1, 0)
+}
+
 /// The end of a program.
 pub fn exit(status: u64) -> Call {
     let mut call = call(libc::SYS_exit_group, -1, 0);

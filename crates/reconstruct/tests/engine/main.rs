@@ -11,6 +11,7 @@ use backstory_reconstruct::divergence::DivergenceKind;
 use backstory_reconstruct::engine::{Options, reconstruct};
 use backstory_reconstruct::time::RecordedClock;
 use backstory_reconstruct::verdict::{Likeness, Reconstruction};
+use backstory_reconstruct::window::end_at_gaps;
 use calls::*;
 use libc::{S_IFCHR, S_IFIFO, S_IFSOCK};
 use std::path::Path;
@@ -88,6 +89,43 @@ fn another_status_is_found() {
     let found = result.first_difference().unwrap();
     assert_eq!(found.kind, DivergenceKind::OtherEnd, "{found:?}");
     assert_eq!(found.recorded, "status 3");
+}
+
+fn a_signal_in_the_place_of_a_status_is_found() {
+    let words = ["sh", "-c", "kill -ABRT $$"];
+    let result = run(vec![begin("/bin/sh", &words, "/"), exit(0)]);
+    let found = result.first_difference().unwrap();
+    assert_eq!(found.kind, DivergenceKind::OtherEnd, "{found:?}");
+    assert_eq!((&*found.recorded, &*found.came), ("status 0", "signal 6"));
+}
+
+fn a_program_that_ends_before_its_cut_record_does_is_found() {
+    let run_with = |script: &str| {
+        let calls = timed(vec![
+            begin("/bin/sh", &["sh", "-c", script], "/"),
+            descriptor(0, 1, S_IFIFO, "pipe:[7]"),
+            read(0, b"one\n"),
+            read(0, b"two\n"),
+            gap(),
+            exit(0),
+        ]);
+        let mut run = RecordedRun::arrange([(1, 0, 0, calls.into_iter())].into_iter());
+        end_at_gaps(&mut run);
+        reconstruct(run, &Options::default(), || Ok(())).unwrap()
+    };
+    let behind = run_with("read x; read y; exit 1");
+    let likeness = behind.likeness();
+    assert_eq!(likeness, Likeness::EqualWhereRecorded, "{behind:?}");
+    for (script, came) in [
+        ("read x; exit 1", "status 1"),
+        ("read x; kill -ABRT $$", "signal 6"),
+        ("read x; exec true", "the execution of another program"),
+    ] {
+        let result = run_with(script);
+        let found = result.first_difference().unwrap();
+        assert_eq!(found.kind, DivergenceKind::OtherEnd, "{found:?}");
+        assert_eq!(found.came, came, "{found:?}");
+    }
 }
 
 fn sorting_and_python_come_back() {
@@ -316,6 +354,8 @@ fn main() {
         other_output_is_found_with_both_contexts,
         missing_output_is_found,
         another_status_is_found,
+        a_signal_in_the_place_of_a_status_is_found,
+        a_program_that_ends_before_its_cut_record_does_is_found,
         sorting_and_python_come_back,
         input_of_ones_own_shows_what_the_program_would_have_done,
         a_program_that_hangs_is_ended_and_reported,

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use super::directory::FED;
 use super::request_outputs::{self, RequestOutputs};
-use super::shallow_command::ShallowCommand;
+use super::shallow_command::{ShallowCommand, recorded_status};
 use super::{Played, split};
 use crate::args::replay::ReplayArgs;
 use crate::current_store::CurrentStore;
@@ -55,6 +55,8 @@ pub struct DeepRequest {
     attempt: (Vec<usize>, i64),
     /// The signal that killed the command of the run, if one did.
     killed_by: Option<i32>,
+    /// The status of its end, if the deep log has all of it.
+    status: Option<i32>,
     /// The command of the run, if the deep log does not have it.
     shallow_command: Option<ShallowCommand>,
     /// The tool is the byte engine.
@@ -102,6 +104,7 @@ pub fn request(
         variables: pairs(&deviations.env, |name| name.to_vec()),
         attempt: (Vec::new(), 0),
         killed_by: current.store.run(run)?.and_then(|run| run.end.signal),
+        status: None,
         shallow_command: None,
         follows_bytes: false,
         wanted: None,
@@ -131,7 +134,9 @@ pub fn request(
     }
     let is_whole = given.process.is_none() && given.request.is_empty();
     if is_whole {
-        request.shallow_command = ShallowCommand::of(current, run, &request.open()?)?;
+        let log = request.open()?;
+        request.shallow_command = ShallowCommand::of(current, run, &log)?;
+        request.status = recorded_status(current, run, &log)?;
     }
     if request.shallow_command.is_some() && !request.inputs.is_empty() {
         return Err(Failure::misuse(
@@ -386,6 +391,7 @@ impl DeepRequest {
             volatile: self.volatile.clone(),
             wanted: self.wanted.clone(),
             killed_by: self.killed_by,
+            status: self.status,
             inputs: self.inputs.clone(),
             arguments: Vec::new(),
             variables: self.variables.clone(),

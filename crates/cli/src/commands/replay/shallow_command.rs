@@ -1,5 +1,6 @@
 //! A command that the deep log of its run does not have, as a static program. It runs again with
-//! its recorded arguments, without its recorded input. The programs that it executes are fed.
+//! its recorded arguments, without its recorded input. The programs that it executes are fed. Of
+//! another command, the status is compared.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -79,6 +80,22 @@ impl ShallowCommand {
             reconstruction.stopped = Some(format!("the command ended otherwise: {status}"));
         }
     }
+}
+
+/// The kernel's status of the end of the command of a run, if the deep log has the command from its
+/// beginning to its end.
+pub fn recorded_status(
+    current: &CurrentStore,
+    run: &str,
+    log: &DeepLog,
+) -> Result<Option<i32>, Failure> {
+    let executed = query::processes(&current.store, run)?;
+    let end = current.store.run(run)?.map(|run| run.end);
+    let end = end.filter(|_| deep_programs::has_command(log, &executed));
+    Ok(end.and_then(|end| match end.exit {
+        Some(status) => Some((status & 0xff) << 8),
+        None => end.signal,
+    }))
 }
 
 /// True for an ELF file of another architecture than x86-64, as far as it is on this machine.

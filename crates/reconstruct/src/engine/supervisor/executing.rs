@@ -38,6 +38,7 @@ impl Supervisor {
             });
         }
         self.matchers[index].end(&self.resources, None);
+        self.ends_before_record(index, "the execution of another program");
         let pid = self.matchers[index].rest.pid;
         let next = self.next_program(pid, Some(index));
         let role = match self.has_tool && is_launcher(Path::new(OsStr::from_bytes(&path))) {

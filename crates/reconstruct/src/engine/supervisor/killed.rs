@@ -9,6 +9,7 @@ use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
 use crate::resource::ResourceId;
 use backstory_sys as sys;
+use std::fs;
 use std::time::Duration;
 
 /// A process waits so long for the one that kills it, and the killer for its output.
@@ -30,6 +31,13 @@ impl Supervisor {
             && matcher.read_all(&self.resources)
     }
 
+    /// True while another process may still kill this one, as in the record.
+    pub(super) fn may_be_killed(&self, index: usize) -> bool {
+        let signal = self.matchers[index].rest.killed_by;
+        let is_known = signal.is_some_and(|signal| signal != libc::SIGPIPE);
+        index != self.first && is_known && self.parked_for < LONGEST
+    }
+
     /// True for a process in which a signal killed this program.
     fn is_killed(&self, index: usize) -> bool {
         let rest = &self.matchers[index].rest;
@@ -45,9 +53,7 @@ impl Supervisor {
         index: usize,
         errno: i32,
     ) -> Response {
-        let signal = self.matchers[index].rest.killed_by;
-        let is_known = signal.is_some_and(|signal| signal != libc::SIGPIPE);
-        if index != self.first && is_known && self.parked_for < LONGEST {
+        if self.may_be_killed(index) {
             return Response::Park;
         }
         self.kill_as_recorded(call, index, errno)
@@ -76,6 +82,7 @@ impl Supervisor {
         index: usize,
         errno: i32,
     ) -> Response {
+        self.notes_end(call);
         let matcher = &mut self.matchers[index];
         matcher.end(&self.resources, None);
         // A process that survives is killed at its next call.
@@ -89,12 +96,17 @@ impl Supervisor {
     }
 
     /// A process sends a signal. If this signal killed the other one, it first does what it had
-    /// done until then.
+    /// done until then. If it would kill one that ended by itself in the record, it waits until
+    /// that one has a handler or has ended.
     pub(super) fn send_signal(&self, call: &NotifiedCall) -> Response {
         let (pid, signal) = (call.int(0), call.int(1));
         let mut programs = self.matchers.iter().zip(&self.started).rev();
         let last = programs.find(|(matcher, _)| i64::from(matcher.rest.pid) == i64::from(pid));
+        let is_own = i64::from(self.group_of(call)) == i64::from(pid);
         let is_early = last.is_some_and(|(matcher, started)| {
+            if matcher.rest.has_exited {
+                return !is_own && would_kill(pid, signal);
+            }
             let has_made_all = matcher.rest.children.is_empty();
             let is_over = *started && has_made_all && matcher.wrote_all(&self.resources);
             matcher.rest.killed_by == Some(signal) && !is_over
@@ -104,4 +116,24 @@ impl Supervisor {
             false => Response::Continue,
         }
     }
+}
+
+/// True if this signal would kill a process now: the process neither handles, ignores nor blocks
+/// it.
+fn would_kill(pid: i32, signal: i32) -> bool {
+    use libc::{SIGCHLD, SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGWINCH};
+    const KILL_NONE: [i32; 8] = [
+        SIGCHLD, SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGWINCH,
+    ];
+    let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else {
+        return false;
+    };
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_default().trim()
+    };
+    let set = |name: &str| u64::from_str_radix(field(name), 16).unwrap_or(0);
+    let kept = set("SigBlk:") | set("SigIgn:") | set("SigCgt:");
+    let kills = (1..=64).contains(&signal) && !KILL_NONE.contains(&signal);
+    kills && kept & (1 << (signal - 1)) == 0 && !field("State:").starts_with(['Z', 'X'])
 }

@@ -10,6 +10,7 @@ mod clock;
 mod content;
 mod credentials;
 mod data;
+mod ends;
 mod epoll;
 mod exact;
 mod executing;
@@ -109,6 +110,8 @@ pub struct Supervisor {
     first: usize,
     child: sys::Pid,
     live: HashMap<u32, LiveProcess>,
+    /// The processes that ended by a call, or that the supervisor ended.
+    explained_ends: HashSet<u32>,
     /// The process of each thread.
     groups: HashMap<u32, u32>,
     /// The recorded numbers of threads, by program and number.
@@ -299,6 +302,9 @@ impl Supervisor {
     fn deep_response(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
         use crate::engine::filter::PLACE;
         use libc::*;
+        if call.number == SYS_exit_group {
+            self.notes_end(call);
+        }
         if !self.is_programs(call) {
             return Ok(Response::Continue);
         }
@@ -341,16 +347,6 @@ impl Supervisor {
         }
     }
 
-    /// A program ends by itself.
-    fn exit(&mut self, call: &NotifiedCall, index: usize) -> Response {
-        if self.is_killed_asleep(index) {
-            return self.await_killer(call, index, libc::EINTR);
-        }
-        self.matchers[index].end(&self.resources, Some(call.int(0)));
-        self.part_exits(index);
-        Response::Continue
-    }
-
     /// The recorded program waited here, and got nothing more.
     fn beyond_the_record(&mut self, call: &NotifiedCall, index: usize, object: String) -> Response {
         if self.part.is_some() {
@@ -386,6 +382,7 @@ impl Supervisor {
     fn finish(mut self) -> Reconstruction {
         let first = self.first;
         self.finish_part();
+        self.compare_killed();
         let part = self.part.take();
         let threads = self.threads();
         if self.follows_bytes {

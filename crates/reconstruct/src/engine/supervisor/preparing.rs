@@ -79,6 +79,7 @@ impl Supervisor {
             first,
             child,
             live: HashMap::from([(child as u32, state)]),
+            explained_ends: HashSet::new(),
             groups: HashMap::new(),
             threads: HashMap::new(),
             announced: HashSet::new(),

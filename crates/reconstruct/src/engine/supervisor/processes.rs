@@ -418,12 +418,6 @@ impl Supervisor {
         }
     }
 
-    pub(super) fn kill_all(&mut self) {
-        for pid in self.live.keys() {
-            let _ = sys::kill(*pid as sys::Pid, libc::SIGKILL);
-        }
-    }
-
     /// Processor time of all live processes, in ticks.
     pub(super) fn processor_time(&self) -> u64 {
         let all = self.live.keys().copied();

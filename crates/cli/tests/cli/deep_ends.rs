@@ -1,0 +1,106 @@
+//! `replay --deep` compares how programs end: with which status, or by which signal.
+
+use super::deep_replay::compiled;
+use super::{Answer, Place};
+
+/// Writes the same bytes in each case, and then ends as its variables say. With an argument, a
+/// child of it does so, and it does not look at how the child ended.
+const ENDING: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static int has(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value;
+}
+static void late(void)
+{
+    if (has("LATE")) abort();
+}
+int main(int count, char **words)
+{
+    pid_t child = count > 1 ? fork() : 0;
+    if (child != 0) {
+        waitpid(child, 0, 0);
+        return 0;
+    }
+    atexit(late);
+    puts("begun");
+    fflush(stdout);
+    if (has("CRASH")) abort();
+    if (has("LATE")) exit(0);
+    return has("STATUS") ? 3 : 0;
+}
+"#;
+
+/// Where such a program was recorded. `None`: there is no compiler.
+fn recorded(line: &str) -> Option<Place> {
+    let place = Place::new();
+    if !compiled(&place, "", "ending", ENDING) {
+        return None;
+    }
+    place.deep(line);
+    Some(place)
+}
+
+fn is_equal(answer: &Answer) -> bool {
+    answer.status == 0 && answer.err.lines().any(|line| line.starts_with("equal: "))
+}
+
+/// A replay with another variable differs, and the report has these parts.
+fn differs(place: &Place, variable: &str, parts: &[&str]) {
+    let Some(answer) = place.again(&[variable]) else {
+        return;
+    };
+    assert_eq!(answer.status, 1, "{answer:?}");
+    for part in [&["different: ", "another end of process"], parts].concat() {
+        assert!(answer.err.contains(part), "{part}: {answer:?}");
+    }
+}
+
+#[test]
+fn a_signal_in_the_place_of_an_exit_is_a_difference_also_in_a_child() {
+    for (line, came) in [
+        ("RECORD ./ending | cat > out", "came     signal 6"),
+        ("RECORD ./ending child | cat > out", "came     a signal"),
+    ] {
+        let Some(place) = recorded(line) else { return };
+        if let Some(answer) = place.again(&[]) {
+            assert!(is_equal(&answer), "{line}: {answer:?}");
+        }
+        differs(&place, "--env=CRASH=1", &[came]);
+    }
+}
+
+#[test]
+fn another_status_of_the_command_is_a_difference() {
+    if let Some(place) = recorded("RECORD ./ending | cat > out") {
+        let parts = ["recorded status 0", "came     status 3"];
+        differs(&place, "--env=STATUS=1", &parts);
+    }
+}
+
+#[test]
+fn a_program_that_failed_in_the_record_fails_again_or_is_different() {
+    let Some(place) = recorded("CRASH=1 RECORD ./ending | cat > out") else {
+        return;
+    };
+    if let Some(answer) = place.again(&[]) {
+        assert!(is_equal(&answer), "{answer:?}");
+    }
+    let parts = ["recorded signal 6", "came     status 0"];
+    differs(&place, "--env=CRASH=", &parts);
+}
+
+/// The exit is recorded before the handlers run.
+#[test]
+fn a_program_that_failed_in_a_handler_of_its_exit_is_equal_if_it_does_so_again() {
+    let Some(place) = recorded("LATE=1 RECORD ./ending | cat > out") else {
+        return;
+    };
+    if let Some(answer) = place.again(&[]) {
+        assert!(is_equal(&answer), "{answer:?}");
+    }
+}
