@@ -1,6 +1,6 @@
 //! The files of a run, and the processes that used them, in the words of `files --json`.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use backstory_eventlog::event::{Bytes, Time, Via};
 use backstory_files::Ident;
@@ -203,22 +203,24 @@ pub fn process_files(
     Ok(found)
 }
 
-/// The names of the files that these processes wrote, or may have written. The processes are those
-/// of one run, as in [`ProcessLine::id`](crate::answer::ProcessLine::id).
-pub fn written_by(
+/// The names of the files that these processes wrote, or may have written, until the date of each
+/// process or later. The processes are those of one run, as in
+/// [`ProcessLine::id`](crate::answer::ProcessLine::id).
+pub fn written_since(
     store: &dyn Store,
     run: &str,
-    processes: &HashSet<u64>,
+    processes: &HashMap<u64, Time>,
 ) -> Result<HashSet<Bytes>> {
     let _one_state = store.reading()?;
     let entities = store.entities(record(store, run)?.key)?;
     let mut found = HashSet::new();
-    for process in processes {
+    for (process, since) in processes {
         for edge in store.stream(ActivityKey(*process))?.edges {
             let word = word(edge.relation);
             // In a damaged store the number may name no entity.
             if let Some(entity) = entities.get(edge.entity.0 as usize)
                 && matches!(word, Access::Write | Access::Rename)
+                && edge.interval.end >= *since
             {
                 let names = std::iter::once(&entity.path).chain(&entity.aliases);
                 found.extend(names.cloned());

@@ -241,6 +241,8 @@ pub struct RecordedProcess {
     /// For such a process: when the last recorded call before that end returned that opened
     /// something, or made a process or a connection.
     pub last_made: Option<u64>,
+    /// Time-stamp counter up to which the records of all of its threads go without a gap.
+    pub recorded_until: u64,
     /// True for a program that the deep log does not have: it is started, and not fed.
     pub is_shallow: bool,
 }

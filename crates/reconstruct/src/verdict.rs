@@ -1,6 +1,7 @@
 //! The result of a reconstruction.
 
 use crate::divergence::Divergence;
+use crate::process::RecordedProcess;
 use crate::sighting::Sighting;
 use serde::{Deserialize, Serialize};
 
@@ -121,6 +122,27 @@ pub struct RequestVerdict {
     pub executed: ExecutedCalls,
 }
 
+/// The end of the record of a program that went on behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordEnd {
+    /// The epoch of the program.
+    pub epoch: u64,
+    /// Time-stamp counter up to which the program did again what the record has. `None`: it did not
+    /// run again, or has threads, whose order is not recorded.
+    pub until: Option<u64>,
+}
+
+impl RecordEnd {
+    /// The end of the record of a program, which ran again or did not.
+    pub fn of(recorded: &RecordedProcess, ran: bool) -> RecordEnd {
+        let is_in_order = ran && recorded.threads.is_empty();
+        RecordEnd {
+            epoch: recorded.epoch,
+            until: is_in_order.then_some(recorded.recorded_until),
+        }
+    }
+}
+
 /// The result of a reconstruction.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Reconstruction {
@@ -136,10 +158,10 @@ pub struct Reconstruction {
     /// before.
     #[serde(default)]
     pub unreached: Vec<String>,
-    /// The epochs of the latter, and of the programs that ran again and whose records end before
-    /// they did. Files that they wrote can lack what they wrote later.
+    /// The ends of the records of the latter, and of the programs that ran again and whose records
+    /// end before they did. Files can lack what these wrote later.
     #[serde(default)]
-    pub unrecorded: Vec<u64>,
+    pub unrecorded: Vec<RecordEnd>,
     /// Calls of the recorded run.
     pub recorded_calls: u64,
     /// The chosen request, if one was chosen.

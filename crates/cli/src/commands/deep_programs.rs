@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use backstory_deep::{DeepLog, DeepProgram};
 use backstory_query::answer::ProcessLine;
+use backstory_reconstruct::verdict::RecordEnd;
 use backstory_store::Home;
 
 use crate::error::{Failure, complain, one_line};
@@ -104,20 +105,34 @@ fn place_of(began: i64, path: Option<&[u8]>, all: &[(i64, Option<&[u8]>)]) -> Op
     Some(last - usize::from(is_earlier))
 }
 
-/// The activities of the programs that have these epochs in the deep log. Where the clocks do not
-/// say which one a program is, all of its process count. A log that was cut off early has no dates.
-pub fn activities_at(log: &DeepLog, epochs: &[u64], executed: &[ProcessLine]) -> HashSet<u64> {
+/// The activities of the programs that went on behind these ends of their records, each with the
+/// date from which on it did. Where the clocks do not say which one a program is, all of its process
+/// count. A log that was cut off early has no dates.
+pub fn activities_behind(
+    log: &DeepLog,
+    ends: &[RecordEnd],
+    executed: &[ProcessLine],
+) -> HashMap<u64, i64> {
     let programs = log.programs();
     let activities = activities_of(log, &programs, executed);
-    let wanted = programs.iter().zip(activities);
-    let wanted = wanted.filter(|(program, _)| epochs.contains(&program.process.epoch));
-    let mut found = HashSet::new();
-    for (program, activity) in wanted {
-        let pid = program.process.pid;
-        let of_process = executed.iter().filter(|line| line.activity.pid == pid);
-        match activity {
-            Some(id) => found.extend([id]),
-            None => found.extend(of_process.map(|line| line.id)),
+    let mut found: HashMap<u64, i64> = HashMap::new();
+    for (program, activity) in programs.iter().zip(activities) {
+        let process = &program.process;
+        let Some(end) = ends.iter().find(|end| end.epoch == process.epoch) else {
+            continue;
+        };
+        let date = |until| log.time_of(until).saturating_sub(CLOCKS_DIFFER);
+        let since = end.until.map_or(i64::MIN, date);
+        let of_process = executed
+            .iter()
+            .filter(|line| line.activity.pid == process.pid);
+        let ids: Vec<u64> = match activity {
+            Some(id) => vec![id],
+            None => of_process.map(|line| line.id).collect(),
+        };
+        for id in ids {
+            let known = found.entry(id).or_insert(since);
+            *known = since.min(*known);
         }
     }
     found

@@ -83,6 +83,21 @@ fn a_file_that_only_whole_programs_wrote_is_different() {
     }
 }
 
+/// Writes an address into a file, and closes the file. A replay has another one.
+const EARLY: &str = "with open('early', 'w') as f: f.write(str(id(object())))\n";
+
+#[test]
+fn a_file_that_was_closed_before_the_gap_is_different() {
+    let Some(place) = run_of(&[EARLY, NUMBERS].concat()) else {
+        return;
+    };
+    record_with_gap(&place);
+    if let Some(states) = states(&place, &[], 1) {
+        assert_eq!(states["early"], "different", "{states:?}");
+        assert_eq!(states["result"], "unknown", "{states:?}");
+    }
+}
+
 /// Executes the second program if the first one succeeds.
 const SECOND: &str = r#"
 import os

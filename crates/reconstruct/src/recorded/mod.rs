@@ -171,6 +171,9 @@ impl Arranging {
     /// All calls of the process were taken.
     pub(crate) fn leave(&mut self) {
         self.name_program();
+        let least = self.returned.values().min().copied();
+        let whole_until = self.process.whole_until.or(least);
+        self.process.recorded_until = whole_until.unwrap_or(self.process.began);
         if self.process.threads.is_empty() {
             self.process.movers = HashMap::new();
         }

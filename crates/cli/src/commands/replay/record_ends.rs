@@ -1,8 +1,9 @@
 //! Files that programs may have written behind the end of their deep records.
 //!
 //! In: a reconstruction, with the programs whose records end before they did, and the verdict on
-//! the files. Out: such a file is unknown if it differs. Invariant: a file that only other programs
-//! wrote stays different.
+//! the files. Out: such a file is unknown if it differs, and the reason says that it does.
+//! Invariant: a file stays different if only other programs wrote it, or if all of these had closed
+//! it before their records end.
 
 use backstory_query as query;
 use backstory_reconstruct::verdict::Reconstruction;
@@ -29,12 +30,16 @@ pub fn judge(
         return Ok(());
     }
     let executed = query::processes(&current.store, run)?;
-    let programs = deep_programs::activities_at(&source.open()?, &found.unrecorded, &executed);
-    let written = query::written_by(&current.store, run, &programs)?;
+    let programs = deep_programs::activities_behind(&source.open()?, &found.unrecorded, &executed);
+    let written = query::written_since(&current.store, run, &programs)?;
     for output in &mut verdict.outputs {
-        let differs = matches!(output.state, OutputState::Different | OutputState::Missing);
-        if differs && written.contains(&output.path) {
-            output.state = OutputState::Unknown(ENDS_EARLY.to_owned());
+        let seen = match output.state {
+            OutputState::Different => "it differs",
+            OutputState::Missing => "it is missing",
+            OutputState::Identical | OutputState::Unknown(_) => continue,
+        };
+        if written.contains(&output.path) {
+            output.state = OutputState::Unknown(format!("{seen}, and {ENDS_EARLY}"));
         }
     }
     Ok(())
@@ -42,5 +47,5 @@ pub fn judge(
 
 /// True for such a file.
 pub fn is_behind_record(state: &OutputState) -> bool {
-    matches!(state, OutputState::Unknown(why) if why == ENDS_EARLY)
+    matches!(state, OutputState::Unknown(why) if why.ends_with(ENDS_EARLY))
 }

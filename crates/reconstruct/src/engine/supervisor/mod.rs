@@ -43,7 +43,7 @@ use crate::resource::{Resource, ResourceId};
 use crate::sighting::SightingSearch;
 use crate::time::RecordedClock;
 use crate::unit::RecordedUnit;
-use crate::verdict::{ProcessVerdict, Reconstruction};
+use crate::verdict::{ProcessVerdict, Reconstruction, RecordEnd};
 use crate::volatile::VolatileRules;
 use backstory_instructions::Redirector;
 use backstory_sys as sys;
@@ -393,7 +393,8 @@ impl Supervisor {
         for (index, (matcher, started)) in all {
             let program = String::from_utf8_lossy(&matcher.rest.start.program).into_owned();
             if behind[index] || matcher.rest.ends_early && started {
-                self.result.unrecorded.push(matcher.rest.epoch);
+                let end = RecordEnd::of(&matcher.rest, started);
+                self.result.unrecorded.push(end);
             }
             if !started {
                 let serves = part.as_ref().is_some_and(|part| part.unit.process == index);
