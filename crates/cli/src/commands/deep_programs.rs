@@ -121,8 +121,10 @@ pub fn activities_behind(
         let Some(end) = ends.iter().find(|end| end.epoch == process.epoch) else {
             continue;
         };
-        let date = |until| log.time_of(until).saturating_sub(CLOCKS_DIFFER);
-        let since = end.until.map_or(i64::MIN, date);
+        // Behind the last reading of the clocks, dates get less exact.
+        let until = end.until.zip(log.last_reading());
+        let date = until.map(|(until, (last, _))| log.time_of(until.min(last)));
+        let since = date.map_or(i64::MIN, |date| date.saturating_sub(CLOCKS_DIFFER));
         let of_process = executed
             .iter()
             .filter(|line| line.activity.pid == process.pid);
