@@ -114,6 +114,32 @@ fn another_configuration_shows_other_answers_or_what_the_program_says_about_it()
     }
 }
 
+/// Complains about its settings, or prints them.
+const TELLER: &str = r#"
+import sys
+settings = open("settings").read()
+if settings.startswith("bad"): sys.exit("cannot understand the setting " + settings)
+print(settings)
+"#;
+
+#[test]
+fn a_program_that_a_shell_started_may_be_the_one_that_complained() {
+    if !needs("another configuration", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_aged("settings", "hello");
+    place.write_aged("teller.py", TELLER);
+    place.deep("RECORD sh -c 'python3 teller.py; echo $?' | cat > out");
+    place.write("other", "bad");
+    let Some(answer) = place.again(&["--input", "settings=other"]) else {
+        return;
+    };
+    assert_eq!(answer.status, 1, "{answer:?}");
+    let said = "stderr   \"cannot understand the setting bad\\n\", of process";
+    assert!(answer.err.contains(said), "{answer:?}");
+}
+
 #[test]
 fn a_deep_record_has_the_secrets_of_the_command() {
     let place = Place::new();

@@ -139,6 +139,21 @@ fn a_program_that_was_started_behind_a_gap_need_not_start_again() {
 }
 
 #[test]
+fn a_search_in_a_record_with_a_gap_says_that_calls_are_missing() {
+    let Some(place) = run_of(NUMBERS) else { return };
+    record_with_gap(&place);
+    if place.again(&[]).is_none() {
+        return;
+    }
+    let answer = place.run(&["when", "--run", "deep", "nowhere"]);
+    assert_eq!(answer.status, 1, "{answer:?}");
+    assert!(answer.out.contains("No call"), "{answer:?}");
+    for part in ["and some are missing:", ") is not whole: "] {
+        assert!(answer.err.contains(part), "{part}: {answer:?}");
+    }
+}
+
+#[test]
 fn what_the_user_changed_is_a_difference_behind_a_gap_too() {
     let Some(place) = run_of(NUMBERS) else { return };
     record_with_gap(&place);

@@ -99,25 +99,12 @@ pub fn text(reconstruction: &Reconstruction, style: Style, out: &mut impl Write)
     for program in reconstruction.not_started.iter().take(SHOWN) {
         writeln!(out, "  {program} was not started again")?;
     }
-    for program in reconstruction.unreached.iter().take(SHOWN) {
-        writeln!(
-            out,
-            "  {program} was not started again: the record of the program that started it ends before"
-        )?;
-    }
     let mut differing = processes
         .iter()
         .filter_map(|process| Some((process, process.divergence.as_ref()?)));
     if let Some((process, first)) = differing.next() {
         divergence(first, style, out)?;
-        if !process.complaint.is_empty() {
-            let complaint = quoted(&process.complaint);
-            writeln!(
-                out,
-                "    {} {complaint}",
-                style.paint(Role::Dim, "stderr  ")
-            )?;
-        }
+        complaint(process, processes, style, out)?;
     }
     for (_, other) in differing.take(SHOWN) {
         writeln!(
@@ -129,31 +116,61 @@ pub fn text(reconstruction: &Reconstruction, style: Style, out: &mut impl Write)
             other.object
         )?;
     }
-    for process in processes
-        .iter()
-        .filter(|process| process.gap.is_some())
-        .take(SHOWN)
-    {
-        let why = process.gap.as_deref().unwrap_or_default();
-        writeln!(
-            out,
-            "  the record of process {} ({}) is not whole: {why}",
-            process.pid, process.program
-        )?;
-    }
-    if reconstruction.shallow > 0 {
-        writeln!(
-            out,
-            "  {} {} no deep record: their calls were not compared",
-            reconstruction.shallow,
-            noun(
-                reconstruction.shallow as usize,
-                "program has",
-                "programs have"
-            ),
-        )?;
+    for line in unrecorded(reconstruction) {
+        writeln!(out, "  {line}")?;
     }
     Ok(())
+}
+
+/// What is not recorded of the run, in lines.
+pub fn unrecorded(reconstruction: &Reconstruction) -> Vec<String> {
+    let unreached = reconstruction.unreached.iter().take(SHOWN);
+    let unreached = unreached.map(|program| {
+        format!(
+            "{program} was not started again: the record of the program that started it ends before"
+        )
+    });
+    let gap = |process: &ProcessVerdict| {
+        let (pid, program) = (process.pid, &process.program);
+        let why = process.gap.as_ref()?;
+        Some(format!(
+            "the record of process {pid} ({program}) is not whole: {why}"
+        ))
+    };
+    let gaps = reconstruction.processes.iter().filter_map(gap).take(SHOWN);
+    let mut lines: Vec<String> = unreached.chain(gaps).collect();
+    if reconstruction.shallow > 0 {
+        let have = counted(
+            reconstruction.shallow as usize,
+            "program has",
+            "programs have",
+        );
+        lines.push(format!(
+            "{have} no deep record: their calls were not compared"
+        ));
+    }
+    lines
+}
+
+/// The complaint of the first process that differs. If it has none, that of another one: a shell
+/// may have started the server that complained.
+fn complaint(
+    first: &ProcessVerdict,
+    all: &[ProcessVerdict],
+    style: Style,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let complained = |process: &&ProcessVerdict| !process.complaint.is_empty();
+    let own = Some(first).filter(complained);
+    let Some(process) = own.or_else(|| all.iter().find(complained)) else {
+        return Ok(());
+    };
+    let said = quoted(&process.complaint);
+    write!(out, "    {} {said}", style.paint(Role::Dim, "stderr  "))?;
+    match own {
+        Some(_) => writeln!(out),
+        None => writeln!(out, ", of process {} ({})", process.pid, process.program),
+    }
 }
 
 /// The chosen request: what it took.

@@ -281,10 +281,12 @@ impl Report<'_> {
             "{}: {count} {noun}",
             style.paint(Role::Good, "identical")
         )?;
-        match self.of_request() {
-            // The program was ended when the request had been served.
-            Some(_) => writeln!(out),
-            None => writeln!(out, ", status {}", self.played.status),
+        // Programs are ended when a request has been served, and where their record ends early.
+        let is_ended =
+            |found: &Reconstruction| found.request.is_some() || !found.unrecorded.is_empty();
+        match self.played.reconstruction.as_ref().is_some_and(is_ended) {
+            true => writeln!(out),
+            false => writeln!(out, ", status {}", self.played.status),
         }
     }
 

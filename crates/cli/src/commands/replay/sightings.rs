@@ -8,7 +8,7 @@ use backstory_reconstruct::sighting::{Direction, Sighting, Wanted};
 use backstory_reconstruct::verdict::{Likeness, Reconstruction};
 use backstory_replay::plan::Deviations;
 
-use super::{Prepared, clear, deep, directory};
+use super::{Prepared, clear, deep, deep_report, directory};
 use crate::args::replay::{ReplayArgs, WhenArgs};
 use crate::commands::{Outcome, answer};
 use crate::ending::{self, Workers};
@@ -74,6 +74,16 @@ pub fn run(args: WhenArgs, store: Option<&Path>) -> Outcome {
             "the program behaved differently this time: `backstory replay --deep {}` says where",
             prepared.run
         ));
+    }
+    let unrecorded = match reconstruction.likeness() {
+        Likeness::EqualWhereRecorded => deep_report::unrecorded(&reconstruction),
+        _ => Vec::new(),
+    };
+    if !unrecorded.is_empty() {
+        complain("only recorded calls are looked at, and some are missing:");
+    }
+    for line in unrecorded {
+        complain(&line);
     }
     answer(|out| match args.json {
         true => json::lines(
