@@ -1,7 +1,8 @@
 //! The work of the children whose end a wait awaits. If they do nothing, the wait gives up.
 //!
 //! Invariant: only these children and their descendants count. A process that looks around now and
-//! then does not prolong the waits of others. The waits of a program have one bound together.
+//! then does not prolong the waits of others. The waits of a thread have a bound together, which
+//! begins anew when one of the children has ended. So a build may have many short children.
 
 use super::Supervisor;
 use super::processes::{Role, state_and_time};
@@ -11,8 +12,11 @@ use std::time::{Duration, Instant};
 /// A wait gives up when the children have done nothing for so long.
 const LONGEST_STILL: Duration = Duration::from_secs(2);
 
-/// All waits of a program last so long at most, however much the children do.
+/// The waits last so long at most without the end of a child, however much the children do.
 const LONGEST: Duration = Duration::from_secs(60);
+
+/// All waits of a thread last so long at most.
+const LONGEST_IN_ALL: Duration = Duration::from_secs(4 * 3600);
 
 /// The children are looked at so often.
 const LOOK: Duration = Duration::from_millis(100);
@@ -20,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Without a look for so long, the program has done something else.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The children that a program waits for, at the last look.
+/// The children that a thread waits for, at the last look.
 #[derive(Debug)]
 pub(super) struct ChildWork {
     children: Vec<u32>,
@@ -29,8 +33,10 @@ pub(super) struct ChildWork {
     /// Since when these are the same.
     since: Instant,
     looked: Instant,
-    /// How long the program has waited for children so far.
+    /// How long the thread has waited since the last of them ended.
     waited: Duration,
+    /// How long it has waited for children so far.
+    in_all: Duration,
 }
 
 impl ChildWork {
@@ -41,34 +47,54 @@ impl ChildWork {
             since: Instant::now(),
             looked: Instant::now(),
             waited: Duration::ZERO,
+            in_all: Duration::ZERO,
         }
+    }
+
+    /// The thread waits for these children now.
+    fn awaits(&mut self, children: Vec<u32>, has_ended: impl Fn(u32) -> bool) {
+        if self.children == children {
+            return;
+        }
+        let mut gone = self.children.iter().filter(|pid| !children.contains(pid));
+        if gone.any(|pid| has_ended(*pid)) {
+            self.waited = Duration::ZERO;
+        }
+        self.children = children;
+        self.since = Instant::now();
+    }
+
+    fn waits(&mut self, time: Duration) {
+        self.waited += time;
+        self.in_all += time;
+    }
+
+    fn has_waited_enough(&self) -> bool {
+        self.waited >= LONGEST || self.in_all >= LONGEST_IN_ALL
     }
 }
 
 impl Supervisor {
-    /// True if these children of a program may still end: they do something.
-    pub(super) fn may_end(&mut self, program: usize, mut children: Vec<u32>) -> bool {
+    /// True if these children, for which a thread waits, may still end: they do something.
+    pub(super) fn may_end(&mut self, thread: u32, mut children: Vec<u32>) -> bool {
         children.sort_unstable();
-        let known = self.child_work.remove(&program);
+        let known = self.child_work.remove(&thread);
         let mut known = known.unwrap_or_else(|| ChildWork::of(&children));
         let passed = known.looked.elapsed();
-        if known.children != children {
-            known.children = children;
-            known.since = Instant::now();
-        }
+        known.awaits(children, has_ended);
         if passed >= LOOK {
             let (runs, progress) = self.work_of(&known.children);
             if runs || progress != known.progress || passed >= PAUSE {
                 known.since = Instant::now();
             }
             if passed < PAUSE {
-                known.waited += passed;
+                known.waits(passed);
             }
             known.progress = progress;
             known.looked = Instant::now();
         }
-        let may_end = known.waited < LONGEST && known.since.elapsed() < LONGEST_STILL;
-        self.child_work.insert(program, known);
+        let may_end = !known.has_waited_enough() && known.since.elapsed() < LONGEST_STILL;
+        self.child_work.insert(thread, known);
         may_end
     }
 
@@ -92,6 +118,12 @@ impl Supervisor {
     }
 }
 
+/// True for a process that has ended.
+fn has_ended(pid: u32) -> bool {
+    let state = state_and_time(pid).map(|(state, _)| state);
+    state.is_none_or(|state| matches!(state, 'Z' | 'X'))
+}
+
 /// The children of all threads of a process.
 fn children_of(pid: u32) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task"));
@@ -105,4 +137,29 @@ fn children_of(pid: u32) -> Vec<u32> {
         );
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ChildWork, LONGEST};
+
+    #[test]
+    fn a_thread_may_wait_for_any_number_of_short_children() {
+        let mut work = ChildWork::of(&[1]);
+        for next in 2..1000 {
+            work.waits(LONGEST / 2);
+            work.awaits(vec![next], |_| true);
+            assert!(!work.has_waited_enough(), "child {next}");
+        }
+    }
+
+    #[test]
+    fn other_children_do_not_prolong_the_wait_for_one_that_has_not_ended() {
+        let mut work = ChildWork::of(&[1]);
+        work.waits(LONGEST / 2);
+        work.awaits(vec![1, 2], |_| true);
+        work.awaits(vec![2], |_| false);
+        work.waits(LONGEST / 2);
+        assert!(work.has_waited_enough());
+    }
 }

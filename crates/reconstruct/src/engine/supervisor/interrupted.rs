@@ -57,7 +57,7 @@ impl Supervisor {
     /// True if a child runs that had ended before this time in the record, and it may still end.
     fn awaits_child(&mut self, call: &NotifiedCall, index: usize, time: u64) -> bool {
         let children = self.late_children(call, index, time);
-        !children.is_empty() && self.may_end(index, children)
+        !children.is_empty() && self.may_end(call.tid, children)
     }
 
     /// The children that run and had ended before this time in the record. A new one may have made

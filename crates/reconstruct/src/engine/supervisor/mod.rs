@@ -156,8 +156,8 @@ pub struct Supervisor {
     /// For a tool that asks for them.
     places: Places,
     pipes: Pipes,
-    /// The children that programs wait for, by program.
-    child_work: HashMap<usize, ChildWork>,
+    /// The children that programs wait for, by thread.
+    child_work: HashMap<u32, ChildWork>,
     /// The tool is the byte engine.
     follows_bytes: bool,
     redirector: Redirector,
