@@ -66,7 +66,7 @@ pub struct ProgramStart {
     /// Its calls.
     pub calls: u64,
     /// The reasons for which a copy of the started programs could not stand for a new start.
-    /// Without one, nothing was seen that forbids it.
+    /// Without one, nothing was seen that forbids it, or nothing asked for them.
     pub obstacles: Vec<String>,
 }
 

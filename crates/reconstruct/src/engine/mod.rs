@@ -64,6 +64,9 @@ pub struct Options {
     /// The tool is the byte engine. It asks for recorded resources, and says which calls are the
     /// program's. Writes to files of the root are compared, too: the store may lack their contents.
     pub follows_bytes: bool,
+    /// The verdict lists the obstacles to a copy of the started programs. To find these, the page
+    /// tables of all programs are walked.
+    pub lists_obstacles: bool,
 }
 
 impl Default for Options {
@@ -85,6 +88,7 @@ impl Default for Options {
             arguments: Vec::new(),
             variables: Vec::new(),
             follows_bytes: false,
+            lists_obstacles: false,
         }
     }
 }

@@ -109,6 +109,8 @@ fn searched(
     let mut best: Option<Played> = None;
     let mut took = 0;
     let mut all = ExecutedCalls::default();
+    // All attempts have the same start, so the first one looks for the obstacles to a copy.
+    let mut obstacles = None;
     while let Some(attempt) = search.attempt() {
         if search.tries() > 1 {
             // The files of the attempt before are no part of this one.
@@ -123,12 +125,18 @@ fn searched(
             ),
         };
         let progress = Progress::start(&what);
-        let again = Some(deep.at(&attempt));
+        let mut again = deep.at(&attempt);
+        again.lists_obstacles &= obstacles.is_none();
+        let again = Some(again);
         let played = super::play(current, own, plan.clone(), again, (false, args.json));
         progress.end();
         let played = played?;
         took += played.took;
         all = all.and(executed(&played));
+        let found = played.reconstruction.as_ref();
+        if let Some(request) = found.and_then(|found| found.request.as_ref()) {
+            obstacles.get_or_insert_with(|| request.start.obstacles.clone());
+        }
         let result = played.reconstruction.as_ref().map(result_of);
         let result = result.unwrap_or(AttemptResult::Different);
         search.ended(result);
@@ -149,7 +157,9 @@ fn searched(
         };
         directory::empty(own);
         let progress = Progress::start("running the threads once more");
-        let again = Some(deep.at(&again));
+        let mut again = deep.at(&again);
+        again.lists_obstacles = false;
+        let again = Some(again);
         let played = super::play(current, own, plan.clone(), again, (false, args.json));
         progress.end();
         let played = played?;
@@ -165,6 +175,7 @@ fn searched(
     if let Some(request) = request {
         request.tries = search.tries();
         request.executed = all;
+        request.start.obstacles = obstacles.unwrap_or_default();
     }
     Ok(best)
 }

@@ -63,6 +63,8 @@ pub struct DeepRequest {
     follows_bytes: bool,
     /// The search in the bytes that enter and leave, if any.
     pub wanted: Option<Wanted>,
+    /// The verdict lists what forbids a copy of the started programs.
+    pub lists_obstacles: bool,
     #[serde(skip)]
     read: OnceCell<Rc<ReadLog>>,
 }
@@ -108,6 +110,7 @@ pub fn request(
         shallow_command: None,
         follows_bytes: false,
         wanted: None,
+        lists_obstacles: args.json,
         read: OnceCell::new(),
     };
     if !request.log.exists() {
@@ -396,6 +399,7 @@ impl DeepRequest {
             arguments: Vec::new(),
             variables: self.variables.clone(),
             follows_bytes: self.follows_bytes,
+            lists_obstacles: self.lists_obstacles && self.wanted.is_none(),
         }
     }
 

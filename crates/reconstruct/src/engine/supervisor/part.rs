@@ -48,6 +48,8 @@ pub(super) struct Part {
     took_time: bool,
     /// The start of the programs, once it is over.
     pub start: Option<ProgramStart>,
+    /// See [`Options::lists_obstacles`].
+    pub lists_obstacles: bool,
     /// The connection was handed out.
     has_begun: bool,
     calls: u64,
@@ -75,6 +77,7 @@ impl Part {
             shift: options.shift,
             took_time: false,
             start: None,
+            lists_obstacles: options.lists_obstacles,
             has_begun: false,
             calls: 0,
             waits: false,

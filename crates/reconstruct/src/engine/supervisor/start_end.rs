@@ -2,7 +2,7 @@
 //!
 //! All attempts at a request have the same start. A copy of the started programs could stand for a
 //! new start, if the copies share nothing and lack nothing. Out: the calls of the start, and the
-//! obstacles to such a copy. `docs/design/start-copies.md` says why no copy is made.
+//! obstacles to such a copy, if the caller asks for them. `docs/design/start-copies.md` says why no copy is made.
 //! Invariant: the programs are looked at, and stay as they are.
 
 use super::Supervisor;
@@ -23,12 +23,16 @@ impl Supervisor {
 
     /// A connection is handed out. All that remain in the record are fed.
     pub(super) fn end_start(&mut self) {
-        if self.part.as_ref().is_none_or(|part| part.start.is_some()) {
+        let part = self.part.as_ref().filter(|part| part.start.is_none());
+        let Some(lists) = part.map(|part| part.lists_obstacles) else {
             return;
-        }
+        };
         let start = ProgramStart {
             calls: self.calls_so_far(),
-            obstacles: self.obstacles().into_iter().collect(),
+            obstacles: match lists {
+                true => self.obstacles().into_iter().collect(),
+                false => Vec::new(),
+            },
         };
         if let Some(part) = &mut self.part {
             part.start = Some(start);
