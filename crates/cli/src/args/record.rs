@@ -137,8 +137,8 @@ pub struct RecordArgs {
 
     /// With --deep: give the programs fixed addresses. `replay --deep` gives them the same ones.
     /// Programs that make random numbers from addresses, as OpenSSL 3.0 does, then mostly make the
-    /// same ones again. The programs lack the protection of random addresses (ASLR), so do not record a
-    /// server in this manner that strangers can reach
+    /// same ones again. The programs lack the protection of random addresses (ASLR), so do not
+    /// record a server in this manner that strangers can reach
     #[arg(long)]
     pub fixed_addresses: bool,
 
