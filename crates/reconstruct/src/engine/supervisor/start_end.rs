@@ -2,8 +2,8 @@
 //!
 //! All attempts at a request have the same start. A copy of the started programs could stand for a
 //! new start, if the copies share nothing and lack nothing. Out: the calls of the start, and the
-//! obstacles to such a copy, if the caller asks for them. `docs/design/start-copies.md` says why no copy is made.
-//! Invariant: the programs are looked at, and stay as they are.
+//! obstacles to such a copy, if the caller asks for them. `docs/design/start-copies.md` says why no
+//! copy is made. Invariant: the programs are looked at, and stay as they are.
 
 use super::Supervisor;
 use super::processes::state_and_time;
