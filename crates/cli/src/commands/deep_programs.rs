@@ -106,8 +106,8 @@ fn place_of(began: i64, path: Option<&[u8]>, all: &[(i64, Option<&[u8]>)]) -> Op
 }
 
 /// The activities of the programs that went on behind these ends of their records, each with the
-/// date of that end. Where the clocks do not say which one a program is, all of its process count. A
-/// log that was cut off early has no dates: all of the time then counts.
+/// date of that end. Where the clocks do not say which one a program is, all of its process count.
+/// A log that was cut off early has no dates: all of the time then counts.
 pub fn activities_behind(
     log: &DeepLog,
     ends: &[RecordEnd],

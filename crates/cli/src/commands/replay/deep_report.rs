@@ -122,7 +122,7 @@ pub fn text(reconstruction: &Reconstruction, style: Style, out: &mut impl Write)
     Ok(())
 }
 
-/// What is not recorded of the run, in lines.
+/// Lines that name the parts of the run which are not recorded.
 pub fn unrecorded(reconstruction: &Reconstruction) -> Vec<String> {
     let unreached = reconstruction.unreached.iter().take(SHOWN);
     let unreached = unreached.map(|program| {

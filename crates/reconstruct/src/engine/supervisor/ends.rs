@@ -2,8 +2,8 @@
 //!
 //! A process ends by a call, or a signal kills it. The kernel notifies of the call only. So a
 //! signal killed each process that made no such call, and that the supervisor did not end.
-//! Invariant: a process does not differ by its end if a signal killed it in the record, too, or if
-//! it still runs when all are ended.
+//! Invariant: a process that a signal killed in the record, too, does not differ by that. The same
+//! holds for one that still runs when all are ended.
 
 use super::processes::{Role, state_and_time};
 use super::{Response, Supervisor};
