@@ -90,7 +90,7 @@ class Question:
             self._run(views.statements(names))
             self._confine()
             processes = sum(file.rows for file in files[PROCESSES.name])
-            loose.tell(self.connection, lake.name, processes)
+            loose.tell(self.connection, lake, processes)
         except duckdb.Error as error:
             self.close()
             if isinstance(error, duckdb.OutOfMemoryException):

@@ -8,6 +8,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from conftest import Machine, answer, answers, command
@@ -18,7 +19,8 @@ from backstory_lake import erasure, upkeep
 from backstory_lake.errors import LakeError, MisuseError
 from backstory_lake.lake import Lake
 from backstory_lake.privacy import Config, Privacy
-from backstory_lake.tables import RUNS, TABLES
+from backstory_lake.rewriting import replace
+from backstory_lake.tables import PROCESSES, RUNS, TABLES
 
 
 def texts(lake: Path) -> Iterator[bytes]:
@@ -117,6 +119,9 @@ def test_an_interrupted_erasure_is_ended_by_the_next_one(
             patch.setattr(erasure, step, interrupted)
         with pytest.raises(KeyboardInterrupt):
             erasure.forget(Lake.open(str(lake)), [gone])
+    asked = command("query", "--lake", str(lake), "SELECT 1").stderr
+    # Later steps remove files alone.
+    assert (f"`backstory-lake forget {gone}` ends it" in asked) == (step == "_without"), asked
     # As if an hour had passed: no shipment can be in progress.
     monkeypatch.setattr(erasure, "IN_PROGRESS", timedelta(0))
     machine.ship(lake, forget=True)
@@ -175,6 +180,19 @@ def loose(lake: Path, run: str) -> str:
     assert count
     many = "1 process" if count == 1 else f"{count} processes"
     return f"backstory-lake: {many} of no known run in {lake}: "
+
+
+def test_a_question_says_how_many_processes_known_runs_lack(machine: Machine, lake: Path) -> None:
+    run = machine.record("sort in > out")
+    machine.ship(lake)
+    count = answer(lake, "SELECT processes FROM runs")[0][0]
+    runs = pa.array([run])
+    replace(
+        Lake.open(str(lake)), PROCESSES, lambda table: erasure._without(table, PROCESSES, runs)
+    )
+    asked = command("query", "--lake", str(lake), "SELECT 1")
+    missing = f"backstory-lake: {count} processes of known runs are missing in {lake}: "
+    assert asked.returncode == 0 and asked.stderr.startswith(missing), asked.stderr
 
 
 def test_the_count_of_loose_processes_reads_none_of_their_edges(
