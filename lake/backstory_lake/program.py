@@ -29,7 +29,11 @@ class Program:
     def __init__(self, store: str | None) -> None:
         self.store = store
         named = os.environ.get("BACKSTORY_PROGRAM")
-        self._path = named or shutil.which("backstory")
+        self._path = shutil.which(named or "backstory")
+        if self._path is None and named:
+            raise LakeError(
+                f"{named}, which BACKSTORY_PROGRAM names, cannot be executed: install backstory"
+            )
         if self._path is None:
             raise LakeError("the program backstory is not on the path: install backstory")
 

@@ -27,10 +27,16 @@ OWN = {
     "path_bytes": "the path, if it is not UTF-8",
 }
 
+#: The keys, which differ from those in a store.
+KEYS = {
+    (table, key): "key, unique in the lake"
+    for table, key in [("processes", "process"), ("files", "file")]
+}
+
 
 def described(answer: Answer) -> Answer:
     """The rows of `COLUMNS`, each with the meaning of the column."""
-    about = _of_program()
+    about = _of_program() | KEYS
     rows = ((*row, OWN.get(row[1]) or about.get((row[0], row[1]), "")) for row in answer.rows)
     return Answer([*answer.names, "about"], rows)
 
@@ -42,7 +48,4 @@ def _of_program() -> dict[tuple[str, str], str]:
     except LakeError:
         # A lake can be asked on a machine without the program.
         return {}
-    return {
-        (one["table"], one["column"]): one["about"].replace("in the store", "in the lake")
-        for one in columns
-    }
+    return {(one["table"], one["column"]): one["about"] for one in columns}

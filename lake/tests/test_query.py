@@ -66,6 +66,17 @@ def test_each_column_that_the_schema_lists_has_its_meaning(shipped: tuple[Machin
     assert about["runs", "machine"].startswith("the store that sent the run")
 
 
+def test_a_program_that_cannot_be_executed_only_costs_the_schema_its_meanings(
+    shipped: tuple[Machine, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BACKSTORY_PROGRAM", str(shipped[1] / "missing"))
+    ended = command("query", "--lake", str(shipped[1]), "--schema", "--json")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    about = {(one["table"], one["column"]): one["about"] for one in json.loads(ended.stdout)}
+    assert about["files", "file"] == "key, unique in the lake"
+    assert about["runs", "command"] == ""
+
+
 def test_each_view_and_macro_of_lineage_is_made_for_a_question_that_names_it() -> None:
     for statement in [*lineage.STATEMENTS, history.MACRO]:
         name = statement.removeprefix("CREATE OR REPLACE ").split(" ")[1].split("(")[0]
