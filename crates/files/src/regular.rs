@@ -5,6 +5,7 @@
 //! flags.
 
 use rustix::fs::OFlags;
+use rustix::thread::gettid;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
@@ -49,14 +50,15 @@ pub fn open_private(path: impl AsRef<Path>) -> io::Result<File> {
 }
 
 /// Replaces a file by one that only its owner can read. It is written beside and renamed, so no
-/// process ever reads half of it. Returns the error of `write`, which writes the content, or of
-/// another step. Then the former file stays.
+/// process ever reads half of it. The name beside has the number of the calling thread, so threads
+/// that replace one file at once do not disturb each other. Returns the error of `write`, which
+/// writes the content, or of another step. Then the former file stays.
 ///
 /// # Errors
 /// Those of creating, of `write` and of renaming.
 pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let mut beside = path.as_os_str().to_owned();
-    beside.push(format!(".{}", std::process::id()));
+    beside.push(format!(".{}", gettid().as_raw_nonzero()));
     let _ = fs::remove_file(&beside);
     let mut options = OpenOptions::new();
     let mut file = options
@@ -112,6 +114,23 @@ mod tests {
         });
         assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
         assert_eq!(read(&path).unwrap(), b"first");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_that_two_threads_replace_at_once_has_the_whole_content_of_the_last() {
+        use std::io::Write;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let other = || replace(&path, |file| file.write_all(b"other"));
+        replace(&path, |file| {
+            file.write_all(b"the ")?;
+            std::thread::scope(|scope| scope.spawn(other).join().unwrap())?;
+            assert_eq!(read(&path)?, b"other");
+            file.write_all(b"last")
+        })
+        .unwrap();
+        assert_eq!(read(&path).unwrap(), b"the last");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 }
