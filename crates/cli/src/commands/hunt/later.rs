@@ -84,8 +84,8 @@ impl<'s> LaterUses<'s> {
                 _ => {}
             }
         }
-        // The next rule has time of its own.
-        if has_time() {
+        // The next rule has time of its own, which a whole answer does not need.
+        if !later.is_cut || has_time() {
             self.known.insert(versions.to_vec(), later.clone());
         }
         Ok(later)
