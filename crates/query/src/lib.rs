@@ -85,7 +85,10 @@ pub use lineage::{ancestry, ancestry_of, hop, influence, influence_of, influence
 pub use neighbours::{Direction, Key as LineageKey};
 pub use newest_runs::{NewestRuns, newest_runs};
 pub use now::{ident as present_identity, look as try_present_identity, open_version};
-pub use peers::{REPLY, address_of, is_name_server, is_network_peer, numeric_localhost, peers};
+pub use peers::{
+    MeantEnd, REPLY, address_of, is_name_server, is_network_peer, localhost_addresses, meant_ends,
+    peers,
+};
 pub use printed_files::{emptied_files, printed_files};
 pub use remote_runs::{RemoteEnd, RemoteRun, starter};
 pub use replaced::replaced;

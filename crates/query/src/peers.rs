@@ -6,6 +6,7 @@
 
 use backstory_ordering::SmallSort;
 use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 
 use backstory_eventlog::event::Bytes;
 use backstory_graph::model::{ActivityId, Certainty, EntityKind, Interval, Relation};
@@ -32,12 +33,54 @@ pub fn address_of(name: &[u8]) -> Option<&[u8]> {
     is_address(name).then(|| name.strip_suffix(REPLY).unwrap_or(name))
 }
 
-/// A host and perhaps a port, with 127.0.0.1 in the place of the host `localhost`. `None` for
-/// another host.
-pub fn numeric_localhost(address: &str) -> Option<String> {
-    let port = address.strip_prefix("localhost")?;
-    let is_host = port.is_empty() || port.starts_with(':');
-    is_host.then(|| format!("127.0.0.1{port}"))
+/// The addresses of the host `localhost`, given with or without a port: that of IPv4 first. `None`
+/// for another host.
+pub fn localhost_addresses(given: &str) -> Option<[String; 2]> {
+    let port = given.strip_prefix("localhost")?;
+    if port.is_empty() {
+        return Some(["127.0.0.1", "::1"].map(str::to_owned));
+    }
+    let both = ["127.0.0.1", "[::1]"].map(|host| format!("{host}{port}"));
+    port.starts_with(':').then_some(both)
+}
+
+/// The end of a connection that a user means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MeantEnd {
+    /// Any port of a host.
+    Host(IpAddr),
+    /// One port.
+    Port(SocketAddr),
+}
+
+impl MeantEnd {
+    /// The host.
+    pub fn host(&self) -> IpAddr {
+        match self {
+            MeantEnd::Host(host) => *host,
+            MeantEnd::Port(address) => address.ip(),
+        }
+    }
+
+    /// The port. `None` for any.
+    pub fn port(&self) -> Option<u16> {
+        match self {
+            MeantEnd::Host(_) => None,
+            MeantEnd::Port(address) => Some(address.port()),
+        }
+    }
+}
+
+/// The ends that a host means, given with or without a port. They are two for `localhost`, and none
+/// if the text is something else than a number.
+pub fn meant_ends(given: &str) -> Vec<MeantEnd> {
+    let addresses = localhost_addresses(given);
+    let addresses = addresses.map_or_else(|| vec![given.to_owned()], Vec::from);
+    let end = |address: &String| {
+        let port = address.parse().map(MeantEnd::Port);
+        port.or_else(|_| address.parse().map(MeantEnd::Host)).ok()
+    };
+    addresses.iter().filter_map(end).collect()
 }
 
 /// True for the name of a network address that content can come from or go to. Servers of names

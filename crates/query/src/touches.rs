@@ -5,7 +5,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use backstory_store::{ActivityKey, EntityKey, ReadGuard, RunKey, Store, Stream, 
 use crate::answer::{Access, Derivation, FileTouch};
 use crate::files::word;
 use crate::history::moved_with_directory;
-use crate::peers::{is_address, numeric_localhost};
+use crate::peers::{MeantEnd, is_address, meant_ends};
 use crate::root::{Asked, at_address, no_peer};
 use crate::runs::record;
 use crate::{Error, Result, now};
@@ -59,9 +59,7 @@ impl<'s> TouchSearch<'s> {
         left.retain(|run, _| only.is_none_or(|only| run.0 == only));
         let given = path.as_os_str().as_bytes();
         // A host that no run has seen is no file of that name.
-        let host = numeric_host(given);
-        let is_host = host.parse::<IpAddr>().is_ok() || host.parse::<SocketAddr>().is_ok();
-        let is_host = is_host && !path.exists();
+        let is_host = !host_ends(given).is_empty() && !path.exists();
         if left.is_empty() && (is_address(given) || is_host) {
             return Err(no_peer(given));
         }
@@ -167,29 +165,27 @@ fn versions(store: &dyn Store, path: &Path) -> Result<VersionsByRun> {
     Ok(by_run)
 }
 
-/// The text of a host, with or without a port, as the record has it. Any other text stays.
-fn numeric_host(given: &[u8]) -> String {
-    let text = std::str::from_utf8(given).unwrap_or_default();
-    numeric_localhost(text).unwrap_or_else(|| text.to_owned())
+/// The ends that a host means, given with or without a port. None if it is no host.
+fn host_ends(given: &[u8]) -> Vec<MeantEnd> {
+    meant_ends(std::str::from_utf8(given).unwrap_or_default())
 }
 
 /// The connections with a host, given as an address with or without a port.
 fn with_host(store: &dyn Store, host: &[u8]) -> Result<Vec<EntityKey>> {
-    let text = numeric_host(host);
-    if let Ok(address) = text.parse::<SocketAddr>() {
-        let at = ["tcp", "udp"].map(|kind| format!("{kind}:{address}"));
-        let found = at.map(|at| at_address(store, at.as_bytes(), None));
-        return Ok(found.into_iter().collect::<Result<Vec<_>>>()?.concat());
-    }
-    let host = match text.parse() {
-        Ok(IpAddr::V4(host)) => host.to_string(),
-        Ok(IpAddr::V6(host)) => format!("[{host}]"),
-        Err(_) => return Ok(Vec::new()),
-    };
     let mut keys = Vec::new();
-    for kind in ["tcp", "udp"] {
-        let prefix = format!("{kind}:{host}:");
-        keys.extend(store.below(prefix.as_bytes(), &|_| true)?);
+    for end in host_ends(host) {
+        for kind in ["tcp", "udp"] {
+            let prefix = match end {
+                MeantEnd::Port(address) => {
+                    let at = format!("{kind}:{address}");
+                    keys.extend(at_address(store, at.as_bytes(), None)?);
+                    continue;
+                }
+                MeantEnd::Host(IpAddr::V4(host)) => format!("{kind}:{host}:"),
+                MeantEnd::Host(IpAddr::V6(host)) => format!("{kind}:[{host}]:"),
+            };
+            keys.extend(store.below(prefix.as_bytes(), &|_| true)?);
+        }
     }
     Ok(keys)
 }

@@ -1,10 +1,10 @@
 //! The question that a scene answers.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use backstory_eventlog::event::Time;
-use backstory_query::numeric_localhost;
+use backstory_query::{MeantEnd, meant_ends};
 
 /// The subject of a scene.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,12 +23,12 @@ pub enum Question {
 }
 
 /// The other end of a connection, as a user writes it: `HOST:PORT`, `HOST`, `unix:PATH`, with or
-/// without `tcp:` or `udp:` before it. `HOST` is a number.
+/// without `tcp:` or `udp:` before it. `HOST` is a number or `localhost`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerPattern {
     text: String,
-    host: Option<IpAddr>,
-    port: Option<u16>,
+    /// The ends of a host. A path has none.
+    ends: Vec<MeantEnd>,
 }
 
 impl PeerPattern {
@@ -38,22 +38,18 @@ impl PeerPattern {
             .iter()
             .find_map(|kind| text.strip_prefix(kind));
         let plain = plain.unwrap_or(text);
-        let plain = numeric_localhost(plain).unwrap_or_else(|| plain.to_owned());
-        let (host, port) = if plain.starts_with("unix:") && plain.len() > 5 {
-            (None, None)
-        } else if let Ok(both) = plain.parse::<SocketAddr>() {
-            (Some(both.ip()), Some(both.port()))
-        } else {
-            (Some(plain.parse().ok()?), None)
+        let is_path = plain.starts_with("unix:") && plain.len() > 5;
+        let ends = match is_path {
+            true => Vec::new(),
+            false => meant_ends(plain),
         };
-        Some(PeerPattern {
-            text: plain,
-            host,
-            port,
+        (is_path || !ends.is_empty()).then(|| PeerPattern {
+            text: plain.to_owned(),
+            ends,
         })
     }
 
-    /// The address in the spelling of the record.
+    /// The address without its protocol.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -64,15 +60,17 @@ impl PeerPattern {
             .iter()
             .find_map(|kind| address.strip_prefix(kind));
         let plain = plain.unwrap_or(address);
-        let Some(host) = self.host else {
+        if self.ends.is_empty() {
             return plain == self.text;
-        };
+        }
         let Ok(other) = plain.parse::<SocketAddr>() else {
-            return plain.parse() == Ok(host);
+            return self.ends.iter().any(|end| plain.parse() == Ok(end.host()));
         };
         // A server that listens on an IPv6 socket sees IPv4 peers as `::ffff:1.2.3.4`.
-        let same = other.ip().to_canonical() == host.to_canonical();
-        same && self.port.is_none_or(|port| port == other.port())
+        self.ends.iter().any(|end| {
+            let is_host = end.host().to_canonical() == other.ip().to_canonical();
+            is_host && end.port().is_none_or(|port| port == other.port())
+        })
     }
 }
 
@@ -90,6 +88,8 @@ mod tests {
         assert!(accepts("192.0.2.7:5000", "tcp:192.0.2.7:5000"));
         assert!(accepts("tcp:192.0.2.7:5000", "192.0.2.7:5000"));
         assert!(accepts("localhost:80", "127.0.0.1:80"));
+        assert!(accepts("localhost:80", "[::1]:80") && accepts("localhost", "[::1]:80"));
+        assert!(!accepts("localhost:80", "[::1]:81") && !accepts("localhost", "192.0.2.7:80"));
         assert!(accepts("192.0.2.7", "[::ffff:192.0.2.7]:5000"));
         assert!(accepts("[::1]:80", "[::1]:80") && accepts("::1", "[::1]:80"));
         assert!(accepts("unix:/run/x", "unix:/run/x"));

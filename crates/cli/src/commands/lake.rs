@@ -75,7 +75,9 @@ pub fn touched(args: &WhoArgs, lake: &OsStr) -> Outcome {
         words.extend(["--most".into(), most.to_string().into()]);
     }
     let given = args.path.to_string_lossy();
-    let local = query::numeric_localhost(&given).filter(|_| !args.path.exists());
+    // A lake is asked for one address, which the answer names.
+    let local = query::localhost_addresses(&given).map(|[first, _]| first);
+    let local = local.filter(|_| !args.path.exists());
     let subject = local.as_deref().unwrap_or(&given);
     let is_address = query::address_of(subject.as_bytes()).is_some()
         || subject.parse::<IpAddr>().is_ok()

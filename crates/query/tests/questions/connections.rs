@@ -5,7 +5,7 @@ use std::path::Path;
 use backstory_eventlog::run::RunHeader;
 use backstory_graph::model::*;
 use backstory_query::answer::{Lineage, Scope};
-use backstory_query::{ancestry, influence};
+use backstory_query::{TouchSearch, Touches, ancestry, influence};
 use backstory_store::Store;
 
 use crate::graph::*;
@@ -177,4 +177,21 @@ fn an_address_that_another_client_had_leads_nowhere() {
         assert_eq!(of(store, "later.out", &all()), ["later.in", "later.out"]);
         assert_eq!(uses(store, "later.in", &all()), ["later.in", "later.out"]);
     });
+}
+
+#[test]
+fn localhost_means_its_addresses_of_both_protocols() {
+    for address in ["127.0.0.1:80", "[::1]:80"] {
+        every_store(|store| {
+            append(store, ["boot", "boot"], address, QUESTION, ANSWER);
+            let touched = |host: &str| {
+                let wanted = Touches::default();
+                let mut search = TouchSearch::new(store, Path::new(host), &wanted).ok()?;
+                Some(search.next_run().unwrap()?.len())
+            };
+            assert_eq!(touched("localhost"), Some(1), "{address}");
+            assert_eq!(touched("localhost:80"), Some(1), "{address}");
+            assert_eq!(touched("localhost:81"), None, "{address}");
+        });
+    }
 }
