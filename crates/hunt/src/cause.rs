@@ -9,8 +9,9 @@
 //!
 //! Without such a program, it is the nearest interpreter.
 
-use std::cell::OnceCell;
-use std::collections::HashSet;
+use std::cell::{OnceCell, RefCell};
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_graph::model::{ActivityId, Certainty, Edge, Entity, EntityId, EntityKind, Relation};
@@ -42,31 +43,13 @@ pub(crate) struct Origin {
     pub is_possible: bool,
 }
 
-impl Cause {
-    /// The cause of operations. It looks at `most` operations of each program, and at as many of
-    /// connections.
-    pub fn of(graph: &RunGraph, facts: &[Fact], most: usize) -> Cause {
-        let search = CauseSearch {
-            graph,
-            most,
-            received: OnceCell::new(),
-        };
-        let [first, .., last] = facts else {
-            return search.above(&facts[0]);
-        };
-        // The last program can have followed what the first operation brought.
-        let by_last = search.above(last);
-        match by_last.file.is_none() && by_last.origin.is_some() {
-            true => by_last,
-            false => search.above(first),
-        }
-    }
-}
-
-struct CauseSearch<'g> {
+/// A search for the causes of matches of one graph. Matches share what was received.
+pub(crate) struct CauseSearch<'g> {
     graph: &'g RunGraph,
     most: usize,
     received: OnceCell<Received>,
+    /// What was received without a shell, by the shell.
+    without: RefCell<HashMap<ActivityId, Rc<Received>>>,
 }
 
 /// Receptions from the network, and the nodes that their data can have reached.
@@ -77,8 +60,33 @@ struct Received {
 
 /// Stages of a pipeline through which commands are followed back.
 const STAGES: usize = 4;
+/// The most shells whose receptions are kept. Each can have as many nodes as the graph.
+const SHELLS: usize = 16;
 
-impl CauseSearch<'_> {
+impl<'g> CauseSearch<'g> {
+    /// A search that looks at `most` operations of each program, and at as many of connections.
+    pub fn new(graph: &'g RunGraph, most: usize) -> CauseSearch<'g> {
+        CauseSearch {
+            graph,
+            most,
+            received: OnceCell::new(),
+            without: RefCell::default(),
+        }
+    }
+
+    /// The cause of operations.
+    pub fn cause(&self, facts: &[Fact]) -> Cause {
+        let [first, .., last] = facts else {
+            return self.above(&facts[0]);
+        };
+        // The last program can have followed what the first operation brought.
+        let by_last = self.above(last);
+        match by_last.file.is_none() && by_last.origin.is_some() {
+            true => by_last,
+            false => self.above(first),
+        }
+    }
+
     /// The cause of an operation.
     fn above(&self, fact: &Fact) -> Cause {
         let graph = self.graph;
@@ -216,7 +224,7 @@ impl CauseSearch<'_> {
             return None;
         }
         // The shell gives what it received earlier to all processes that it starts.
-        let received = Received::of(graph, self.most, Some(above));
+        let received = self.received_without(above);
         let epochs = graph
             .up(id)
             .take_while(|up| graph.activity(*up).pid == own.pid);
@@ -266,6 +274,20 @@ impl CauseSearch<'_> {
     fn received(&self) -> &Received {
         self.received
             .get_or_init(|| Received::of(self.graph, self.most, None))
+    }
+
+    /// The receptions of a run, with data that is not followed through a shell.
+    fn received_without(&self, shell: ActivityId) -> Rc<Received> {
+        let mut known = self.without.borrow_mut();
+        if let Some(received) = known.get(&shell) {
+            return Rc::clone(received);
+        }
+        if known.len() >= SHELLS {
+            known.clear();
+        }
+        let received = Rc::new(Received::of(self.graph, self.most, Some(shell)));
+        known.insert(shell, Rc::clone(&received));
+        received
     }
 
     /// Where content of a file came from in this run.

@@ -3,7 +3,7 @@
 use backstory_eventlog::event::{Bytes, Pid, Time};
 use backstory_graph::model::{ActivityId, Certainty};
 
-use crate::cause::Cause;
+use crate::cause::CauseSearch;
 use crate::extent::Extent;
 use crate::fact::Fact;
 use crate::matching::Found;
@@ -60,18 +60,35 @@ pub struct RuleMatch {
     pub extent: Extent,
 }
 
-impl RuleMatch {
-    /// Describes a match.
-    pub fn of(graph: &RunGraph, found: &Found) -> RuleMatch {
-        RuleMatch::within(graph, found, usize::MAX)
+/// Describes the matches of one graph. They share the searches for what was received.
+pub struct MatchDescriber<'g> {
+    graph: &'g RunGraph,
+    most: usize,
+    causes: CauseSearch<'g>,
+}
+
+impl<'g> MatchDescriber<'g> {
+    /// A describer of matches.
+    pub fn of(graph: &'g RunGraph) -> MatchDescriber<'g> {
+        MatchDescriber::within(graph, usize::MAX)
     }
 
-    /// Describes a match in a bounded time. It looks at `most` operations of each program for the
+    /// A describer that needs a bounded time. It looks at `most` operations of each program for the
     /// cause. It looks at as many in all for the origin of the cause, and for each part of the
     /// extent.
-    pub fn within(graph: &RunGraph, found: &Found, most: usize) -> RuleMatch {
+    pub fn within(graph: &'g RunGraph, most: usize) -> MatchDescriber<'g> {
+        MatchDescriber {
+            graph,
+            most,
+            causes: CauseSearch::new(graph, most),
+        }
+    }
+
+    /// Describes a match.
+    pub fn describe(&self, found: &Found) -> RuleMatch {
+        let graph = self.graph;
         let last = found.facts[found.facts.len() - 1];
-        let cause = Cause::of(graph, &found.facts, most);
+        let cause = self.causes.cause(&found.facts);
         let mut chain: Vec<FoundProgram> = Vec::new();
         for up in graph.up(last.activity) {
             let activity = graph.activity(up);
@@ -93,7 +110,7 @@ impl RuleMatch {
                 .map(|one| program(graph, one.receiver)),
             cause_origin_is_possible: cause.origin.as_ref().is_some_and(|one| one.is_possible),
             cause_origin: cause.origin.map(|one| one.address),
-            extent: Extent::of(graph, cause.activity, most),
+            extent: Extent::of(graph, cause.activity, self.most),
         }
     }
 }

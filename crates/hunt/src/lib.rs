@@ -52,7 +52,7 @@ pub use content::contents_asked;
 pub use correlation::GROUPS;
 pub use extent::Extent;
 pub use fact::{FIELDS, Fact, Field, Operation};
-pub use finding::{FoundProgram, FoundStep, RuleMatch, step};
+pub use finding::{FoundProgram, FoundStep, MatchDescriber, RuleMatch, step};
 pub use library::{BUILT_IN, Library};
 pub use match_key::MatchKey;
 pub use matching::{Found, Limits, RuleFindings, find};

@@ -15,7 +15,9 @@ use std::path::Path;
 use std::time::Instant;
 
 use backstory_eventlog::run::RunHeader;
-use backstory_hunt::{self as hunt, Library, Rule, RuleMatch, RunFilter, RunGraph, RunOutputs};
+use backstory_hunt::{
+    self as hunt, Library, MatchDescriber, Rule, RuleMatch, RunFilter, RunGraph, RunOutputs,
+};
 use backstory_query::printed_files;
 use backstory_store::RunKey;
 
@@ -337,6 +339,7 @@ fn look<'r>(
     mut later: Option<LaterUses<'_>>,
     into: &mut Hunted<'r>,
 ) -> Result<(), Failure> {
+    let matches = MatchDescriber::of(graph);
     for rule in rules {
         let end = Instant::now().checked_add(limits(args.timeout).time);
         let findings = hunt::find(graph, rule, limits(args.timeout));
@@ -357,7 +360,7 @@ fn look<'r>(
             false => usize::from(is_first),
         };
         let described = findings.found[..shown].iter().map(|found| {
-            let found = RuleMatch::of(graph, found);
+            let found = matches.describe(found);
             let later = later.as_mut();
             let later = later.map(|later| later.of(&found.extent.left, end));
             Ok((found, later.transpose()?))

@@ -21,7 +21,8 @@ use std::time::{Duration, Instant};
 use backstory_eventlog::run::RunHeader;
 use backstory_eventlog::{Log, Patience};
 use backstory_hunt::{
-    self as hunt, Found, MatchKey, Rule, RuleFindings, RuleMatch, RunGraph, RunInProgress,
+    self as hunt, Found, MatchDescriber, MatchKey, Rule, RuleFindings, RuleMatch, RunGraph,
+    RunInProgress,
 };
 use backstory_session as session;
 use backstory_store::Home;
@@ -207,8 +208,8 @@ impl Follower<'_> {
     /// Reports what the records complete that were not looked at before.
     fn report_news(&mut self, run: &mut RunInProgress<'_>, quiet: Duration) {
         self.has_more = run.look(quiet, |graph, rule, findings| {
-            let describe = |found: &Found| RuleMatch::within(graph, found, DESCRIBED);
-            self.report_matches(graph, rule, findings, describe);
+            let matches = MatchDescriber::within(graph, DESCRIBED);
+            self.report_matches(graph, rule, findings, &matches);
         });
     }
 
@@ -222,10 +223,10 @@ impl Follower<'_> {
         let mut graph = RunGraph::default();
         let Ok(()) = backstory_graph::fold(log.header(), log.end(), log.events(), &(), &mut graph);
         graph.complete();
+        let matches = MatchDescriber::of(&graph);
         for rule in self.rules {
             let findings = hunt::find(&graph, rule, limits(LONGEST));
-            let describe = |found: &Found| RuleMatch::of(&graph, found);
-            self.report_matches(&graph, rule, findings, describe);
+            self.report_matches(&graph, rule, findings, &matches);
         }
         Ok(())
     }
@@ -248,13 +249,13 @@ impl Follower<'_> {
         graph: &RunGraph,
         rule: &Rule,
         findings: RuleFindings,
-        describe: impl Fn(&Found) -> RuleMatch,
+        matches: &MatchDescriber<'_>,
     ) {
         self.tell_limit(rule, &findings);
         for found in findings.found {
             // A description costs more than a look.
             if self.is_new(rule, graph, &found) {
-                self.report(rule, &describe(&found));
+                self.report(rule, &matches.describe(&found));
             }
         }
     }
