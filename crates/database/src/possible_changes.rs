@@ -58,13 +58,11 @@ impl Catalog {
             if self.has_rules(own) {
                 return None;
             }
-            if self.has_relatives(own) && !found.relatives {
-                found.relatives = true;
-                let all = self.routines.with_consequences();
-                let all = all.filter(|table| self.has_relatives(&table.1));
-                open.extend(all.map(|(schema, table)| vec![schema.clone(), table.clone()]));
-            }
-            let called = self.routines.tables_changed_after(&name);
+            let are_relatives = self.has_relatives(own) && !found.relatives;
+            found.relatives |= are_relatives;
+            let called = self.routines.tables_changed_after(|table| {
+                can_mean(&name, table) || are_relatives && self.has_relatives(&table.1)
+            });
             if called.changes_any {
                 return None;
             }

@@ -41,22 +41,19 @@ impl Routines {
         &self.implied
     }
 
-    /// The tables whose changes have others as a consequence.
-    pub(crate) fn with_consequences(&self) -> impl Iterator<Item = &QualifiedName> {
-        self.triggers.keys().chain(self.cascades.keys())
-    }
-
-    /// The tables that triggers and foreign keys possibly change when rows of a table change that
-    /// the name can mean.
-    pub(crate) fn tables_changed_after(&self, name: &[String]) -> CalledTables {
+    /// The tables that triggers and foreign keys possibly change when rows of these tables change.
+    pub(crate) fn tables_changed_after(
+        &self,
+        is_changed: impl Fn(&QualifiedName) -> bool,
+    ) -> CalledTables {
         let mut called = CalledTables::default();
-        let triggers = self.triggers.iter();
-        for (_, functions) in triggers.filter(|(table, _)| can_mean(name, table)) {
-            let names: Vec<WrittenName> = functions.iter().map(written).collect();
-            self.follow(names.iter().map(|name| (name, false)), &mut called);
-        }
+        let triggers = self.triggers.iter().filter(|(table, _)| is_changed(table));
+        // Thousands of partitions can have one function.
+        let functions: BTreeSet<&QualifiedName> = triggers.flat_map(|(_, all)| all).collect();
+        let names: Vec<WrittenName> = functions.into_iter().map(written).collect();
+        self.follow(names.iter().map(|name| (name, false)), &mut called);
         let cascades = self.cascades.iter();
-        let cascades = cascades.filter(|(other, _)| can_mean(name, other));
+        let cascades = cascades.filter(|(other, _)| is_changed(other));
         let tables = cascades.flat_map(|(_, tables)| tables.iter().map(written));
         called.writes.extend(tables);
         called
