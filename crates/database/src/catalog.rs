@@ -60,8 +60,8 @@ pub struct Catalog {
     ruled: HashSet<String>,
     /// Texts that differ may be equal, by the collation of their column.
     pub has_loose_texts: bool,
-    /// Before it was read, in ns since 1970.
-    pub read: i64,
+    /// Before and after it was read, in ns since 1970.
+    pub read: (i64, i64),
 }
 
 impl Catalog {

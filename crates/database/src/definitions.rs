@@ -28,9 +28,6 @@ const SEEN: usize = 256;
 /// counts as ended after it.
 const WAIT: i64 = 60_000_000_000;
 
-/// Reading the catalog takes less than this, in ns.
-const READING: i64 = 1_000_000_000;
-
 /// Words of statements that change definitions.
 const WORDS: [&str; 4] = ["alter", "create", "drop", "rename"];
 
@@ -199,7 +196,7 @@ impl Definitions {
         began < self.changed && self.known_until < self.changed && !is_old
     }
 
-    /// True if a definition may have changed since the catalog was read, and its end is known.
+    /// True if columns may have changed since they were read, and the end of that is known.
     pub fn is_outdated(&self) -> bool {
         let is_newer = |one: &SeenDefinition| {
             one.changed.has_columns() && one.ended.is_some_and(|ended| ended >= self.read)
@@ -262,10 +259,10 @@ impl Definitions {
 
     /// True if no definition changed between a transaction and a catalog, so that the catalog has
     /// its functions and triggers. Times are in ns since 1970: of the begin and the commit of the
-    /// transaction, and when the catalog was read.
-    pub(crate) fn is_steady(&self, (began, committed): (i64, i64), read: i64) -> bool {
-        let from = began.min(read);
-        let to = committed.max(read).saturating_add(READING);
+    /// transaction, and before and after the catalog was read.
+    pub(crate) fn is_steady(&self, (began, committed): (i64, i64), read: (i64, i64)) -> bool {
+        let from = began.min(read.0);
+        let to = committed.max(read.1);
         let matters = |one: &SeenDefinition| {
             let ended = one.ended.unwrap_or(one.began.saturating_add(WAIT));
             one.began <= to && ended >= from

@@ -86,7 +86,6 @@ pub(crate) fn read_catalog(
 ) -> Result<Catalog, Error> {
     let began = clock::machine();
     let mut catalog = Catalog::new(read_routines(connection, built_in)?, true);
-    catalog.read = began;
     for row in connection.query(TABLES)? {
         let mut texts = row.into_iter().map(Option::unwrap_or_default);
         let mut next = || texts.next().unwrap_or_default();
@@ -136,6 +135,7 @@ pub(crate) fn read_catalog(
         catalog.add_call(view, function);
     }
     columns.read(connection, &mut catalog, former, began)?;
+    catalog.read = (began, clock::machine());
     Ok(catalog)
 }
 

@@ -140,20 +140,22 @@ fn a_trigger_that_changes_leaves_columns_as_they_are() {
     });
     assert!(definitions.is_covered() && !definitions.is_outdated());
     assert!(definitions.is_settled(&table(), at(15, "s")));
-    assert!(!definitions.is_steady((15, 16), 10));
+    assert!(!definitions.is_steady((15, 16), (10, 11)));
     assert_eq!(ChangedDefinitions::of("LOCK TABLE a", Ok(&tables)), None);
 }
 
 #[test]
 fn the_catalog_is_steady_for_transactions_between_definitions() {
+    const SECOND: i64 = WAIT / 60;
     let mut definitions = Definitions::default();
     let one = |began: i64, ended: Option<i64>| SeenDefinition {
-        ended: ended.map(|ended| ended * READING),
-        ..seen(began * READING, "s", false)
+        ended: ended.map(|ended| ended * SECOND),
+        ..seen(began * SECOND, "s", false)
     };
     definitions.add(one(20, Some(22)));
     let is_steady = |definitions: &Definitions, (began, committed): (i64, i64), read: i64| {
-        definitions.is_steady((began * READING, committed * READING), read * READING)
+        let read = (read * SECOND, (read + 1) * SECOND);
+        definitions.is_steady((began * SECOND, committed * SECOND), read)
     };
     // The catalog is older than the definition.
     assert!(is_steady(&definitions, (11, 12), 10));
@@ -161,6 +163,8 @@ fn the_catalog_is_steady_for_transactions_between_definitions() {
     assert!(!is_steady(&definitions, (25, 30), 10));
     assert!(is_steady(&definitions, (25, 30), 24));
     assert!(!is_steady(&definitions, (11, 12), 24));
+    // It changed while the catalog was read.
+    assert!(!is_steady(&definitions, (11, 12), 19));
     // Its end is unknown.
     definitions.add(one(40, None));
     assert!(!is_steady(&definitions, (50, 51), 110));
