@@ -51,10 +51,11 @@ const ROUTINES: &str = "SELECT n.nspname, p.proname, p.prokind, p.provolatile, \
     CASE WHEN length(p.prosrc) < 65536 THEN l.lanname ELSE '' END, \
     CASE WHEN l.lanname IN ('sql', 'plpgsql') AND length(p.prosrc) < 65536 THEN \
       coalesce(nullif(p.prosrc, ''), pg_get_function_sqlbody(p.oid), '') ELSE '' END, \
-    l.lanname NOT IN ('c', 'internal') AND EXISTS (SELECT FROM pg_depend d \
-      WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid AND d.classid NOT IN \
-        ('pg_proc'::regclass, 'pg_rewrite'::regclass, 'pg_trigger'::regclass, \
-         'pg_event_trigger'::regclass)) \
+    l.lanname NOT IN ('c', 'internal') \
+      AND p.prorettype NOT IN ('trigger'::regtype, 'event_trigger'::regtype) \
+      AND EXISTS (SELECT FROM pg_depend d \
+        WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid \
+          AND d.classid NOT IN ('pg_proc'::regclass, 'pg_rewrite'::regclass)) \
     FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace \
     JOIN pg_language l ON l.oid = p.prolang \
     WHERE n.nspname NOT IN ('pg_catalog', 'information_schema')";
