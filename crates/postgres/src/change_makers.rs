@@ -35,6 +35,8 @@ use crate::statement_effects::{StatementEffects, StatementFit};
 
 /// Most pairs of a statement and a change that are compared. Of more, no statement is known.
 const MOST: usize = 100_000;
+/// The setting that says which statements are logged.
+const SETTING: &str = "log_statement";
 
 /// The place of the statement that made each change of a commit. Empty if none is known. `is_read`:
 /// the lines of the log until the commit were read.
@@ -97,17 +99,21 @@ fn find(
     Some(found.into_iter().zip(changes).map(of_row).collect())
 }
 
-/// True if the last statement of a transaction was read. A session can have ended before all of its
-/// lines were read.
+/// True if all statements of a transaction are known. A session can have ended before all of its
+/// lines were read, and a part of a transaction can have run while its session logged none.
 fn is_whole(logged: &LoggedTransaction, is_read: bool) -> bool {
-    let last = logged.statements.last();
-    let word = last.and_then(|last| {
-        last.text
-            .split(|letter: char| !letter.is_alphabetic())
-            .next()
-    });
-    let is_end = |word: &str| ["commit", "end"].contains(&&*word.to_ascii_lowercase());
-    logged.ended.is_some() && is_read || word.is_some_and(is_end)
+    let statements = &logged.statements;
+    let word = |one: Option<&ExecutedStatement>| {
+        let text = one.map_or("", |one| &*one.text);
+        let word = text.split(|letter: char| !letter.is_alphabetic()).next();
+        word.unwrap_or_default().to_ascii_lowercase()
+    };
+    let (first, last) = (word(statements.first()), word(statements.last()));
+    let begins = ["begin", "start"].contains(&&*first);
+    let ends = ["commit", "end"].contains(&&*last);
+    let is_setting = |one: &ExecutedStatement| one.text.to_ascii_lowercase().contains(SETTING);
+    let is_ended = ends || logged.ended.is_some() && is_read;
+    is_ended && (begins || !ends) && !statements.iter().any(is_setting)
 }
 
 /// True if several statements can have changed one table. Otherwise its name tells the statement.
@@ -177,11 +183,12 @@ fn former_changes(commit: &Commit<'_>, catalog: &Catalog) -> Vec<Option<usize>> 
     let mut former = Vec::new();
     for (at, change) in commit.changes.iter().enumerate() {
         let keys = keys.get(&change.table).map_or(&[][..], |keys| &keys[..]);
-        let before = key_in(keys, &change.before).or_else(|| key_in(keys, &change.after));
-        let before = before.filter(|_| change.operation != RowOperation::Insert);
-        former.push(before.and_then(|key| newest.get(&(change.table, key)).copied()));
-        let after = key_in(keys, &change.after).or_else(|| key_in(keys, &change.before));
-        if let Some(key) = after {
+        let (before, after) = (&change.before, &change.after);
+        let key = key_in(keys, before, &None).or_else(|| key_in(keys, after, &None));
+        let key = key.filter(|_| change.operation != RowOperation::Insert);
+        // Another row may get its former key.
+        former.push(key.and_then(|key| newest.remove(&(change.table, key))));
+        if let Some(key) = key_in(keys, after, before) {
             newest.insert((change.table, key), at);
         }
     }
@@ -200,14 +207,22 @@ fn key_of<'t>(table: &'t StreamTable, catalog: &'t Catalog) -> Vec<&'t String> {
     known.into_iter().flat_map(|known| &known.key).collect()
 }
 
-/// The values of a key. `None` if one is unknown, or the table has no key.
-fn key_in<'i>(keys: &[&String], image: &'i Option<RowImage>) -> Option<Vec<&'i ColumnValue>> {
-    let image = image.as_ref()?;
-    let value = |column: &&String| {
-        let found = image.iter().find(|(name, _)| name == *column);
-        found
-            .map(|(_, value)| value)
-            .filter(|value| **value != ColumnValue::Unchanged)
+/// The values of a key. Those that a change left as they were may be in the `former` image alone.
+/// `None` if one is unknown, or the table has no key.
+fn key_in<'i>(
+    keys: &[&String],
+    image: &'i Option<RowImage>,
+    former: &'i Option<RowImage>,
+) -> Option<Vec<&'i ColumnValue>> {
+    let known = |image: &'i Option<RowImage>, column: &String| {
+        let mut columns = image.iter().flatten();
+        let value = columns.find(|(name, _)| name == column)?;
+        Some(&value.1)
+    };
+    let is_known = |value: &&ColumnValue| **value != ColumnValue::Unchanged;
+    let value = |column: &&String| match known(image, column)? {
+        ColumnValue::Unchanged => known(former, column).filter(is_known),
+        value => Some(value),
     };
     let values: Option<Vec<&ColumnValue>> = keys.iter().map(value).collect();
     values.filter(|values| !values.is_empty())

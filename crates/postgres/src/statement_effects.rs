@@ -7,7 +7,8 @@
 //! the rows for certain:
 //!
 //! - A text with a redacted literal tells no rows.
-//! - A statement that executes others can have made any change: `EXECUTE`, `FETCH`.
+//! - A statement that executes others can have made any change: `EXECUTE`, `FETCH`. So can one that
+//!   changes a table which the catalog does not have.
 //! - The changes of partitions have the names of partitions, which the text does not have.
 //! - Triggers, foreign keys, rules and functions change further tables.
 
@@ -52,6 +53,11 @@ impl StatementEffects {
     ) -> Option<StatementEffects> {
         let tables = statement.tables.as_ref().ok()?;
         if tables.hidden > HiddenWork::Procedure {
+            return None;
+        }
+        // The parser takes a word that it does not know here for a table: `UPDATE ONLY a`.
+        let is_known = |name: &WrittenName| catalog.resolve(name, &statement.path).is_some();
+        if !tables.writes.iter().all(is_known) {
             return None;
         }
         let unnamed = catalog.unnamed_calls(&tables.reads);

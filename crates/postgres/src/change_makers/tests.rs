@@ -1,6 +1,6 @@
 //! Statements of changes, for transactions of which one statement only seems to fit, too.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use backstory_database::built_in_functions::BuiltInFunctions;
@@ -159,16 +159,20 @@ fn found_in(catalog: &Catalog, texts: &[&str], changes: &[RowChange]) -> Vec<Opt
         ..LoggedTransaction::begin("s".to_owned(), "3/1".to_owned(), 0)
     };
     let tables = TABLES.map(|name| (number(name), stream_table(name)));
-    let commit = Commit {
+    let commit = commit(changes, tables.into());
+    change_makers(&logged, false, catalog, &commit)
+}
+
+fn commit(changes: &[RowChange], tables: BTreeMap<u64, StreamTable>) -> Commit<'_> {
+    Commit {
         number: TransactionNumber::Plain(742),
         time: 1,
         position: String::new(),
         changes,
         left_out: 0,
-        tables: tables.into(),
+        tables,
         makers: Vec::new(),
-    };
-    change_makers(&logged, false, catalog, &commit)
+    }
 }
 
 fn found(texts: &[&str], changes: &[RowChange]) -> Vec<Option<usize>> {
@@ -292,6 +296,44 @@ fn a_transaction_whose_end_is_not_read_has_no_known_statements() {
         "END",
     ];
     assert_eq!(found_in(&catalog(), &whole, &changes), [Some(2)]);
+}
+
+#[test]
+fn a_transaction_of_which_a_part_is_not_logged_has_no_known_statements() {
+    let changes = [updated("a", &[("id", "1")])];
+    let all = ["UPDATE b SET n = 1", "UPDATE a SET n = n + 1"];
+    let without_begin = [all[0], all[1], "COMMIT"];
+    assert_eq!(found_in(&catalog(), &without_begin, &changes), NONE);
+    let setting = ["SET log_statement = 'none'", all[0], all[1]];
+    assert_eq!(found(&setting, &changes), NONE);
+    assert_eq!(found(&all, &changes), [Some(2)]);
+}
+
+#[test]
+fn a_statement_about_an_unknown_table_can_have_made_each_change() {
+    let changes = [updated("a", &[("id", "1")])];
+    let other = "UPDATE a SET n = n + 2 WHERE o LIKE 'z%'";
+    for text in ["UPDATE ONLY a SET n = n + 1", "UPDATE newer SET n = 1"] {
+        assert_eq!(found(&[text, other], &changes), NONE, "{text}");
+    }
+}
+
+#[test]
+fn a_part_of_a_key_that_is_not_sent_again_is_that_before() {
+    let columns = ["id", "n"].map(|column| (column.to_owned(), true));
+    let table = StreamTable {
+        columns: columns.into(),
+        identity: ["id", "n"].map(str::to_owned).into(),
+        ..stream_table("a")
+    };
+    let mut change = updated("a", &[("id", "2")]);
+    change.before = Some(image(&[("id", "1"), ("n", "long")]));
+    let after = change.after.as_mut().unwrap();
+    after.push(("n".to_owned(), ColumnValue::Unchanged));
+    let later = updated("a", &[("id", "2"), ("n", "long")]);
+    let changes = [change, later];
+    let commit = commit(&changes, [(number("a"), table)].into());
+    assert_eq!(former_changes(&commit, &catalog()), [None, Some(0)]);
 }
 
 #[test]
