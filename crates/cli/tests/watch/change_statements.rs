@@ -45,10 +45,10 @@ fn asked<S: DatabaseServer>(place: &DatabasePlace<S>) -> (Value, String) {
         assert!(found.is_some_and(|found| found.contains(text)), "{history}");
     }
     let screen = place.text(&ROW);
-    for text in ["SET owner = upper", "SET sum = sum * 2"] {
-        let lines = screen.split("transaction ").nth(1).unwrap();
-        assert!(!lines.contains(text), "{screen}");
-    }
+    // The change before the newest one has its own statement, and not that of the oldest one.
+    let lines = screen.split("transaction ").nth(2).unwrap();
+    assert!(lines.contains("SET owner = upper(owner)"), "{screen}");
+    assert!(!lines.contains("SET sum = sum * 2"), "{screen}");
     (history, screen)
 }
 
