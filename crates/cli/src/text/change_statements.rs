@@ -166,7 +166,9 @@ fn may_change_rows(statement: &Value) -> bool {
     match (words.next(), words.next()) {
         (Some("begin"), Some("not")) => true,
         (Some("begin" | "start" | "commit" | "end" | "rollback"), _) => false,
-        (Some("savepoint" | "release" | "set" | "show"), _) => false,
+        (Some("savepoint" | "release" | "show"), _) => false,
+        // SET @x = f() of MariaDB calls a function.
+        (Some("set"), _) => text.contains('('),
         // A query without a function makes no table.
         (Some("select"), _) => text.contains('(') || text.contains(" into "),
         _ => true,
@@ -185,5 +187,26 @@ pub(super) fn shortened(text: &str) -> String {
     match text.char_indices().nth(LONG) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_statement_that_calls_a_function_may_change_rows() {
+        let may = |text: &str| may_change_rows(&json!({ "text": text }));
+        for text in [
+            "SET @x = pay(1)",
+            "SELECT pay(1)",
+            "BEGIN NOT ATOMIC CALL p(); END",
+        ] {
+            assert!(may(text), "{text}");
+        }
+        for text in ["SET search_path = a", "SELECT 1", "COMMIT", "BEGIN"] {
+            assert!(!may(text), "{text}");
+        }
     }
 }
