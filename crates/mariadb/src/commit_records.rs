@@ -1,8 +1,11 @@
 //! Commits and units of the log become records of the run.
 
+use backstory_database::catalog::Catalog;
 use backstory_database::commit::{Commit, CommitCertainty, TransactionNumber};
 use backstory_database::database_watch::COMMIT;
 use backstory_database::logged_transaction::ExecutedStatement;
+use backstory_database::routines::Routines;
+use backstory_database::sql_dialect::WrittenName;
 use backstory_database::statement_secrets::without_secrets;
 
 use crate::audit_sessions::Unit;
@@ -53,7 +56,7 @@ impl MariadbWatch {
         let last = unit.logged.ended.map_or(i64::MAX, |(time, _)| time);
         let times = unit.logged.statements.iter().map(|one| one.time);
         let first = times.fold(unit.logged.began.max(session.last_end), i64::max);
-        let mut makers = StatementPlaces::of(&unit.logged.statements);
+        let mut makers = StatementPlaces::of(&unit.logged.statements, &self.catalog.catalog);
         let commits = unit.commits.iter();
         let commits: Vec<Commit<'_>> = commits
             .map(|(group, time)| Commit {
@@ -88,18 +91,31 @@ fn commit(group: &CommittedGroup, time: i64) -> Commit<'_> {
 ///
 /// Invariant: a change gets no wrong statement. If a statement executes others, the binlog has the
 /// texts of these, and another statement may have the same text. So such a unit has no places. The
-/// same holds for one that turns the texts off.
+/// same holds for one that turns the texts off. If the first row that a statement changes is
+/// changed by a function or trigger, the binlog has the text of the statement in that.
 struct StatementPlaces<'u> {
     statements: &'u [ExecutedStatement],
+    /// The functions and triggers, if the unit may call some.
+    routines: Option<&'u Routines>,
     /// Those before have made their changes.
     next: usize,
 }
 
-impl StatementPlaces<'_> {
-    fn of(statements: &[ExecutedStatement]) -> StatementPlaces<'_> {
+impl<'u> StatementPlaces<'u> {
+    fn of(statements: &'u [ExecutedStatement], catalog: &'u Catalog) -> StatementPlaces<'u> {
         let is_plain = statements.iter().all(is_plain);
+        let routines = &catalog.routines;
+        let calls = |one: &ExecutedStatement| {
+            let Ok(tables) = &one.tables else { return true };
+            let is_view = |name: &WrittenName| catalog.views_named(name).next().is_some();
+            tables.functions.iter().any(|name| routines.has(name))
+                || tables.writes.iter().any(|name| routines.has_trigger(name))
+                || tables.reads.iter().chain(&tables.writes).any(is_view)
+        };
+        let may_call = !routines.is_empty() && statements.iter().any(calls);
         StatementPlaces {
             statements: if is_plain { statements } else { &[] },
+            routines: may_call.then_some(routines),
             next: 0,
         }
     }
@@ -119,6 +135,12 @@ impl StatementPlaces<'_> {
     }
 
     fn of_text(&mut self, text: &str) -> Option<usize> {
+        if self
+            .routines
+            .is_some_and(|routines| routines.has_text(text))
+        {
+            return None;
+        }
         let text = without_secrets(text);
         let rest = self.statements.iter().enumerate().skip(self.next);
         let mut fitting = rest.filter(|(_, one)| is_same(&one.text, &text));
@@ -169,8 +191,10 @@ fn is_plain(statement: &ExecutedStatement) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use backstory_database::routines::RoutineBody;
     use backstory_database::sql_dialect::SqlDialect;
     use backstory_database::statement_tables::StatementTables;
+    use std::sync::Arc;
 
     fn statements(texts: &[&str]) -> Vec<ExecutedStatement> {
         let dialect = SqlDialect::MariaDb { lower_case: false };
@@ -183,8 +207,8 @@ mod tests {
 
     /// The places of the texts that the binlog has.
     fn places(logged: &[&str], binlog: &[&str]) -> Vec<Option<usize>> {
-        let statements = statements(logged);
-        let mut places = StatementPlaces::of(&statements);
+        let (statements, catalog) = (statements(logged), Catalog::default());
+        let mut places = StatementPlaces::of(&statements, &catalog);
         binlog.iter().map(|text| places.of_text(text)).collect()
     }
 
@@ -218,6 +242,28 @@ mod tests {
     }
 
     #[test]
+    fn a_text_that_a_function_or_trigger_has_too_has_no_place() {
+        let name = |name: &str| ("bank".to_owned(), name.to_owned());
+        let dialect = SqlDialect::MariaDb { lower_case: false };
+        let mut routines = Routines::new(dialect, Arc::default());
+        let body = "BEGIN UPDATE c SET n = n + 1; RETURN 1; END";
+        routines.add(name("f"), RoutineBody::Branching(body.to_owned()));
+        routines.add_trigger(name("a"), name("f"));
+        let catalog = Catalog::new(routines, false);
+        let (update, other) = ("UPDATE c SET n = n + 1", "UPDATE c SET n = 0");
+        for (first, expected) in [
+            ("SELECT f()", None),
+            ("DELETE FROM a", None),
+            ("DELETE FROM b", Some(1)),
+        ] {
+            let statements = statements(&[first, update, other]);
+            let mut places = StatementPlaces::of(&statements, &catalog);
+            assert_eq!(places.of_text(update), expected, "{first}");
+            assert_eq!(places.of_text(other), Some(2), "{first}");
+        }
+    }
+
+    #[test]
     fn a_text_that_several_cut_ones_begin_has_no_place() {
         let long = format!("UPDATE a SET x = '{}'", "y".repeat(600));
         let (short, longer) = (&long[..520], &long[..560]);
@@ -227,7 +273,7 @@ mod tests {
         };
         let place = |texts: &[&str]| {
             let statements: Vec<_> = texts.iter().map(|text| statement(text)).collect();
-            StatementPlaces::of(&statements).of_text(&long)
+            StatementPlaces::of(&statements, &Catalog::default()).of_text(&long)
         };
         assert_eq!(place(&[short]), Some(0));
         assert_eq!(place(&[short, longer]), None);

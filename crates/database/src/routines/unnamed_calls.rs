@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{CalledTables, QualifiedName, Routines};
+use super::{CalledTables, QualifiedName, Routine, RoutineBody, Routines};
 use crate::sql_dialect::WrittenName;
 
 /// True if a name in a statement can mean this table, whatever the schemas are in which a name
@@ -29,6 +29,21 @@ impl Routines {
     /// check or a policy.
     pub fn add_implied(&mut self, function: &QualifiedName) {
         self.implied.insert(written(function));
+    }
+
+    /// True if changes of a table that the name can mean call a function.
+    pub fn has_trigger(&self, name: &[String]) -> bool {
+        self.triggers.keys().any(|table| can_mean(name, table))
+    }
+
+    /// True if a routine or trigger can have a statement with this text.
+    pub fn has_text(&self, text: &str) -> bool {
+        let text = text.trim().trim_end_matches(';');
+        let has = |routine: &Routine| match &routine.body {
+            RoutineBody::Plain(body) | RoutineBody::Branching(body) => body.contains(text),
+            RoutineBody::Opaque { .. } => true,
+        };
+        self.by_name.values().flatten().any(has)
     }
 
     /// The functions that triggers call at the commit.
