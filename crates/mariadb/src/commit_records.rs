@@ -91,8 +91,8 @@ fn commit(group: &CommittedGroup, time: i64) -> Commit<'_> {
 ///
 /// Invariant: a change gets no wrong statement. If a statement executes others, the binlog has the
 /// texts of these, and another statement may have the same text. So such a unit has no places. The
-/// same holds for one that turns the texts off. If the first row that a statement changes is
-/// changed by a function or trigger, the binlog has the text of the statement in that.
+/// same holds for one that turns the texts off. If a function or trigger changes the first row of a
+/// statement, the binlog has the text of a statement in its body.
 struct StatementPlaces<'u> {
     statements: &'u [ExecutedStatement],
     /// The functions and triggers, if the unit may call some.

@@ -100,7 +100,7 @@ fn find(
 }
 
 /// True if all statements of a transaction are known. A session can have ended before all of its
-/// lines were read, and a part of a transaction can have run while its session logged none.
+/// lines were read. A part of a transaction can have run while its session logged nothing.
 fn is_whole(logged: &LoggedTransaction, is_read: bool) -> bool {
     let statements = &logged.statements;
     let word = |one: Option<&ExecutedStatement>| {
