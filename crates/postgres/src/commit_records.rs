@@ -71,6 +71,12 @@ impl PostgresWatch {
         if !all && self.will_be_settled(key) {
             return false;
         }
+        // The line of its end, and of statements before that, may be late.
+        let logged = self.table.transactions.get(&key);
+        let is_open = logged.is_some_and(LoggedTransaction::is_left_open);
+        if !all && is_open && self.line_may_come(arrived) {
+            return false;
+        }
         // A line that is missing may be that of any statement.
         if let Some(logged) = self.table.transactions.get(&key)
             && self.lines.missing == 0
