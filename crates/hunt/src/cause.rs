@@ -48,7 +48,7 @@ pub(crate) struct CauseSearch<'g> {
     graph: &'g RunGraph,
     most: usize,
     received: OnceCell<Received>,
-    /// What was received without a shell, by the shell.
+    /// By shell: the receptions that remain if its own are left out.
     without: RefCell<HashMap<ActivityId, Rc<Received>>>,
 }
 
