@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn a_thread_may_wait_for_any_number_of_short_children() {
         let mut work = ChildWork::of(&[1]);
-        for next in 2..1000 {
+        for next in 2..400 {
             work.waits(LONGEST / 2);
             work.awaits(vec![next], |_| true);
             assert!(!work.has_waited_enough(), "child {next}");
