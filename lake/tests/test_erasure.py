@@ -187,9 +187,7 @@ def test_a_question_says_how_many_processes_known_runs_lack(machine: Machine, la
     machine.ship(lake)
     count = answer(lake, "SELECT processes FROM runs")[0][0]
     runs = pa.array([run])
-    replace(
-        Lake.open(str(lake)), PROCESSES, lambda table: erasure._without(table, PROCESSES, runs)
-    )
+    replace(Lake.open(str(lake)), PROCESSES, lambda table: erasure._without(table, PROCESSES, runs))
     asked = command("query", "--lake", str(lake), "SELECT 1")
     missing = f"backstory-lake: {count} processes of known runs are missing in {lake}: "
     assert asked.returncode == 0 and asked.stderr.startswith(missing), asked.stderr

@@ -5,12 +5,12 @@ use crate::elf::{Object, is_wide};
 use crate::instructions::find_entry;
 use crate::known::KnownFiles;
 use crate::known_file::Ignored;
-use crate::part::{NotPlain, Part};
+use crate::part::{C_LIBRARY, NotPlain, Part, WANTED};
 use crate::symbols::{InnerActs, is_unseen};
 use crate::verdicts::VerdictKind;
 use backstory_files::{Ident, executable, now, regular};
 use memchr::memmem;
-use rustix::fs::{AtFlags, FileType, Statx, StatxFlags, fgetxattr, statx};
+use rustix::fs::{AtFlags, FileType, Statx, fgetxattr, statx};
 use std::collections::{BTreeSet, VecDeque};
 use std::ffi::OsStr;
 use std::fs::File;
@@ -28,11 +28,8 @@ const LOADER: &[u8] = b"/lib64/ld-linux-x86-64.so.2";
 const LOADER_NAME: &[u8] = b"ld-linux-x86-64.so.2";
 /// The loader's cache.
 const LOADER_CACHE: &str = backstory_abi::LOADER_CACHE;
-pub(crate) const C_LIBRARY: &[u8] = b"libc.so.6";
 /// Libraries of glibc whose functions are chosen by the processor. The choice makes no call.
 const CHOOSES_BY_PROCESSOR: &[&[u8]] = &[b"libm.so.6", b"libmvec.so.1"];
-/// The attributes that an identity is made of.
-pub(crate) const WANTED: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME);
 /// Bytes of the largest file that is read.
 const LARGEST: u64 = 512 << 20;
 /// Most libraries of a program.

@@ -14,8 +14,7 @@
 //!   finds the file by its path, so a file that its path does not lead to is not believed.
 //! - That a file is not plain is believed of any file. It costs a filter, and no record.
 
-use crate::classify::{C_LIBRARY, WANTED};
-use crate::part::{NotPlain, Part};
+use crate::part::{C_LIBRARY, NotPlain, Part, WANTED};
 use crate::verdicts::VerdictKind;
 use backstory_files::Ident;
 use rustix::fs::{AtFlags, CWD, FileType, Statx, fstatfs, statx};

@@ -3,7 +3,13 @@
 use crate::elf::Damaged;
 use crate::instructions::Entry;
 use crate::symbols::InnerActs;
+use rustix::fs::StatxFlags;
 use std::path::PathBuf;
+
+/// The name by which programs need the library of C.
+pub(crate) const C_LIBRARY: &[u8] = b"libc.so.6";
+/// The attributes that an identity is made of.
+pub(crate) const WANTED: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME);
 
 /// Why a program is not plain.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
