@@ -122,7 +122,8 @@ fn a_program_that_ends_before_its_cut_record_does_is_found() {
         ("read x; exec true", "the execution of another program"),
     ] {
         let result = run_with(script);
-        let found = result.first_difference().unwrap();
+        let found = result.first_difference();
+        let found = found.unwrap_or_else(|| panic!("{script}: {result:?}"));
         assert_eq!(found.kind, DivergenceKind::OtherEnd, "{found:?}");
         assert_eq!(found.came, came, "{found:?}");
     }
