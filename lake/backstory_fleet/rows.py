@@ -184,11 +184,14 @@ class Block:
         rows = []
         boots = (BEGIN - DAY) * np.ones(len(self.jobs), np.int64)
         shipments = self.shipments().tolist()
+        processes = self.templates.count("processes")
+        again = self.templates.repeated("processes")
         for at in range(len(self.jobs)):
-            jobs, run = self.jobs, self.templates.runs[self.jobs.template[at]]
+            jobs, template = self.jobs, int(self.jobs.template[at])
+            run = self.templates.runs[template]
             machine, start = int(jobs.machine[at]), int(jobs.start[at])
             turns, owner = int(jobs.repeats[at]), machine % 50
-            length = int(self.patterns.length[jobs.template[at]]) * turns
+            length = int(self.patterns.length[template]) * turns
             here = self.directories[at]
             rows.append(
                 run
@@ -197,7 +200,7 @@ class Block:
                     "cwd": (run["cwd"] or "").replace(self.templates.directory, here),
                     "started_ns": start,
                     "ended_us": (start + length) // 1000,
-                    "processes": run["processes"] * turns,
+                    "processes": int(processes[template] + again[template] * (turns - 1)),
                     "since_boot_ns": start - int(boots[at]),
                     "files_written": run["files_written"] * turns,
                     "host": self.fleet.hosts[machine],

@@ -7,7 +7,7 @@ ever meet.
 from __future__ import annotations
 
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection
 from datetime import date
 from pathlib import Path
@@ -72,6 +72,9 @@ class Invented:
     def written(self, lake: Path, runs: Collection[int] | None = None) -> Path:
         """Appends the rows to a lake: those of some runs, or all."""
         opened = Lake.open(str(lake), create=True)
+        counted = Counter(row["number"] for row in self.rows["processes"])
+        for row in self.rows["runs"]:
+            row["processes"] = counted[row["number"]]
         for table in TABLES:
             rows = [row for row in self.rows[table.name] if runs is None or row["number"] in runs]
             if rows:

@@ -124,8 +124,11 @@ impl Supervisor {
     /// one breaks. The verdict says that not all is recorded.
     fn is_below_cut(&self, index: usize) -> bool {
         let mut above = self.matchers[index].rest.parent;
-        // A damaged log may name a process as its own parent.
+        // A damaged log may name a process as its own parent, or among those above it.
         for _ in 0..self.matchers.len() {
+            if above == self.matchers[index].rest.pid {
+                return false;
+            }
             let programs = self.matchers.iter().zip(&self.started);
             let mut programs = programs.filter(|(matcher, _)| matcher.rest.pid == above);
             let Some((first, _)) = programs.clone().next() else {
