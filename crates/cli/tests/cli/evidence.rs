@@ -1,5 +1,7 @@
 //! Runs that are sealed in a chain: every later change of a byte is found, and named.
 
+mod kinds;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
