@@ -107,6 +107,7 @@ mod remote_failures;
 mod remote_launchers;
 mod remote_root;
 mod replay;
+mod reproducible;
 mod rerun;
 mod rerun_hazards;
 mod rerun_killed;

@@ -24,14 +24,14 @@ fn made() -> Option<(Place, [String; 2], String)> {
 }
 
 /// Verifies a policy about `result`.
-fn verified(place: &Place, policy: &str, options: &[&str]) -> Answer {
+pub(super) fn verified(place: &Place, policy: &str, options: &[&str]) -> Answer {
     place.write("policy.toml", policy);
     let args = ["policy", "verify", "result", "--policy", "policy.toml"];
     place.run(&[&args, options].concat())
 }
 
 /// One rule.
-fn rule(on: &str, expression: &str) -> String {
+pub(super) fn rule(on: &str, expression: &str) -> String {
     format!("[[rule]]\nname = \"it\"\non = \"{on}\"\n{expression}\n")
 }
 
