@@ -74,6 +74,7 @@ mod history;
 mod hostile_formats;
 mod hunt;
 mod hunt_chains;
+mod hunt_endless;
 mod hunt_growing;
 mod hunt_live;
 mod hunt_questions;
