@@ -11,11 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from conftest import PACKAGE, Machine, answer, command
 from pyiceberg.catalog.sql import SqlCatalog
 
-from backstory_lake import batches, cli, shipping
+from backstory_lake import batches, cli, shipping, tables, upkeep
 from backstory_lake.lake import Lake
 from backstory_lake.privacy import Config
 from backstory_lake.program import Program
@@ -166,6 +167,35 @@ def test_the_partitions_are_days_and_buckets_of_machines(machine: Machine, lake:
     run = batches.ShippedRun(row, 0)
     folder = lake / "backstory" / "edges" / "data" / f"day={run.day}" / f"bucket={run.bucket}"
     assert len(list(folder.glob("*.parquet"))) == 1
+
+
+def check_order(lake: Path) -> None:
+    """Compares the rows of each data file, and the order that it states, with its table's order."""
+    for of in tables.TABLES:
+        for path in (lake / "backstory" / of.name / "data").rglob("*.parquet"):
+            file = pq.ParquetFile(path)
+            keys = file.read(columns=list(of.sorted_by))
+            in_order = keys.sort_by([(name, "ascending") for name in of.sorted_by])
+            assert keys.equals(in_order), path
+            for number in range(file.num_row_groups):
+                stated = file.metadata.row_group(number).sorting_columns
+                names = [file.schema.names[one.column_index] for one in stated]
+                assert names == list(of.sorted_by), path
+                assert not any(one.descending or one.nulls_first for one in stated), path
+
+
+def test_rows_are_sorted_by_identity_and_digest_also_after_compact(
+    machine: Machine, lake: Path
+) -> None:
+    assert tables.FILES.sorted_by[:4] == ("device", "inode", "modified_ns", "digest")
+    for name in "ba":
+        # Later files have lesser names, and a file is read again after younger ones.
+        line = f"cat in > z{name}; cat z{name} in > y{name}; sort -r in > x{name}; cat z{name} in"
+        machine.ship(lake, machine.record(line))
+    check_order(lake)
+    done = upkeep.compact(Lake.open(str(lake)))
+    assert done.after < done.before
+    check_order(lake)
 
 
 def test_a_lake_of_a_future_form_is_refused(machine: Machine, lake: Path) -> None:
