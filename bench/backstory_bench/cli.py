@@ -251,6 +251,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     p.add_argument("--rounds", type=int, default=20)
     p.add_argument("--workdir", default=tempfile.gettempdir())
+    p.add_argument("--out", help="CSV to write")
     backstory_program.add_option(p)
     p.set_defaults(do=main_watch_delay)
     p = commands.add_parser("replay", help="measure replays of the promised commands against native runs")

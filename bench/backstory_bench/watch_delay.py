@@ -17,6 +17,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from .report import write_rows
+
+FIELDS = ("files_before", "beside", "log_bytes", "round", "delay_ms")
 HEAD = ["Files written before", "Log", "Median delay", "Longest delay"]
 LONGEST = 60.0
 """Seconds after which a report is missing."""
@@ -103,8 +106,17 @@ def row(files: int, found: list[float], log: int) -> str:
     return f"| {' | '.join([*cells, f'{1e3 * max(found):.0f} ms'])} |"
 
 
+def measured(files: int, beside: int, found: list[float], log: int) -> list[dict[str, object]]:
+    """Returns a row of the CSV for each delay."""
+    return [
+        dict(zip(FIELDS, [files, beside, log, number, f"{1e3 * delay:.3f}"], strict=True))
+        for number, delay in enumerate(found)
+    ]
+
+
 def main_watch_delay(args: argparse.Namespace) -> int:
-    """Measures, and prints a table of Markdown."""
+    """Measures, and prints a table of Markdown. With `--out`, each delay is also in a CSV file."""
+    rows: list[dict[str, object]] = []
     print(f"| {' | '.join(HEAD)} |\n| {' | '.join(['---'] * len(HEAD))} |")
     with tempfile.TemporaryDirectory(prefix="backstory-watch-", dir=args.workdir) as top:
         for files in (int(word) for word in args.files.split(",")):
@@ -113,4 +125,7 @@ def main_watch_delay(args: argparse.Namespace) -> int:
             except Missing as missing:
                 raise SystemExit(f"backstory-bench: {missing}") from missing
             print(row(files, found, log), flush=True)
+            rows += measured(files, args.beside, found, log)
+            if args.out:
+                write_rows(args.out, FIELDS, rows)
     return 0

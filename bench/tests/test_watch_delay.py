@@ -1,5 +1,6 @@
 """The command `watch`: when a report is there."""
 
+import argparse
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,15 @@ def test_a_report_counts_when_its_line_is_whole(tmp_path: Path, monkeypatch: pyt
 
 def test_a_row_has_the_median_and_the_longest_delay() -> None:
     assert watch_delay.row(1000, [0.02, 0.03, 0.5], 2_000_000) == "| 1,000 | 2.0 MB | 30 ms | 500 ms |"
+
+
+def test_each_delay_is_a_row_of_the_csv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch_delay, "delays", lambda *_: ([0.02, 0.5], 2_000_000))
+    out = tmp_path / "watch.csv"
+    given = {"workdir": tmp_path, "backstory": "", "files": "0,10", "rounds": 2, "beside": 500, "out": str(out)}
+    assert watch_delay.main_watch_delay(argparse.Namespace(**given)) == 0
+    rows = [f"{files},500,2000000,{row}" for files in (0, 10) for row in ("0,20.000", "1,500.000")]
+    assert out.read_text().split() == ["files_before,beside,log_bytes,round,delay_ms", *rows]
 
 
 def test_a_recorded_program_that_ends_too_early_is_told(tmp_path: Path) -> None:
