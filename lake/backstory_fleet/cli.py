@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--out", required=True, metavar="CSV", type=Path)
     run.add_argument("--sizes", default="1e5,3e5,1e6,3e6,1e7", help="numbers of edges")
     run.add_argument("--engines", default="duckdb,spark")
-    run.add_argument("--most", type=float, default=1e6, help="the most edges for Spark")
+    run.add_argument("--most", type=float, default=measure.MOST, help="the most edges for Spark")
     run.add_argument("--workers", type=int, default=2, help="workers of Spark, of one core each")
     run.add_argument("--corpus", metavar="LAKE", help="recorded runs; by default, record some")
     kept = f"keep lakes in DIR/{asking.OWN} until all is measured; go on there if interrupted"

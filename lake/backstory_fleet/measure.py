@@ -22,6 +22,8 @@ from backstory_lake.tables import EDGES, RUNS, TABLES
 #: MB of memory of a question to DuckDB, and numbers of files whose ancestry is asked for.
 MEMORY = 6000
 FILES = (1, 100, 10_000)
+#: The most edges about which Spark is asked, if no other number is given.
+MOST = 1e6
 T = TypeVar("T")
 KINDS: dict[str, Callable[[str], Any]] = {"int": int, "float": float, "str": str}
 

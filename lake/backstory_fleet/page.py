@@ -6,15 +6,19 @@ page says which of them are extrapolated.
 
 from __future__ import annotations
 
+import math
 import textwrap
+from collections.abc import Iterator
 from dataclasses import fields
 
 from .fleet import Parameters
-from .measure import Measurement
+from .measure import MOST, Measurement
 from .model import Model, models
 from .plan import CORES, MEMORY, Plan
 
 WIDTH = 100
+#: The engines by their names in measurements.
+ENGINES = {"duckdb": "DuckDB", "spark": "Spark"}
 #: Other programs that use more cores than this disturb wall times.
 QUIET = 0.2
 
@@ -44,6 +48,15 @@ directories, copies of files, and container layers.
 - Measurements can be added to earlier ones, so not all rows need be of one version of the engines.
 - Each question is asked once. For Spark, the first question is asked twice, because it also finds
   where runs meet, and fills the workers' memory.
+{lacking}
+These commands measure lakes of about these sizes, and add rows to FILE:
+
+```console
+{commands}
+```
+
+A call records a corpus of its own, unless `--corpus LAKE` names one. `backstory-fleet ask --only`
+asks single questions about a lake.
 """
 
 
@@ -53,6 +66,8 @@ def text(measured: list[Measurement]) -> str:
     found = models(measured)
     plan = Plan(measured, found)
     method = _METHOD.replace("{others}", _others(measured))
+    method = method.replace("{lacking}", "".join(f"- {one}\n" for one in _lacking(measured)))
+    method = method.replace("{commands}", "\n".join(_commands(measured)))
     parts = [_BEGIN, method, _fleet(measured), _lakes(measured), _questions(measured)]
     parts += [_model(found), plan.text()]
     return "".join(map(_wrapped, "".join(parts).splitlines()))
@@ -86,6 +101,82 @@ def _others(measured: list[Measurement]) -> str:
         for edges, cores in busy.items()
     ]
     return "\n".join(lines)
+
+
+def _asked(measured: list[Measurement]) -> dict[tuple[str, int], dict[str, Measurement]]:
+    """The answers of each engine about each lake, by their questions."""
+    found: dict[tuple[str, int], dict[str, Measurement]] = {}
+    for one in measured:
+        if one.engine in ENGINES:
+            found.setdefault((one.engine, one.edges), {})[one.question] = one
+    return found
+
+
+def _lacking(measured: list[Measurement]) -> Iterator[str]:
+    """Remarks about questions that smaller lakes were asked, and lakes that one engine has."""
+    asked = _asked(measured)
+    for (engine, edges), answers in asked.items():
+        smaller = [one for one in measured if one.engine == engine and one.edges < edges]
+        lacking = dict.fromkeys(one.question for one in smaller if one.question not in answers)
+        if lacking:
+            yield (
+                f"The lake of {number(edges)} edges has no row of {ENGINES[engine]} for these: "
+                f"{'; '.join(lacking)}."
+            )
+    for edges in _alone(asked, "duckdb"):
+        for other in _alone(asked, "spark"):
+            if _size(edges) == _size(other):
+                yield _unlike(asked["duckdb", edges], asked["spark", other])
+
+
+def _alone(asked: dict[tuple[str, int], dict[str, Measurement]], engine: str) -> list[int]:
+    """The lakes that only this engine was asked about."""
+    shared = {edges for name, edges in asked if name != engine}
+    return [edges for name, edges in asked if name == engine and edges not in shared]
+
+
+def _unlike(duckdb: dict[str, Measurement], spark: dict[str, Measurement]) -> str:
+    """A remark about two lakes of one size, each asked about by another engine."""
+    one, other = next(iter(duckdb.values())), next(iter(spark.values()))
+    both = [name for name in duckdb if duckdb[name].links and name in spark and spark[name].links]
+    examples = sorted(both, key=lambda name: -abs(math.log(duckdb[name].links / spark[name].links)))
+    example = "".join(
+        f" For example, `{name}` has {number(duckdb[name].links)} rows in the first and "
+        f"{number(spark[name].links)} in the second."
+        for name in examples[:1]
+    )
+    return (
+        f"Only DuckDB was asked about the lake of {number(one.edges)} edges, and only Spark about "
+        f"the lake of {number(other.edges)}. They are different fleets, so their rows do not "
+        f"compare the engines.{example}"
+    )
+
+
+def _commands(measured: list[Measurement]) -> list[str]:
+    """The commands with the options that measure lakes of these sizes."""
+    engines: dict[int, list[str]] = {}
+    for engine, edges in _asked(measured):
+        engines.setdefault(edges, []).append(engine)
+    lakes: dict[tuple[str, ...], list[int]] = {}
+    for edges, names in engines.items():
+        lakes.setdefault(tuple(sorted(names)), []).append(edges)
+    lines = []
+    for names, sizes in lakes.items():
+        wanted = dict.fromkeys(map(_size, sizes))
+        line = f"$ scripts/scale FILE --sizes {','.join(wanted)}"
+        if names != tuple(ENGINES):
+            line += f" --engines {','.join(names)}"
+        largest = max(wanted, key=float)
+        if "spark" in names and float(largest) > MOST:
+            line += f" --most {largest}"
+        lines.append(line)
+    return lines
+
+
+def _size(edges: int) -> str:
+    """The size that was probably asked for: 1 or 3 times a power of ten."""
+    half = round(2 * math.log10(edges))
+    return f"{3 if half % 2 else 1}e{half // 2}"
 
 
 def _wrapped(line: str) -> str:
@@ -176,11 +267,11 @@ store.
 def _questions(measured: list[Measurement]) -> str:
     rows = []
     for one in measured:
-        if one.engine not in ("duckdb", "spark"):
+        if one.engine not in ENGINES:
             continue
         rows.append(
             [
-                {"duckdb": "DuckDB", "spark": f"Spark, {one.workers} workers"}[one.engine],
+                ENGINES[one.engine] + (f", {one.workers} workers" * (one.engine == "spark")),
                 number(one.edges),
                 one.question,
                 number(one.seconds),

@@ -134,18 +134,42 @@ def test_only_the_named_questions_are_asked(
     assert found == ["open", "second"]
 
 
-def test_small_lakes_come_first_on_the_page() -> None:
-    rows = [
-        row
-        for edges in (2_000_000, 1_000_000)
-        for row in (
-            Measurement("lake", "all tables", edges, 10, files=1, bytes=16 * edges),
-            Measurement("lake", "the table edges", edges, 10, files=1, bytes=8 * edges),
-            Measurement("lake", "make", edges, 10, bytes=1, rounds=1),
-            Measurement("lake", "write", edges, 10, seconds=1),
-            Measurement("duckdb", "open", edges, 10, cpu=1),
-        )
+def of_lake(edges: int) -> list[Measurement]:
+    """The rows about a lake that was asked nothing."""
+    return [
+        Measurement("lake", "all tables", edges, 10, files=1, bytes=16 * edges),
+        Measurement("lake", "the table edges", edges, 10, files=1, bytes=8 * edges),
+        Measurement("lake", "make", edges, 10, bytes=1, rounds=1),
+        Measurement("lake", "write", edges, 10, seconds=1),
     ]
+
+
+def test_the_page_names_options_questions_not_asked_and_lakes_that_differ() -> None:
+    answers = (
+        ("duckdb", 980_000, {"open": 0, "of 1 file": 7}),
+        ("spark", 980_000, {"open": 0, "of 1 file": 7}),
+        ("duckdb", 9_800_000, {"open": 0, "of 1 file": 89}),
+        ("spark", 9_900_000, {"of 1 file": 15_000}),
+    )
+    rows = [row for edges in sorted({edges for _, edges, _ in answers}) for row in of_lake(edges)]
+    for engine, edges, questions in answers:
+        rows += [Measurement(engine, name, edges, links=n) for name, n in questions.items()]
+    text = page.text(rows)
+    assert "$ scripts/scale FILE --sizes 1e6\n" in text
+    assert "$ scripts/scale FILE --sizes 1e7 --engines duckdb\n" in text
+    assert "$ scripts/scale FILE --sizes 1e7 --engines spark --most 1e7\n" in text
+    words = " ".join(text.split())
+    assert words.count("has no row of") == 1
+    assert "The lake of 9.9 × 10^6 edges has no row of Spark for these: open." in words
+    alone = "Only DuckDB was asked about the lake of 9.8 × 10^6 edges, and only Spark about"
+    assert f"{alone} the lake of 9.9 × 10^6." in words
+    assert "`of 1 file` has 89 rows in the first and 15,000 in the second." in words
+
+
+def test_small_lakes_come_first_on_the_page() -> None:
+    rows: list[Measurement] = []
+    for edges in (2_000_000, 1_000_000):
+        rows += [*of_lake(edges), Measurement("duckdb", "open", edges, 10, cpu=1)]
     text = page.text(rows)
     places = [
         text.index(begin)
