@@ -2,8 +2,8 @@
 //!
 //! There is one module for each target. `fuzz_targets/` runs them on nightly.
 //! `crates/cli/tests/corpora.rs` replays `corpus/` through the same modules on stable. Every target
-//! accepts any bytes, and must end soon. The target `inspect` is replayed by the tests of its
-//! crate: the tests of `cli` do without the readers of all formats.
+//! accepts any bytes, and must end soon. The targets `inspect` and `sqlite` are replayed by the
+//! tests of crate `inspect`: the tests of `cli` do without the readers of all formats.
 
 #[path = "arena.rs"]
 pub mod arena;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod damaged_databases;
 mod format_questions;
 mod formats;
 mod hostile;

@@ -13,10 +13,11 @@ use sha1::{Digest, Sha1};
 use super::{Samples, ask, ask_entry};
 
 /// Numbers that are the same in each run.
-struct Dice(u64);
+pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
-    fn below(&mut self, most: usize) -> usize {
+    /// A number less than this one.
+    pub(super) fn below(&mut self, most: usize) -> usize {
         // Marsaglia's xorshift64.
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -79,19 +80,25 @@ fn a_damaged_file_is_answered_or_refused_by_its_inspector() {
     try_all(24);
 }
 
-#[test]
-fn files_of_the_corpus_are_inspected_or_refused() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/inspect");
+/// Feeds a target of `fuzz` its corpus, and beginnings of the files in it.
+pub(super) fn replay(target: &str, run: impl Fn(&[u8])) {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
+    let corpus = corpus.join(target);
     let mut files = 0;
     for entry in std::fs::read_dir(&corpus).unwrap() {
         let bytes = std::fs::read(entry.unwrap().path()).unwrap();
-        fuzzed::run(&bytes);
+        run(&bytes);
         for end in (0..bytes.len().min(400)).step_by(7) {
-            fuzzed::run(&bytes[..end]);
+            run(&bytes[..end]);
         }
         files += 1;
     }
     assert!(files > 0, "{} is empty", corpus.display());
+}
+
+#[test]
+fn files_of_the_corpus_are_inspected_or_refused() {
+    replay("inspect", fuzzed::run);
 }
 
 #[test]
