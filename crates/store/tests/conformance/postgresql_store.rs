@@ -288,3 +288,59 @@ fn a_server_that_is_not_there_is_an_error_without_the_password() {
     );
     assert!(text.contains("graph.postgresql"), "{text}");
 }
+
+/// Why a store is refused after another program changed its tables. The refusal changes nothing.
+fn refused_after(change: &str) -> Error {
+    let schema = new_schema();
+    let at = connection("ann", port().unwrap(), &schema);
+    let (dir, mut store) = member(&at);
+    append(&mut *store, "first").unwrap();
+    drop(store);
+    let mut server = superuser();
+    let path = format!("SET search_path TO {schema}");
+    server.batch_execute(&path).unwrap();
+    assert_eq!(server.execute(change, &[]).unwrap(), 1, "{change}");
+    let mut content = || {
+        let tables = "SELECT string_agg(l::text, ';') || (SELECT string_agg(r::text, ';' \
+            ORDER BY directory, key) FROM backstory_rows r) FROM backstory_layout l";
+        let row = server.query_one(tables, &[]).unwrap();
+        row.get::<_, String>(0)
+    };
+    let before = content();
+    let error = open(dir.path(), &at).map(drop).unwrap_err();
+    assert!(content() == before, "the tables are changed");
+    error
+}
+
+#[test]
+fn tables_of_a_newer_program_are_refused_and_left_alone() {
+    if !is_installed() {
+        return;
+    }
+    let layout = refused_after("UPDATE backstory_layout SET number = number + 1");
+    let format = "UPDATE backstory_rows SET value = '\\x00000004' WHERE key = '\\x00'";
+    let rows = refused_after(format);
+    for (error, number) in [(layout, 2), (rows, 4)] {
+        let Error::NewerSchema { found, known, .. } = error else {
+            panic!("{error}");
+        };
+        assert_eq!((found, known), (number, number - 1));
+        let text = error.to_string();
+        let is_clear = text.contains("/bank") && text.contains("upgrade backstory");
+        assert!(is_clear, "{text}");
+    }
+}
+
+#[test]
+fn rows_from_before_the_first_release_are_reported_and_left_alone() {
+    if !is_installed() {
+        return;
+    }
+    for format in [1, 2] {
+        let change =
+            format!("UPDATE backstory_rows SET value = '\\x0000000{format}' WHERE key = '\\x00'");
+        let error = refused_after(&change);
+        assert!(matches!(error, Error::PreRelease(_)), "{error}");
+        assert!(error.to_string().contains("/bank"), "{error}");
+    }
+}
