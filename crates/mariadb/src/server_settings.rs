@@ -183,6 +183,13 @@ mod tests {
     }
 
     #[test]
+    fn a_server_of_a_newer_version_is_accepted_with_the_same_settings() {
+        for version in ["11.8.3-MariaDB-log", "12.0.2-MariaDB", "100.1.0-MariaDB"] {
+            assert_eq!(error_with(("version", version), RowsMode::On), None);
+        }
+    }
+
+    #[test]
     fn a_watch_without_rows_needs_no_binlog_but_the_log_of_statements() {
         for setting in [("log_bin", "OFF"), ("binlog_format", "STATEMENT")] {
             assert_eq!(error_with(setting, RowsMode::Off), None);

@@ -140,7 +140,7 @@ fn check_stream(connection: &mut Connection) -> Result<(), Error> {
 /// this; for others the lines are skipped.
 pub(crate) fn keep_out_of_log(session: &mut Connection) {
     let quiet = "SET log_statement = 'none'; SET log_duration = off; \
-        SET log_min_duration_statement = -1";
+        SET log_min_duration_statement = -1; SET auto_explain.log_min_duration = -1";
     let _ = session.query(quiet);
 }
 
@@ -170,27 +170,37 @@ mod tests {
         Ok(())
     }
 
+    /// Why a server is refused that has this value for each setting, its version among them.
+    fn refusal(value: &'static str) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = std::thread::spawn(move || {
+            let (client, _) = listener.accept()?;
+            serve(client, value)
+        });
+        let text = format!("postgres://ann@127.0.0.1:{port}/bank");
+        let target = connection_target(&text, &|_| None).unwrap();
+        let mut connection = Connection::open(&target, false).unwrap();
+        let error = ServerSettings::read(&mut connection, RowsMode::On).unwrap_err();
+        drop(connection);
+        server.join().unwrap().unwrap();
+        error.to_string()
+    }
+
     #[test]
     fn a_server_of_another_version_is_refused_with_the_version_that_is_needed() {
         for (value, words) in [("140011", "is 140011"), ("unknown", "is unknown")] {
-            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-            let port = listener.local_addr().unwrap().port();
-            let server = std::thread::spawn(move || {
-                let (client, _) = listener.accept()?;
-                serve(client, value)
-            });
-            let text = format!("postgres://ann@127.0.0.1:{port}/bank");
-            let target = connection_target(&text, &|_| None).unwrap();
-            let mut connection = Connection::open(&target, false).unwrap();
-            let error = ServerSettings::read(&mut connection, RowsMode::On)
-                .unwrap_err()
-                .to_string();
+            let error = refusal(value);
             assert!(
                 error.contains(words) && error.contains("15 or later"),
                 "{error}"
             );
-            drop(connection);
-            server.join().unwrap().unwrap();
         }
+    }
+
+    #[test]
+    fn a_server_of_a_newer_version_is_refused_for_its_settings_alone() {
+        let error = refusal("190001");
+        assert!(error.starts_with("logging_collector is 190001"), "{error}");
     }
 }

@@ -150,3 +150,29 @@ fn a_watch_through_the_socket_follows_the_log_into_new_files() {
         assert!(row.iter().any(|node| node.contains(&statement)), "{row:?}");
     }
 }
+
+/// The log of statements has the tables that each one opened.
+#[test]
+#[ignore = "a server of its own"]
+fn a_statement_of_mariadb_that_does_not_parse_leads_to_the_tables_that_it_opened() {
+    let Some(place) = MariadbPlace::new("a statement of MariaDB that does not parse", &[]) else {
+        return;
+    };
+    place.query("CREATE TABLE a (id int PRIMARY KEY); CREATE TABLE b (id int PRIMARY KEY)");
+    let watch = place.watched();
+    place.query("INSERT INTO b VALUES (3)");
+    place.query("SET STATEMENT max_statement_time = 100 FOR INSERT INTO a SELECT id FROM b");
+    let said = watch.end().unwrap();
+    assert!(!said.contains("not complete"), "{said} {}", place.reasons());
+    let row = ["--possible", "--table", "a", "--key", "3"];
+    let history = place.json(&[&["of"][..], &row].concat())["history"].clone();
+    let statement = &history[0]["transaction"]["statements"][0];
+    let text = statement["text"].as_str().unwrap();
+    assert!(text.starts_with("SET STATEMENT"), "{history}");
+    assert!(statement["unparsed"].is_string(), "{statement}");
+    let nodes = place.lineage(&row);
+    assert!(
+        nodes.iter().any(|node| node.contains("INSERT INTO b")),
+        "{nodes:?}"
+    );
+}

@@ -55,6 +55,26 @@ fn a_log_of_comma_separated_values_is_read_like_one_in_json() {
 
 #[test]
 #[ignore = "a server of its own"]
+fn with_plans_of_auto_explain_a_statement_alone_is_matched_by_its_transaction_number() {
+    let settings = [
+        "session_preload_libraries = auto_explain",
+        "auto_explain.log_min_duration = 0",
+    ];
+    let Some(place) = recorded::<PostgresServer>("plans of auto_explain", &settings) else {
+        return;
+    };
+    for key in ["1", "2"] {
+        let answer = place.json(&["of", "--table", "accounts", "--key", key]);
+        let events = answer["history"].as_array().unwrap().iter();
+        let matched: Vec<_> = events
+            .map(|event| event["transaction"]["matched_by"].clone())
+            .collect();
+        assert_eq!(matched, ["number"; 2], "{answer}");
+    }
+}
+
+#[test]
+#[ignore = "a server of its own"]
 fn a_compressed_binlog_is_read_like_another() {
     let settings = ["--log-bin-compress=ON", "--log-bin-compress-min-len=10"];
     let Some(place) = recorded::<MariadbServer>("a compressed binlog", &settings) else {
