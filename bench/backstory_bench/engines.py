@@ -165,14 +165,23 @@ def summary(rows: Sequence[Mapping[str, str]]) -> list[str]:
     return lines
 
 
+def depths(text: str) -> list[int]:
+    """Returns the numbers of levels. In a tree of one level no file is copied."""
+    found = [int(one) for one in text.split(",")]
+    if min(found) < 2:
+        raise SystemExit(f"backstory-bench: --levels {text}: a tree has at least 2 levels")
+    return found
+
+
 def main_engines(args: argparse.Namespace) -> int:
     """Runs the command."""
     rows: list[dict[str, str]] = []
+    levels_measured = depths(args.levels)
     with tempfile.TemporaryDirectory(prefix="bench-engines-", dir=args.workdir) as base:
         chosen = [engine for engine in args.engines.split(",") if has_engine(engine, Path(base))]
         for engine in set(args.engines.split(",")) - set(chosen):
             print(f"SKIPPED {engine}: the program was built without it", file=sys.stderr)
-        for levels in (int(one) for one in args.levels.split(",")):
+        for levels in levels_measured:
             tree = Tree(args.arity, levels)
             top = Path(base) / str(levels)
             top.mkdir()
@@ -189,13 +198,14 @@ def main_engines(args: argparse.Namespace) -> int:
                     values = [engine, levels, number, done.log_bytes, done.edges, done.graph_bytes]
                     times = [f"{done.elapsed:.3f}", f"{done.processor:.3f}", " ".join(f"{one:.3f}" for one in asked)]
                     rows.append(dict(zip(FIELDS, [str(value) for value in [*values, *times]], strict=True)))
+                if args.out:
+                    # Five levels take long. An interrupted measurement has its rounds so far.
+                    write_rows(args.out, FIELDS, rows)
                 progress.show(f"engines: {levels} levels, round {number + 1} of {args.rounds}")
             if args.keep:
                 shutil.copytree(recorded, Path(args.keep) / f"levels-{levels}")
             shutil.rmtree(top)
     progress.show("")
-    if args.out:
-        write_rows(args.out, FIELDS, rows)
     rows.sort(key=lambda row: (int(row["levels"]), chosen.index(row["engine"])))
     print("\n".join(summary(rows)))
     return 0

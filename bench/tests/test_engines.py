@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from backstory_bench import engines
 
 
@@ -29,3 +31,9 @@ def test_the_table_has_the_median_of_the_rounds_and_their_spread() -> None:
     rows = [row("1", "1 2 3 4 5"), row("2", "2 3 4 5 6"), row("4", "3 4 5 6 7")]
     last = engines.summary(rows)[-1]
     assert last == "| lsm | 5 | 2.0 | 500 | 250 to 1,000 | 9.0 | 2.00 | 3.00 | 4.00 | 5.00 | 6.00 |"
+
+
+def test_five_levels_are_measured_and_a_tree_without_copies_is_refused() -> None:
+    assert engines.depths("3,4,5") == [3, 4, 5]
+    with pytest.raises(SystemExit, match="at least 2 levels"):
+        engines.depths("1,5")

@@ -12,8 +12,8 @@ use backstory_store::{
 };
 use backstory_vocabulary::Word;
 
-use crate::recorded;
 use crate::synthetic::{self, PROJECTS};
+use crate::{csv, recorded};
 
 /// How often each look-up is timed.
 const LOOKUPS: usize = 200;
@@ -82,33 +82,37 @@ fn the_engines_take_in_recorded_runs_with_each_size_of_memory() {
     };
     let from = Home::open_to_read(Path::new(&from)).unwrap();
     println!("engine       MB      edges  ingest s  cpu s   edges/s B/edge");
-    for memory in list("BACKSTORY_MEASURE_MEMORY", "4,8,16,32,64,128") {
-        for engine in measured() {
-            let options = EngineOptions {
-                memory: Some((memory as usize) << 20),
-                ..EngineOptions::default()
-            };
-            take_in(&from, engine, &options);
+    for round in 0..list("BACKSTORY_MEASURE_ROUNDS", "1")[0] {
+        for memory in list("BACKSTORY_MEASURE_MEMORY", "4,8,16,32,64,128") {
+            for engine in measured() {
+                let options = EngineOptions {
+                    memory: Some((memory as usize) << 20),
+                    ..EngineOptions::default()
+                };
+                take_in(&from, engine, &options, round);
+            }
         }
     }
 }
 
-fn take_in(from: &Home, engine: StoreEngine, options: &EngineOptions) {
+fn take_in(from: &Home, engine: StoreEngine, options: &EngineOptions, round: u64) {
     let tmp = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let home = Home::open(tmp.path()).unwrap();
     let Some(mut store) = made(&home, engine, options) else {
         return;
     };
     let filled = recorded::copy(from, 1, &mut *store);
+    let (engine, memory) = (engine.word(), options.memory.unwrap_or_default() >> 20);
+    let (elapsed, processor) = (filled.elapsed.as_secs_f64(), filled.processor.as_secs_f64());
+    let (edges, bytes) = (filled.edges, store.stats().unwrap().bytes);
     println!(
-        "{:<10} {:>4} {:>10} {:>9.3} {:>6.2} {:>9.0} {:>6.2}",
-        engine.word(),
-        options.memory.unwrap_or_default() >> 20,
-        filled.edges,
-        filled.elapsed.as_secs_f64(),
-        filled.processor.as_secs_f64(),
-        filled.edges as f64 / filled.elapsed.as_secs_f64(),
-        store.stats().unwrap().bytes as f64 / filled.edges as f64,
+        "{engine:<10} {memory:>4} {edges:>10} {elapsed:>9.3} {processor:>6.2} {:>9.0} {:>6.2}",
+        edges as f64 / elapsed,
+        bytes as f64 / edges as f64,
+    );
+    csv::add(
+        "engine,memory_mb,round,edges,graph_bytes,ingest_s,cpu_s",
+        &format!("{engine},{memory},{round},{edges},{bytes},{elapsed:.3},{processor:.3}"),
     );
 }
 

@@ -14,6 +14,7 @@ use backstory_graph::{self as graph, FinalState, memory::NullSink};
 use backstory_store::{EngineOptions, Home, StoreEngine};
 use backstory_vocabulary::Word;
 
+use crate::csv;
 use crate::engines::{list, made, measured};
 use crate::report::processor_time;
 
@@ -134,16 +135,21 @@ fn the_parts_of_ingestion_are_measured() {
 
 fn print(engine: StoreEngine, round: u64, parts: &IngestionParts, stored: u64) {
     let own = parts.whole.saturating_sub(parts.folded).as_secs_f64();
+    let read = parts.read.as_secs_f64();
+    let fold = parts.folded.saturating_sub(parts.read).as_secs_f64();
+    let whole = parts.whole.as_secs_f64();
+    let (engine, edges, bytes) = (engine.word(), parts.edges, parts.bytes);
     println!(
-        "{:<10} {:>7.1} {:>10} {:>7.3} {:>7.3} {:>7.3} {:>8.3} {:>12.0} {:>6.2}  round {round}",
-        engine.word(),
-        parts.bytes as f64 / 1e6,
-        parts.edges,
-        parts.read.as_secs_f64(),
-        parts.folded.saturating_sub(parts.read).as_secs_f64(),
-        parts.whole.as_secs_f64(),
-        own,
-        parts.edges as f64 / own,
-        stored as f64 / parts.edges as f64,
+        "{engine:<10} {:>7.1} {edges:>10} {read:>7.3} {fold:>7.3} {whole:>7.3} {own:>8.3} {:>12.0} \
+         {:>6.2}  round {round}",
+        bytes as f64 / 1e6,
+        edges as f64 / own,
+        stored as f64 / edges as f64,
+    );
+    csv::add(
+        "engine,round,log_bytes,edges,graph_bytes,read_cpu_s,fold_cpu_s,engine_cpu_s,whole_cpu_s",
+        &format!(
+            "{engine},{round},{bytes},{edges},{stored},{read:.3},{fold:.3},{own:.3},{whole:.3}"
+        ),
     );
 }

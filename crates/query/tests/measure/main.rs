@@ -16,6 +16,9 @@
 //! - `BACKSTORY_MEASURE_STORE`: directory of a store whose recorded runs are measured, too. The
 //!   engines take them in with each size of memory. `backstory-bench engines --keep DIR` makes one
 //!   with the workload of the Story Book paper.
+//! - `BACKSTORY_MEASURE_ROUNDS`: how often the parts of ingestion (5) and the sizes of memory (1)
+//!   are measured.
+//! - `BACKSTORY_MEASURE_OUT`: a CSV to which these two add their figures, each to one of its own.
 //! - `BACKSTORY_MEASURE_TIMES`: how often each of these runs is appended (1). A repetition is
 //!   later, and has made other files.
 //! - `BACKSTORY_MEASURE_POSTGRESQL`: connection to an empty database for the engine `postgresql`.
@@ -23,6 +26,7 @@
 //! `docs/design/store.md` has the figures.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod csv;
 mod engines;
 mod ingestion;
 mod recorded;
