@@ -1,7 +1,7 @@
 """`backstory-bench`: list, run, subset, report, predict, questions, lineage, mounted, replay.
 
-The commands `bills`, `bytes`, `durability`, `engines`, `functions`, `granularity`, `hunt`,
-`inspected`, `prompt`, `scenes`, `servers`, `tpcc` and `watch` are of the same kind.
+The commands `bills`, `bytes`, `durability`, `engines`, `flushes`, `functions`, `granularity`,
+`hunt`, `inspected`, `prompt`, `scenes`, `servers`, `tpcc` and `watch` are of the same kind.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from .database_servers import SERVERS
 from .durability import main_durability
 from .engines import ARITY, main_engines
 from .false_alarms import main_false_alarms
+from .flushes import main_flushes
 from .functions import main_functions
 from .granularity import main_granularity
 from .inspected import main_inspected
@@ -292,6 +293,11 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--part", type=int, default=1, metavar="N", help="take an N-th of the work")
     p.add_argument("--out", help="CSV to write")
     p.set_defaults(do=main_durability)
+    p = commands.add_parser("flushes", help="measure flushes of messages, each after one of a log, without backstory")
+    p.add_argument("--messages", type=int, default=100, help="the number of deliveries of each kind")
+    p.add_argument("--workdir", default=tempfile.gettempdir(), help="the directory whose file system is measured")
+    p.add_argument("--out", help="CSV to write")
+    p.set_defaults(do=main_flushes)
     p = commands.add_parser("engines", help="measure storage engines with the workload of the Story Book paper")
     p.add_argument("--engines", default="sqlite,lsm,redb,berkeleydb,rocksdb", help="comma-separated words of engines")
     p.add_argument("--levels", default="3,4,5", help="comma-separated depths of the tree (the paper's: 5)")
