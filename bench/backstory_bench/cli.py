@@ -1,7 +1,8 @@
 """`backstory-bench`: list, run, subset, report, predict, questions, lineage, mounted, replay.
 
 The commands `bills`, `bytes`, `durability`, `engines`, `flushes`, `functions`, `granularity`,
-`hunt`, `inspected`, `prompt`, `scenes`, `servers`, `tpcc` and `watch` are of the same kind.
+`hunt`, `inspected`, `logforms`, `prompt`, `scenes`, `servers`, `tpcc` and `watch` are of the same
+kind.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from .functions import main_functions
 from .granularity import main_granularity
 from .inspected import main_inspected
 from .lineage import main_lineage
+from .log_forms import main_log_forms
 from .matrix.journal import Journal, Unusable
 from .mounted import LIBFUSE, main_mounted
 from .paired import run_paired
@@ -363,6 +365,13 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--workdir", default=tempfile.gettempdir(), help="the directory of the servers' data")
     p.add_argument("--out", help="CSV to write")
     p.set_defaults(do=main_tpcc)
+    p = commands.add_parser("logforms", help="measure what each form of PostgreSQL's log adds to a statement")
+    p.add_argument("--orders", type=int, default=300, help="the number of transactions of a turn")
+    p.add_argument("--rounds", type=int, default=12)
+    p.add_argument("--go-tpc", default="go-tpc", help="the program go-tpc, which makes the data")
+    p.add_argument("--workdir", default=tempfile.gettempdir(), help="the directory of the servers' data")
+    p.add_argument("--out", help="CSV to write")
+    p.set_defaults(do=main_log_forms)
     p = commands.add_parser("bytes", help="compare the byte engine with known dependence, and measure its cost")
     p.add_argument("--engine", metavar="DIR", help="the directory of `bytes/build` (built if it is not given)")
     p.add_argument("--rows", type=int, default=200, help="lines of input for the comparison; 0: none")
