@@ -286,6 +286,7 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--text", type=int, nargs="+", default=[0, 5, 10, 25], metavar="PERCENT", help="shares of text files"
     )
+    p.add_argument("--mounted", action="store_true", help="record by `mount --contents=all` instead of `record` (root)")
     p.add_argument("--out", help="CSV to write")
     p.set_defaults(do=main_inspected)
     p = commands.add_parser("durability", help="measure `record --durability` with programs that make files durable")

@@ -3,7 +3,8 @@
 Story Book's file system inspects each `.txt` file when it is closed. `backstory` keeps the contents
 and inspects them later, on request. So this measures both parts for each share of text files:
 
-- the seconds of Postmark's transactions, natively and recorded with contents;
+- the seconds of Postmark's transactions, natively and recorded with contents: by `record`, or with
+  `--mounted` below `mount --contents=all` (root);
 - the processor time of `backstory inspect OLD NEW` for each text file that they changed.
 
 The parameters are those of `backstory-bench mounted`. Each round measures every share once.
@@ -24,10 +25,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from . import backstory_program, progress
-from .mounted import PAPER, compiled, reduced
+from .mounted import PAPER, Place, compiled, opened, reduced
 from .report import write_rows
 
-FIELDS = ["text_percent", "round", "native_s", "recorded_s", "inspected_files", "inspection_cpu_s"]
+FIELDS = ["by", "text_percent", "round", "native_s", "recorded_s", "inspected_files", "inspection_cpu_s"]
 BEFORE, AFTER = "before", "after"
 """The names of the runs that made the files and that changed them."""
 
@@ -57,29 +58,41 @@ def inspect_all(backstory: str, texts: Sequence[Path], environment: Mapping[str,
     return ended.ru_utime + ended.ru_stime - began.ru_utime - began.ru_stime
 
 
-def measure(backstory: str, program: Path, size: Mapping[str, int], text: int, top: Path) -> list[object]:
+def postmark(program: Path, at: Path, size: Mapping[str, int], text: int, phases: str) -> list[str]:
+    """Returns the command of some phases of Postmark in a directory."""
+    return [str(program), str(at), *(str(size[name]) for name in PAPER), str(text), phases]
+
+
+def measure(
+    backstory: str, program: Path, size: Mapping[str, int], text: int, top: Path, mounted: bool
+) -> list[object]:
     """Returns the last four values of a row."""
     environment = os.environ | {"BACKSTORY_STORE": str(top / "store")}
-
-    def words(at: Path, phases: str) -> list[str]:
-        at.mkdir(exist_ok=True)
-        return [str(program), str(at), *(str(size[name]) for name in PAPER), str(text), phases]
-
-    def record(name: str) -> list[str]:
-        return [backstory, "record", "--name", name, "--"]
-
-    plain, recorded = top / "plain", top / "recorded"
-    transactions_s(words(plain, "m"), environment)
+    plain, behind = top / "plain", top / "behind"
+    for directory in (plain, behind):
+        directory.mkdir()
+    transactions_s(postmark(program, plain, size, text, "m"), environment)
     os.sync()
-    native = transactions_s(words(plain, "t"), environment)
+    native = transactions_s(postmark(program, plain, size, text, "t"), environment)
     shutil.rmtree(plain)
-    transactions_s(record(BEFORE) + words(recorded, "m"), environment)
-    subprocess.run([backstory, "index", "--wait"], check=True, env=environment)
-    before = sizes(recorded)
+
+    def recorded(name: str, phases: str) -> float:
+        if mounted:
+            words = (backstory, "mount", "--contents=all", "--name", name, "{behind}", "{at}")
+            with opened(Place("mount", words), top) as at:
+                found = transactions_s(postmark(program, at, size, text, phases), environment)
+        else:
+            record = [backstory, "record", "--name", name, "--"]
+            found = transactions_s(record + postmark(program, behind, size, text, phases), environment)
+        subprocess.run([backstory, "index", "--wait"], check=True, env=environment)
+        return found
+
+    recorded(BEFORE, "m")
+    # The record of a mount has the paths of the directory behind it, too.
+    before = sizes(behind)
     os.sync()
-    seconds = transactions_s(record(AFTER) + words(recorded, "t"), environment)
-    subprocess.run([backstory, "index", "--wait"], check=True, env=environment)
-    after = sizes(recorded)
+    seconds = recorded(AFTER, "t")
+    after = sizes(behind)
     texts = sorted(path for path, length in before.items() if after.get(path, length) != length)
     cpu = inspect_all(backstory, texts, environment)
     return [f"{native:.3f}", f"{seconds:.3f}", len(texts), f"{cpu:.3f}"]
@@ -93,7 +106,7 @@ def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
     ]
     for text in dict.fromkeys(str(row["text_percent"]) for row in rows):
         own = [row for row in rows if str(row["text_percent"]) == text]
-        native, recorded, files, cpu = (statistics.median(float(str(row[name])) for row in own) for name in FIELDS[2:])
+        native, recorded, files, cpu = (statistics.median(float(str(row[name])) for row in own) for name in FIELDS[3:])
         each = f"{1000 * cpu / files:.1f}" if files else ""
         lines.append(f"| {text} % | {native:.2f} | {recorded:.2f} | {files:.0f} | {each} |")
     return lines
@@ -109,7 +122,8 @@ def main_inspected(args: argparse.Namespace) -> int:
         for number in range(args.rounds):
             for text in random.sample(args.text, k=len(args.text)):
                 with tempfile.TemporaryDirectory(prefix="bench-inspected-", dir=args.workdir) as top:
-                    values = [text, number, *measure(backstory, program, size, text, Path(top))]
+                    found = measure(backstory, program, size, text, Path(top), args.mounted)
+                values = ["mount" if args.mounted else "record", text, number, *found]
                 rows.append(dict(zip(FIELDS, values, strict=True)))
                 progress.show(f"postmark: round {number + 1} of {args.rounds}, {text} % text")
     progress.show("")

@@ -107,14 +107,14 @@ class HungError(Exception):
 
 @contextmanager
 def opened(place: Place, top: Path, most: float = MOST_S) -> Iterator[Path]:
-    """Mounts a place over an empty directory below `top`, and unmounts it at the end.
+    """Mounts a place over a directory below `top`, which it makes, and unmounts it at the end.
 
     Raises `HungError` if the work in the directory fails because the server was killed, after
     `most` seconds.
     """
     behind, at = top / "behind", top / "at"
-    behind.mkdir()
-    at.mkdir()
+    behind.mkdir(exist_ok=True)
+    at.mkdir(exist_ok=True)
     if not place.command:
         yield behind
         return

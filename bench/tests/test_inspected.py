@@ -25,5 +25,13 @@ def test_a_share_of_the_files_is_text_and_each_phase_takes_the_files_of_the_one_
 
 
 def test_the_table_tells_the_processor_time_of_each_inspection() -> None:
-    row = {"text_percent": 5, "round": 0, "native_s": 1, "recorded_s": 2, "inspected_files": 4, "inspection_cpu_s": 0.1}
+    row = {
+        "by": "record",
+        "text_percent": 5,
+        "round": 0,
+        "native_s": 1,
+        "recorded_s": 2,
+        "inspected_files": 4,
+        "inspection_cpu_s": 0.1,
+    }
     assert summary([row])[-1] == "| 5 % | 1.00 | 2.00 | 4 | 25.0 |"
