@@ -96,6 +96,10 @@ impl Inspector for SqliteDatabase {
             && before != after
         {
             let facts = |bytes: &[u8]| {
+                // An empty file is a database that has nothing yet.
+                if bytes.is_empty() {
+                    return Ok(FileFacts::default());
+                }
                 let database = open(bytes)?;
                 without_rows(&database, bytes, &tables(&database)?)
             };

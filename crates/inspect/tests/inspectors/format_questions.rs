@@ -2,6 +2,7 @@
 
 use backstory_comparison::ContentDifference;
 use backstory_inspection::question::{FormatQuestion, Portion};
+use backstory_inspection::row_changes::DatabaseFiles;
 use backstory_inspection::{Catalogue, FormatReader, TableKeys, Trouble};
 
 use super::{Samples, worker};
@@ -192,5 +193,31 @@ fn damaged_contents_of_every_format_are_compared_and_viewed_or_refused() {
                 assert!(is_fair, "{} {question:?}: {found:?}", sample.format);
             }
         }
+    }
+}
+
+/// SQLite makes an empty file before it writes the first page.
+#[test]
+fn a_database_is_compared_with_the_empty_file_that_it_was() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("bank.db");
+    let database = rusqlite::Connection::open(&path).unwrap();
+    let setup = "CREATE TABLE t (a); CREATE VIEW v AS SELECT a FROM t; INSERT INTO t VALUES (1)";
+    database.execute_batch(setup).unwrap();
+    let written = std::fs::read(&path).unwrap();
+    let (empty, written) = (
+        DatabaseFiles::default(),
+        DatabaseFiles {
+            database: &written,
+            ..DatabaseFiles::default()
+        },
+    );
+    for (older, newer, change) in [
+        (empty, written, "`t` was made: 1 row added"),
+        (written, empty, "`t` was dropped: 1 row removed"),
+    ] {
+        let found = reader().differing_rows(b"bank.db", older, newer).unwrap();
+        let said = found.sentences.join("; ");
+        assert!(said.contains(change) && said.contains("view"), "{said}");
     }
 }
