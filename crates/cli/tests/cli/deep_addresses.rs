@@ -2,7 +2,7 @@
 
 use backstory_testkit::need::{needs, skipped};
 
-use super::deep_replay::compiled;
+use super::deep_replay::{compiled, is_equal};
 use super::{Answer, Place};
 
 /// True if this machine lets a program have fixed addresses. A container may refuse that
@@ -29,10 +29,7 @@ fn record(place: &Place, line: &str) {
 
 /// The answer if the run is not equal again.
 fn differing(place: &Place, more: &[&str]) -> Option<Answer> {
-    place.again(more).filter(|answer| {
-        let mut lines = answer.err.lines();
-        answer.status != 0 || !lines.any(|line| line.starts_with("equal: "))
-    })
+    place.again(more).filter(|answer| !is_equal(answer))
 }
 
 /// Prints addresses: of code, of small and large memory, and of threads and their memory.

@@ -1,7 +1,7 @@
 //! `replay --deep` compares how programs end: with which status, or by which signal.
 
-use super::deep_replay::compiled;
-use super::{Answer, Place};
+use super::Place;
+use super::deep_replay::{compiled, is_equal};
 
 /// Writes the same bytes in each case, and then ends as its variables say. With an argument, a
 /// child of it does so, and it does not look at how the child ended.
@@ -45,8 +45,10 @@ fn recorded(line: &str) -> Option<Place> {
     Some(place)
 }
 
-fn is_equal(answer: &Answer) -> bool {
-    answer.status == 0 && answer.err.lines().any(|line| line.starts_with("equal: "))
+fn is_equal_again(place: &Place) {
+    if let Some(answer) = place.again(&[]) {
+        assert!(is_equal(&answer), "{answer:?}");
+    }
 }
 
 /// A replay with another variable differs, and the report has these parts.
@@ -67,9 +69,7 @@ fn a_signal_in_the_place_of_an_exit_is_a_difference_also_in_a_child() {
         ("RECORD ./ending child | cat > out", "came     a signal"),
     ] {
         let Some(place) = recorded(line) else { return };
-        if let Some(answer) = place.again(&[]) {
-            assert!(is_equal(&answer), "{line}: {answer:?}");
-        }
+        is_equal_again(&place);
         differs(&place, "--env=CRASH=1", &[came]);
     }
 }
@@ -87,9 +87,7 @@ fn a_program_that_failed_in_the_record_fails_again_or_is_different() {
     let Some(place) = recorded("CRASH=1 RECORD ./ending | cat > out") else {
         return;
     };
-    if let Some(answer) = place.again(&[]) {
-        assert!(is_equal(&answer), "{answer:?}");
-    }
+    is_equal_again(&place);
     let parts = ["recorded signal 6", "came     status 0"];
     differs(&place, "--env=CRASH=", &parts);
 }
@@ -100,7 +98,5 @@ fn a_program_that_failed_in_a_handler_of_its_exit_is_equal_if_it_does_so_again()
     let Some(place) = recorded("LATE=1 RECORD ./ending | cat > out") else {
         return;
     };
-    if let Some(answer) = place.again(&[]) {
-        assert!(is_equal(&answer), "{answer:?}");
-    }
+    is_equal_again(&place);
 }

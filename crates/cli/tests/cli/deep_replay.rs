@@ -53,13 +53,14 @@ impl Place {
     fn is_equal_again(&self) {
         self.forget_everything();
         if let Some(answer) = self.again(&[]) {
-            assert!(
-                answer.status == 0 && answer.err.contains("\nequal: ")
-                    || answer.err.starts_with("equal: "),
-                "{answer:?}"
-            );
+            assert!(is_equal(&answer), "{answer:?}");
         }
     }
+}
+
+/// True for the answer that a run is equal again.
+pub(super) fn is_equal(answer: &Answer) -> bool {
+    answer.status == 0 && answer.err.lines().any(|line| line.starts_with("equal: "))
 }
 
 #[test]

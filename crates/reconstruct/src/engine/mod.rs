@@ -7,6 +7,7 @@
 mod caller;
 mod filter;
 mod placeholder;
+mod proc_texts;
 mod standin;
 mod start;
 mod vdso;

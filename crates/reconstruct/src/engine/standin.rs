@@ -3,6 +3,7 @@
 //! The kernel keeps the number of an inode as long as a process has it open, over `dup`, `fork` and
 //! `execve`. So no table of descriptors is needed.
 
+use super::proc_texts::open_flags;
 use crate::resource::{Resource, ResourceId};
 use rustix::fs::{MemfdFlags, OFlags, fcntl_getfl, fcntl_setfl, fstat, memfd_create, stat};
 use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, socket_with, socketpair};
@@ -137,7 +138,5 @@ pub fn set_waits(fd: &OwnedFd, waits: bool) -> io::Result<()> {
 /// True if a descriptor of a thread is blocking.
 pub fn waits(tid: u32, fd: i32) -> bool {
     let info = std::fs::read_to_string(format!("/proc/{tid}/fdinfo/{fd}")).unwrap_or_default();
-    let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
-    let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
-    flags.unwrap_or(0) & libc::O_NONBLOCK as u32 == 0
+    open_flags(&info).unwrap_or(0) & libc::O_NONBLOCK as u32 == 0
 }

@@ -9,8 +9,8 @@ use super::processes::{Role, state_and_time};
 use super::{Response, Supervisor};
 use crate::divergence::DivergenceKind;
 use crate::engine::caller::NotifiedCall;
+use crate::engine::proc_texts::threads;
 use backstory_sys as sys;
-use std::fs;
 
 impl Supervisor {
     /// The process of a call ends by it, or the supervisor ends the process there.
@@ -154,7 +154,6 @@ fn is_fault(signal: i32) -> bool {
 
 /// True if a process has not ended. Its first thread may have ended before the others.
 fn is_alive(pid: u32) -> bool {
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
     let state = state_and_time(pid).map(|(state, _)| state);
-    threads > 1 || state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+    threads(pid) > 1 || state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }

@@ -8,6 +8,7 @@ use super::processes::Role;
 use super::waiting::{Ready, has_ended};
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
+use crate::engine::proc_texts::signals;
 use crate::process::{ReadyTurn, RecordedProcess};
 use libc::*;
 use std::io;
@@ -101,11 +102,7 @@ impl Supervisor {
             return Ok(false);
         }
         let status = std::fs::read_to_string(format!("/proc/{}/status", call.tid))?;
-        let field = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            let text = line.unwrap_or_default().trim_start_matches(':').trim();
-            u64::from_str_radix(text, 16).unwrap_or(0)
-        };
+        let set = |name| signals(&status, name);
         let mask = match call.number {
             SYS_ppoll => call.args[3],
             SYS_epoll_pwait | SYS_epoll_pwait2 => call.args[4],
@@ -113,11 +110,11 @@ impl Supervisor {
             _ => 0,
         };
         let blocked = match mask {
-            0 => field("SigBlk"),
+            0 => set("SigBlk"),
             at => call.word(at)?,
         };
-        let pending = field("SigPnd") | field("ShdPnd");
-        Ok(pending & !blocked & field("SigCgt") != 0)
+        let pending = set("SigPnd") | set("ShdPnd");
+        Ok(pending & !blocked & set("SigCgt") != 0)
     }
 
     /// The kernel makes the wait. Stand-ins would end it, so the caller's list of descriptors is

@@ -7,6 +7,7 @@
 use super::processes::Role;
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
+use crate::engine::proc_texts::{field, signals};
 use crate::resource::ResourceId;
 use backstory_sys as sys;
 use std::fs;
@@ -128,12 +129,9 @@ fn would_kill(pid: i32, signal: i32) -> bool {
     let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else {
         return false;
     };
-    let field = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name));
-        line.unwrap_or_default().trim()
-    };
-    let set = |name: &str| u64::from_str_radix(field(name), 16).unwrap_or(0);
-    let kept = set("SigBlk:") | set("SigIgn:") | set("SigCgt:");
+    let set = |name| signals(&status, name);
+    let kept = set("SigBlk") | set("SigIgn") | set("SigCgt");
+    let has_ended = field(&status, "State").is_some_and(|state| state.starts_with(['Z', 'X']));
     let kills = (1..=64).contains(&signal) && !KILL_NONE.contains(&signal);
-    kills && kept & (1 << (signal - 1)) == 0 && !field("State:").starts_with(['Z', 'X'])
+    kills && kept & (1 << (signal - 1)) == 0 && !has_ended
 }

@@ -7,6 +7,7 @@
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
 use crate::engine::filter::PLACE;
+use crate::engine::proc_texts::field;
 use crate::process::RecordedProcess;
 use crate::resource::{Resource, ResourceId};
 use crate::sighting::Direction;
@@ -251,8 +252,7 @@ fn native_place(call: &NotifiedCall) -> io::Result<Option<Place>> {
     };
     let path = fs::read_link(&link)?.into_os_string().into_vec();
     let info = fs::read_to_string(format!("/proc/{}/fdinfo/{fd}", call.tid))?;
-    let position = info.lines().find_map(|line| line.strip_prefix("pos:"));
-    let position = position.and_then(|position| position.trim().parse().ok());
+    let position = field(&info, "pos").and_then(|position| position.parse().ok());
     Ok(Some(Place {
         kind,
         ident: (found.st_dev, found.st_ino, 0),

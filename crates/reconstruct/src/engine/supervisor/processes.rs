@@ -3,6 +3,7 @@
 use super::credentials::Credentials;
 use super::{Response, Supervisor};
 use crate::engine::caller::{NotifiedCall, auxiliary_value};
+use crate::engine::proc_texts::field;
 use crate::engine::standin::Ends;
 use crate::resource::{Origin, ResourceId};
 use backstory_sys as sys;
@@ -92,12 +93,6 @@ impl LiveProcess {
     }
 }
 
-/// A field of `/proc/TID/status`.
-fn status_field(status: &str, name: &str) -> Option<u32> {
-    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-    line.trim_start_matches(':').trim().parse().ok()
-}
-
 impl Supervisor {
     /// The recorded program of a caller. `Some(None)`: it has no deep record. `None`: it is gone.
     pub(super) fn process_of(&mut self, call: &NotifiedCall) -> Option<Option<usize>> {
@@ -105,10 +100,11 @@ impl Supervisor {
             Some(group) => *group,
             None => {
                 let status = fs::read_to_string(format!("/proc/{}/status", call.tid)).ok()?;
-                let group = status_field(&status, "Tgid")?;
+                let number = |name| field(&status, name)?.parse().ok();
+                let group = number("Tgid")?;
                 self.groups.insert(call.tid, group);
                 if !self.live.contains_key(&group) {
-                    let parent = status_field(&status, "PPid").unwrap_or(0);
+                    let parent = number("PPid").unwrap_or(0);
                     self.born(group, parent);
                 }
                 group

@@ -7,6 +7,7 @@
 
 use super::Supervisor;
 use super::processes::state_and_time;
+use crate::engine::proc_texts::{field, open_flags, threads};
 use crate::resource::ResourceId;
 use crate::verdict::ProgramStart;
 use backstory_sys as sys;
@@ -60,7 +61,7 @@ impl Supervisor {
             found.insert(format!("{} processes", processes.len()));
         }
         for pid in processes {
-            let threads = fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+            let threads = threads(pid);
             if threads > 1 {
                 found.insert(format!("{threads} threads"));
             }
@@ -134,13 +135,12 @@ fn of_memory(smaps: &str) -> BTreeSet<String> {
 /// The obstacle that a descriptor is, if it is one. The position in a file that is only read can be
 /// put back. `link`, `info`: its link in `/proc/PID/fd`, and its text in `/proc/PID/fdinfo`.
 fn of_descriptor(link: &str, info: &str, is_file: bool) -> Option<String> {
-    let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name));
-    if field("lock:").is_some() {
+    if field(info, "lock").is_some() {
         return Some(format!("a lock on {link}"));
     }
     if is_file {
-        let flags = field("flags:").and_then(|octal| u32::from_str_radix(octal.trim(), 8).ok());
-        let is_read_only = flags.is_some_and(|flags| flags & libc::O_ACCMODE as u32 == 0);
+        let is_read_only =
+            open_flags(info).is_some_and(|flags| flags & libc::O_ACCMODE as u32 == 0);
         return (!is_read_only).then(|| format!("a file that is open for writing: {link}"));
     }
     let (kind, rest) = link.split_once(':')?;

@@ -1,0 +1,26 @@
+//! The texts of `/proc` with a field in each line: `status` and `fdinfo` (proc(5)).
+
+use std::fs;
+
+/// The value of a field.
+pub fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let mut lines = text.lines();
+    let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    Some(value.trim())
+}
+
+/// The signals of a field of `status`: the bit of signal 1 is the lowest. Empty without the field.
+pub fn signals(status: &str, name: &str) -> u64 {
+    let digits = field(status, name).unwrap_or_default();
+    u64::from_str_radix(digits, 16).unwrap_or(0)
+}
+
+/// The flags of an open file, from `fdinfo`.
+pub fn open_flags(info: &str) -> Option<u32> {
+    u32::from_str_radix(field(info, "flags")?, 8).ok()
+}
+
+/// The number of threads of a process. 0: there is no such process.
+pub fn threads(pid: u32) -> usize {
+    fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count)
+}
