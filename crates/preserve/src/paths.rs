@@ -43,12 +43,25 @@ impl ThreadKey {
 struct Process {
     cwd: Option<Path>,
     descriptors: FxHashMap<i32, Path>,
+    /// When its recorder began, if a fork made it.
+    began: u64,
+}
+
+/// A child that its parent has logged, and whose recorder has not begun yet.
+#[derive(Debug)]
+struct Unborn {
+    parent: u32,
+    /// What the parent had when it forked.
+    inherited: Process,
 }
 
 /// The directories of all processes.
 #[derive(Debug, Default)]
 pub(super) struct Paths {
     processes: FxHashMap<u32, Process>,
+    unborn: FxHashMap<u32, Unborn>,
+    /// There were too many unborn children, and all of them were forgotten.
+    forgotten: bool,
     /// Current directories of children that share their parent's memory and log in its chunk.
     children: FxHashMap<ThreadKey, Option<Path>>,
 }
@@ -64,19 +77,43 @@ impl Paths {
     /// A process executes a program. Its current directory is `cwd`; its open descriptors are
     /// unknown.
     pub(super) fn starts(&mut self, pid: u32, cwd: Option<Vec<u8>>) {
-        *self.process(pid) = Process {
-            cwd: cwd.map(Path::from),
-            descriptors: FxHashMap::default(),
-        };
+        let process = self.process(pid);
+        process.cwd = cwd.map(Path::from);
+        process.descriptors.clear();
     }
 
-    /// A recorder starts. With `forked`, its process has what its parent has. Otherwise its program
-    /// has been announced by [`Paths::starts`].
-    pub(super) fn begins(&mut self, pid: u32, parent: u32, forked: bool) {
-        if forked {
-            let inherited = self.processes.get(&parent).cloned().unwrap_or_default();
-            *self.process(pid) = inherited;
+    /// A process forked a child at `time`. The child has what the process had then. It may log its
+    /// first operation only after the process has changed its directory.
+    pub(super) fn forks(&mut self, time: u64, parent: u32, child: u32) {
+        let known = self.processes.get(&child);
+        if known.is_some_and(|known| known.began > time) {
+            return; // the child was faster than its parent's record
         }
+        if self.unborn.len() >= PROCESSES {
+            self.unborn.clear();
+            self.forgotten = true;
+        }
+        let inherited = self.processes.get(&parent).cloned().unwrap_or_default();
+        self.unborn.insert(child, Unborn { parent, inherited });
+    }
+
+    /// A recorder starts. With `forked`, its process has what its parent had at the fork. Otherwise
+    /// its program has been announced by [`Paths::starts`].
+    pub(super) fn begins(&mut self, time: u64, pid: u32, parent: u32, forked: bool) {
+        if !forked {
+            return;
+        }
+        let unborn = self.unborn.remove(&pid);
+        let inherited = match unborn.filter(|unborn| unborn.parent == parent) {
+            Some(unborn) => unborn.inherited,
+            None if self.forgotten => Process::default(),
+            // The parent has not logged the fork yet, and so nothing that it did later.
+            None => self.processes.get(&parent).cloned().unwrap_or_default(),
+        };
+        *self.process(pid) = Process {
+            began: time,
+            ..inherited
+        };
     }
 
     /// A process has ended.
@@ -137,5 +174,63 @@ impl Paths {
             Some(moved) => moved.clone(),
             None => process?.cwd.clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARENT: u32 = 7;
+    const CHILD: u32 = 8;
+
+    /// A process in the directory `/before`.
+    fn paths() -> Paths {
+        let mut paths = Paths::default();
+        paths.starts(PARENT, Some(b"/before".to_vec()));
+        paths
+    }
+
+    fn directory(paths: &Paths, pid: u32) -> Option<Vec<u8>> {
+        let found = paths.directory(pid, None, libc::AT_FDCWD);
+        found.map(|path| path.to_vec())
+    }
+
+    #[test]
+    fn a_slow_child_has_the_directory_that_its_parent_had_at_the_fork() {
+        let mut paths = paths();
+        paths.open(PARENT, 3, b"/opened");
+        paths.forks(10, PARENT, CHILD);
+        paths.moves(PARENT, None, Some(b"/after"));
+        paths.close(PARENT, 3, 3);
+        paths.begins(30, CHILD, PARENT, true);
+        assert_eq!(directory(&paths, CHILD).unwrap(), b"/before");
+        assert_eq!(&paths.directory(CHILD, None, 3).unwrap()[..], b"/opened");
+        assert_eq!(directory(&paths, PARENT).unwrap(), b"/after");
+    }
+
+    #[test]
+    fn a_child_that_is_faster_than_its_parents_record_keeps_its_own_directory() {
+        let mut paths = paths();
+        paths.begins(20, CHILD, PARENT, true);
+        assert_eq!(directory(&paths, CHILD).unwrap(), b"/before");
+        paths.moves(CHILD, None, Some(b"/own"));
+        paths.starts(CHILD, Some(b"/own".to_vec()));
+        paths.forks(10, PARENT, CHILD);
+        assert_eq!(directory(&paths, CHILD).unwrap(), b"/own");
+        // A later process with its number has another directory.
+        paths.moves(PARENT, None, Some(b"/after"));
+        paths.begins(40, CHILD, PARENT, true);
+        assert_eq!(directory(&paths, CHILD).unwrap(), b"/after");
+    }
+
+    #[test]
+    fn a_child_of_another_process_with_the_same_number_inherits_nothing_wrong() {
+        let mut paths = paths();
+        paths.starts(9, Some(b"/other".to_vec()));
+        // The number of a process in another pid namespace.
+        paths.forks(10, 9, CHILD);
+        paths.begins(20, CHILD, PARENT, true);
+        assert_eq!(directory(&paths, CHILD).unwrap(), b"/before");
     }
 }

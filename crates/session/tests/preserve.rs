@@ -146,6 +146,13 @@ fn a_file_that_is_changed_by_a_relative_path_after_chdir_is_kept() {
     keeps_however_seen("mkdir d; cat data; cd d; echo new > ../data");
 }
 
+/// The shell may leave the directory before its child has logged anything.
+#[test]
+fn a_file_that_a_child_reads_while_its_parent_changes_directory_is_kept() {
+    keeps_however_seen("mkdir d; { read x; echo $x; } <data & cd d; wait; echo new > ../data");
+    keeps_however_seen("mkdir d; cat data & cd d; wait; echo new > ../data");
+}
+
 #[test]
 fn a_file_that_another_process_changes_is_kept() {
     keeps_however_seen("cat data; sh -c 'echo new > data; rm data'");

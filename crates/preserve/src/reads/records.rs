@@ -20,7 +20,10 @@ impl ReadSet {
         let failed = h.state == DONE && h.result < 0;
         let [first, second] = raw.strings();
         match h.op {
-            op::START => self.paths.begins(pid, record.thread.parent, h.aux == 1),
+            op::START => {
+                let parent = record.thread.parent;
+                self.paths.begins(h.time, pid, parent, h.aux == 1);
+            }
             op::EXIT if !child => self.paths.ends(pid),
             op::GONE => self.paths.ends(h.fd as u32),
             op::CLOSE => self.paths.close(pid, h.fd, h.fd as u32),
@@ -29,7 +32,13 @@ impl ReadSet {
             op::VFORKED => self.paths.child_is_gone(record.thread),
             _ if failed => {}
             op::CHROOT | op::PIVOT | op::MOUNT => self.everything = true,
-            op::NAMESPACE | op::FORK => self.everything |= h.aux & libc::CLONE_NEWNS as u32 != 0,
+            op::NAMESPACE => self.everything |= h.aux & libc::CLONE_NEWNS as u32 != 0,
+            op::FORK => {
+                self.everything |= h.aux & libc::CLONE_NEWNS as u32 != 0;
+                if !child && h.result > 0 {
+                    self.paths.forks(h.time, pid, h.result.cast_unsigned());
+                }
+            }
             _ if h.flags & F_CUT != 0 => self.everything = true,
             op::CHDIR => {
                 let known = second.first() == Some(&b'/');
