@@ -309,12 +309,21 @@ struct bs_guard_request {
     uint32_t kind;  /* BS_GUARD_* */
     int32_t result; /* of a response: 0, or -errno; about a program or library: 1 if it is plain */
     uint32_t recorded; /* BS_GUARD_LISTENER: 1 if the program with the recorder goes on */
-    uint32_t pad;
+    /* BS_GUARD_PRESERVE: BS_CHANGE_*, the caller, and how it names the file (as in bs_ident) */
+    uint32_t change;
+    uint32_t tid;
+    int32_t dir;
+    uint64_t dev, ino;
 };
 #define BS_GUARD_PROGRAM 1u  /* a descriptor of a program follows: is it plain? */
 #define BS_GUARD_LIBRARY 2u  /* the same for a library */
 #define BS_GUARD_FILTER 3u   /* the response has the instructions of the filter after this struct */
 #define BS_GUARD_LISTENER 4u /* the caller's listener follows; the response: it is served */
+/*
+ * As BS_MAGIC_PRESERVE. A descriptor of the file follows, unless only names change. After this
+ * struct stands the path; it is empty if `dir` is the file.
+ */
+#define BS_GUARD_PRESERVE 5u
 
 /*
  * The client that a recorder executes in the place of such a program. It lies in the directory of

@@ -150,6 +150,8 @@ pub const GUARD_LIBRARY: u32 = 2;
 pub const GUARD_FILTER: u32 = 3;
 /// Request by the socket: the caller's listener follows.
 pub const GUARD_LISTENER: u32 = 4;
+/// Request by the socket: a file is about to change, and its descriptor follows.
+pub const GUARD_PRESERVE: u32 = 5;
 
 /// The client's file in the directory of the recorder. Recorders execute it in the place of such a
 /// program.

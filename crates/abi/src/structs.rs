@@ -238,8 +238,16 @@ pub struct GuardRequest {
     pub result: i32,
     /// 1 if the program with the recorder goes on.
     pub recorded: u32,
-    /// Unused.
-    pub pad: u32,
+    /// `CHANGE_*`.
+    pub change: u32,
+    /// The thread that is about to change a file.
+    pub tid: u32,
+    /// The descriptor of the directory that its path starts from.
+    pub dir: i32,
+    /// The file's device.
+    pub dev: u64,
+    /// The file's inode.
+    pub ino: u64,
 }
 
 impl GuardRequest {
@@ -253,10 +261,14 @@ impl GuardRequest {
             self.kind,
             self.result.cast_unsigned(),
             self.recorded,
-            self.pad,
+            self.change,
+            self.tid,
+            self.dir.cast_unsigned(),
         ];
-        for (to, word) in bytes.chunks_exact_mut(4).zip(words) {
-            to.copy_from_slice(&word.to_le_bytes());
+        let words = words.into_iter().flat_map(u32::to_le_bytes);
+        let numbers = [self.dev, self.ino].into_iter().flat_map(u64::to_le_bytes);
+        for (to, byte) in bytes.iter_mut().zip(words.chain(numbers)) {
+            *to = byte;
         }
         bytes
     }
@@ -268,11 +280,18 @@ impl GuardRequest {
             let word = words.next()?.try_into().ok()?;
             Some(u32::from_le_bytes(word))
         };
+        let (kind, result, recorded) = (word()?, word()?.cast_signed(), word()?);
+        let (change, tid, dir) = (word()?, word()?, word()?.cast_signed());
+        let mut number = || Some(u64::from(word()?) | u64::from(word()?) << 32);
         Some(GuardRequest {
-            kind: word()?,
-            result: word()?.cast_signed(),
-            recorded: word()?,
-            pad: word()?,
+            kind,
+            result,
+            recorded,
+            change,
+            tid,
+            dir,
+            dev: number()?,
+            ino: number()?,
         })
     }
 }

@@ -98,7 +98,7 @@ static void constants(void)
         NUMBER(BS_READABLE_IN_SIMULATOR), NUMBER(BS_RETURNS_IN_SIMULATOR), NUMBER(BS_RETURN_STUBS),
         NUMBER(BS_RETURN_DISTANCE);
     NUMBER(BS_GUARD_PROGRAM), NUMBER(BS_GUARD_LIBRARY), NUMBER(BS_GUARD_FILTER),
-        NUMBER(BS_GUARD_LISTENER);
+        NUMBER(BS_GUARD_LISTENER), NUMBER(BS_GUARD_PRESERVE);
     NUMBER(BS_ARENA_BROKER), NUMBER(BS_MAGIC_BROKER), TEXT(BS_CLIENT_NAME), TEXT(BS_NODE_HOOKS),
         TEXT(BS_R_HOOKS), TEXT(BS_ENV_FUNCTIONS), TEXT(BS_ENV_PROGRAM);
     NUMBER(BS_BROKER_HELLO), NUMBER(BS_BROKER_DESCRIPTORS), NUMBER(BS_BROKER_READY),
@@ -141,7 +141,9 @@ static void structures(void)
     SIZE(bs_programs), FIELD(bs_programs, verdicts), FIELD(bs_programs, sets),
         FIELD(bs_programs, starts);
     SIZE(bs_guard_request), FIELD(bs_guard_request, kind), FIELD(bs_guard_request, result),
-        FIELD(bs_guard_request, recorded), FIELD(bs_guard_request, pad);
+        FIELD(bs_guard_request, recorded), FIELD(bs_guard_request, change),
+        FIELD(bs_guard_request, tid), FIELD(bs_guard_request, dir), FIELD(bs_guard_request, dev),
+        FIELD(bs_guard_request, ino);
     SIZE(bs_function_table);
     FIELD(bs_function_table, magic), FIELD(bs_function_table, bytes), FIELD(bs_function_table, low),
         FIELD(bs_function_table, size), FIELD(bs_function_table, bits),

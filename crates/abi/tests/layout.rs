@@ -70,7 +70,7 @@ fn mirror() -> Facts {
         HOLD_UNKNOWN OPAQUE_TRACER_MEMORY OPAQUE_TRACER_REGISTERS OPAQUE_TRACER_EMULATION
         OPAQUE_ACCT OPAQUE_SWAPON OPAQUE_QUEUE OPAQUE_HANDLE OPAQUE_MEMORY OPAQUE_DESCRIPTOR OPAQUE_FANOTIFY OPAQUE_RING OPAQUE_FILTERED OPAQUE_UNGUARDED OPAQUE_OUTSIDE);
     constants!(facts: EXEC_ANNOUNCED ARENA_AUTO ARENA_EXACT SOCKET_SUFFIX VERDICT_PROGRAM VERDICT_LIBRARY VERDICT_NOT VERDICT_KIND VERDICT_CONNECTS VERDICT_LOADS VERDICTS_MAGIC VERDICTS VERDICT_TRIES LOADER_CACHE LOADER_DESCRIPTOR LIBRARY_SETS LIBRARY_NAMES STARTS START_TAKEN START_FILLED
-        MAGIC_FILTERED MAGIC_SIMULATOR MAGIC_INSTRUCTIONS RECORDS_IN_SIMULATOR READABLE_IN_SIMULATOR RETURNS_IN_SIMULATOR RETURN_STUBS RETURN_DISTANCE GUARD_PROGRAM GUARD_LIBRARY GUARD_FILTER GUARD_LISTENER);
+        MAGIC_FILTERED MAGIC_SIMULATOR MAGIC_INSTRUCTIONS RECORDS_IN_SIMULATOR READABLE_IN_SIMULATOR RETURNS_IN_SIMULATOR RETURN_STUBS RETURN_DISTANCE GUARD_PROGRAM GUARD_LIBRARY GUARD_FILTER GUARD_LISTENER GUARD_PRESERVE);
     for (name, value) in [
         ("MORE", u64::from(deep::MORE)),
         ("CUT", deep::CUT.into()),
@@ -122,7 +122,7 @@ fn mirror() -> Facts {
     structure!(facts: "bs_library_set" LibrarySet used names);
     structure!(facts: "bs_start" Start state epoch time ppid set);
     structure!(facts: "bs_programs" Programs verdicts sets starts);
-    structure!(facts: "bs_guard_request" GuardRequest kind result recorded pad);
+    structure!(facts: "bs_guard_request" GuardRequest kind result recorded change tid dir dev ino);
     structure!(facts: "bs_broker_message" BrokerMessage kind value word);
     structure!(facts: "bs_function_table" FunctionTable magic bytes low size bits sleds count sled_count first signature_count signatures values places names targets libraries target_count pad);
     structure!(facts: "bs_target" Target address number is_chosen);

@@ -195,7 +195,16 @@ fn the_same_holds_without_a_filter_where_none_is_needed() {
     if !needs("the oracle with --guard=auto", &["strace"]) {
         return;
     }
-    holds_without_a_filter(corpus::one_of(4));
+    holds_without_a_filter(corpus::one_of(4), "off");
+}
+
+/// Each program takes a chunk then, and some wait until a content is preserved.
+#[test]
+fn the_same_holds_without_a_filter_while_contents_are_stored() {
+    if !needs("the oracle with --guard=auto and contents", &["strace"]) {
+        return;
+    }
+    holds_without_a_filter(corpus::one_of(16), "lazy");
 }
 
 #[test]
@@ -204,12 +213,15 @@ fn the_same_holds_without_a_filter_for_every_command() {
     if !needs("the oracle with --guard=auto", &["strace"]) {
         return;
     }
-    holds_without_a_filter(corpus::all());
+    for contents in ["off", "lazy"] {
+        holds_without_a_filter(corpus::all(), contents);
+    }
 }
 
-fn holds_without_a_filter(cases: impl Iterator<Item = &'static Case>) {
+fn holds_without_a_filter(cases: impl Iterator<Item = &'static Case>, contents: &str) {
     let bench = common::bench(User::ordinary());
-    let options = ["--guard=auto", "--contents=off"];
+    let contents = format!("--contents={contents}");
+    let options = ["--guard=auto", contents.as_str()];
     assert_holds("auto", &compare(&bench, cases, &options));
 }
 

@@ -190,7 +190,7 @@ fn absolute(caller: &Caller, raw: &[u8]) -> NamedPath {
 }
 
 /// Drops empty and `.` components. `..` stays: what it leads to depends on symbolic links.
-fn tidy(path: &[u8]) -> Vec<u8> {
+pub(crate) fn tidy(path: &[u8]) -> Vec<u8> {
     let plain = !path.windows(2).any(|w| w == b"//" || w == b"/.")
         && (path.len() == 1 || !path.ends_with(b"/"));
     if plain {

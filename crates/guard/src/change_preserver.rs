@@ -147,15 +147,20 @@ fn requested_change<'a>(
     notification: &Notification,
 ) -> Option<ContentChange<'a>> {
     let [_, _, _, device_and_directory, change, inode] = notification.args;
-    let kind = match change as u32 & CHANGE_KIND {
+    let kind = change_kind(change as u32)?;
+    let device = (device_and_directory >> 32) as u32;
+    Some(content_change(state, kind, device, inode))
+}
+
+/// The kind of change of a recorder's request; `None` if only names change.
+pub(crate) fn change_kind(change: u32) -> Option<ChangeKind> {
+    Some(match change & CHANGE_KIND {
         CHANGE_WRITE => ChangeKind::Write,
         CHANGE_PART => ChangeKind::Part,
         CHANGE_UPDATE => ChangeKind::Update,
         CHANGE_REMOVE => ChangeKind::Remove,
         _ => return None,
-    };
-    let device = (device_and_directory >> 32) as u32;
-    Some(content_change(state, kind, device, inode))
+    })
 }
 
 fn content_change(
@@ -168,7 +173,7 @@ fn content_change(
         kind,
         device,
         inode,
-        deferred: &state.deferred,
+        deferred: &state.settings.deferred,
     }
 }
 
@@ -235,23 +240,22 @@ fn log_preserved<S: RecordSink>(
     at: &ChangingCall<'_>,
     done: Option<Preserved>,
 ) {
-    let Some((caller, path, preserved)) = done else {
-        return;
-    };
-    let fields = RecordFields {
+    if let Some((caller, path, preserved)) = done {
+        let ids = caller_ids(&caller, at.notification);
+        out.put(at.time, ids, &kept_fields(preserved), &[&path]);
+    }
+}
+
+/// The fields of the record about a preserved content.
+pub(crate) fn kept_fields(preserved: PreservedContent) -> RecordFields {
+    RecordFields {
         arg: preserved.number,
         aux: preserved.how,
         result: RecordResult::Known(-preserved.error),
         ident: Some(preserved.ident),
         resolved: true,
         ..RecordFields::of(op::KEPT)
-    };
-    out.put(
-        at.time,
-        caller_ids(&caller, at.notification),
-        &fields,
-        &[&path],
-    );
+    }
 }
 
 /// Logs that no thread could preserve what a call changes.

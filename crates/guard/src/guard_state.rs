@@ -42,7 +42,7 @@ pub(crate) struct GuardState {
     pub(crate) descriptors: DescriptorTracker,
     /// The io_urings of the run.
     pub(crate) rings: Rings,
-    /// Calls that were deferred and are not logged yet.
+    /// Calls below this filter that were deferred and are not logged yet.
     pub(crate) deferred: AtomicUsize,
     /// Later calls of the threads of deferred calls.
     pub(crate) later_calls: LaterCalls,
@@ -132,6 +132,7 @@ impl GuardState {
     /// Counts a call before its caller goes on: as deferred, if it was, and as a possible read.
     pub(crate) fn count(&self, reads: bool, deferred: bool) {
         if deferred {
+            self.settings.deferred.fetch_add(1, Ordering::AcqRel);
             self.deferred.fetch_add(1, Ordering::AcqRel);
         }
         self.note_read(reads);
@@ -147,6 +148,7 @@ impl GuardState {
     /// A deferred call was logged.
     pub(crate) fn finish_deferred(&self) {
         self.deferred.fetch_sub(1, Ordering::AcqRel);
+        self.settings.deferred.fetch_sub(1, Ordering::AcqRel);
         if !self.has_deferred() {
             self.later_calls.forget_if(|| !self.has_deferred());
         }

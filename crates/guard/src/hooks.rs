@@ -7,6 +7,7 @@ use backstory_eventlog::Reason;
 use backstory_files::Ident;
 use backstory_vocabulary::DurabilityMode;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The settings of a run.
@@ -32,6 +33,8 @@ pub struct GuardSettings {
     pub hidden: Vec<Vec<u8>>,
     /// The byte engine that executes the programs of the run.
     pub simulator: Option<Simulator>,
+    /// Calls that were deferred below any filter of the run, and are not logged yet.
+    pub deferred: Arc<AtomicUsize>,
 }
 
 /// The services of the supervisor for the guard. Receivers call these methods, so none may block.
@@ -144,7 +147,7 @@ pub struct ContentChange<'a> {
     pub device: u32,
     /// The file's inode.
     pub inode: u64,
-    /// Calls that the guard has seen and not logged yet.
+    /// Calls that were seen below any filter of the run, and are not logged yet.
     pub deferred: &'a AtomicUsize,
 }
 

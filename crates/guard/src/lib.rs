@@ -29,6 +29,7 @@
 //! Absent: the meaning of records, the log, and how contents are preserved. `hooks` has the
 //! services of the supervisor for the guard.
 
+mod announced_change;
 mod arguments;
 mod call_handler;
 mod call_logger;
@@ -83,6 +84,7 @@ pub mod table;
 mod threads;
 mod uring;
 
+pub use announced_change::{AnnouncedChange, KeptRecord};
 pub use filter::{Filter, FilterSpec, InstallError};
 pub use hooks::{
     ChangeKind, ContentChange, ContentPreserver, Effort, EffortExceeded, FindFile, FoundFile,
@@ -91,6 +93,7 @@ pub use hooks::{
 pub use notification_buffers::{Notification, NotificationBuffers, SharedBuffers};
 pub use parked_call::ParkedCall;
 pub use receivers::Receivers;
+pub use record_writer::RecordWriter;
 pub use release::{continue_all, continue_pending, continue_received};
 pub use simulator::Simulator;
 pub use stuck_receivers::StuckReceiverMonitor;

@@ -122,6 +122,12 @@ impl Receivers {
         }
     }
 
+    /// Writes the exits of processes below this filter that have happened. A process without the
+    /// filter is about to change a file at `time`. Returns that time, or a later one.
+    pub fn write_ended<S: RecordSink>(&self, time: u64, out: &mut RecordWriter<S>) -> u64 {
+        self.state.exits.write_ended(time, out)
+    }
+
     /// A monitor of the receivers: a receiver that waits for a program's memory must not stop that
     /// program.
     pub fn monitor(&self) -> StuckReceiverMonitor {

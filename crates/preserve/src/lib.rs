@@ -37,6 +37,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Once};
 
 pub use backstory_guard::{ChangeKind, PreservedContent};
+pub use reads::unfiltered::{LoadedFiles, UnfilteredStart};
 pub use source_preserver::SourcePreserver;
 
 /// Directories of files that are kernel interfaces, or memory that is shared on purpose.
@@ -81,6 +82,13 @@ impl Preserver {
             stock: Arc::clone(stock),
             reads,
             published: Once::new(),
+        }
+    }
+
+    /// The command starts without the guard's filter. To be called before it does.
+    pub fn starts_without_filter(&self, start: UnfilteredStart) {
+        if self.contents == ContentsMode::Lazy {
+            self.reads.starts_without_filter(start);
         }
     }
 

@@ -62,6 +62,8 @@ pub(super) struct Paths {
     unborn: FxHashMap<u32, Unborn>,
     /// There were too many unborn children, and all of them were forgotten.
     forgotten: bool,
+    /// Of a command that starts without the filter: its parent, and its directory.
+    command: Option<(u32, Path)>,
     /// Current directories of children that share their parent's memory and log in its chunk.
     children: FxHashMap<ThreadKey, Option<Path>>,
 }
@@ -72,6 +74,11 @@ impl Paths {
             self.processes.clear();
         }
         self.processes.entry(pid).or_default()
+    }
+
+    /// The first program that this process executes starts in this directory.
+    pub(super) fn expect_command(&mut self, parent: u32, directory: &[u8]) {
+        self.command = Some((parent, directory.into()));
     }
 
     /// A process executes a program. Its current directory is `cwd`; its open descriptors are
@@ -98,9 +105,14 @@ impl Paths {
     }
 
     /// A recorder starts. With `forked`, its process has what its parent had at the fork. Otherwise
-    /// its program has been announced by [`Paths::starts`].
+    /// its program has been announced by [`Paths::starts`], or is the command.
     pub(super) fn begins(&mut self, time: u64, pid: u32, parent: u32, forked: bool) {
         if !forked {
+            if !self.processes.contains_key(&pid)
+                && let Some((_, cwd)) = self.command.take_if(|(starter, _)| *starter == parent)
+            {
+                self.process(pid).cwd = Some(cwd);
+            }
             return;
         }
         let unborn = self.unborn.remove(&pid);

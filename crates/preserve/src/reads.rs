@@ -10,6 +10,7 @@
 //! operations, or a directory that was moved.
 
 mod records;
+pub(super) mod unfiltered;
 
 use super::FileKey;
 use super::hard_links::HardLinks;
@@ -70,8 +71,12 @@ struct ReadSet {
     /// Paths that were looked up in this examination, each of which led to a file. Another look
     /// would find the same.
     looked: FxHashSet<Vec<u8>>,
+    /// Programs whose libraries were looked up in this examination.
+    executed: FxHashSet<Vec<u8>>,
     /// The directories of this examination. Later their paths may lead to others.
     near: NearDirectories,
+    /// Finds what the loader of a plain program reads, if programs start without the filter.
+    loaded: Option<unfiltered::LoadedFiles>,
 }
 
 /// Tells whether every read that the guard has seen has been logged.
@@ -113,6 +118,15 @@ impl Reads {
             arrived.bytes += bytes.len();
             arrived.chunks.push(bytes.to_vec());
         }
+    }
+
+    /// Takes chunks back whose last records belong to the next examination.
+    fn come_back(&self, left: &[&Vec<u8>]) {
+        let mut arrived = lock(&self.arrived);
+        arrived.bytes += left.iter().map(|chunk| chunk.len()).sum::<usize>();
+        // The older chunk of two with the same number has to come first.
+        let left = left.iter().map(|chunk| (*chunk).clone());
+        drop(arrived.chunks.splice(0..0, left));
     }
 
     /// Takes the current directory of a program that starts.
@@ -157,22 +171,26 @@ impl Reads {
     fn catch_up(&self, known: &mut ReadSet, stock: &ChunkSupply, all: Logged<'_>) {
         let arena = &stock.arena;
         let reported = arena.reported();
-        self.look_at_records(known, stock);
+        let until = known.present();
+        let whole = self.look_at_records(known, stock, until);
         for (device, inode) in known.fresh.drain(..) {
             arena.note_read(device, inode);
         }
         if known.everything {
             arena.publish_filtered(0);
-        } else if all() {
+        } else if whole && all() {
             arena.publish_filtered(reported);
         }
     }
 
-    fn look_at_records(&self, known: &mut ReadSet, stock: &ChunkSupply) {
+    /// Examines the records of operations until a time. Returns false if later ones are left, and
+    /// with them perhaps some that were logged before.
+    fn look_at_records(&self, known: &mut ReadSet, stock: &ChunkSupply, until: u64) -> bool {
         if known.everything {
             lock(&self.arrived).chunks.clear();
-            return;
+            return true;
         }
+        let mut whole = true;
         let mut records = Vec::new();
         // The arena comes first: a chunk that leaves it meanwhile has been announced before.
         let mut live = Vec::new();
@@ -190,28 +208,40 @@ impl Reads {
             }
         }
         let arrived = std::mem::take(&mut *lock(&self.arrived));
+        let mut left = Vec::new();
         for chunk in &arrived.chunks {
             let head = Chunk::read(chunk).filter(|head| head.magic == CHUNK_MAGIC);
             if let Some((head, at)) = head.and_then(|head| Some((head, known.news(&head)?))) {
-                known.collect(&head, at, chunk.get(at..).unwrap_or_default(), &mut records);
+                let bytes = chunk.get(at..).unwrap_or_default();
+                if !known.collect((&head, at), bytes, until, &mut records) {
+                    left.push(chunk);
+                }
             }
         }
         for (head, at, bytes) in &live {
             // Unless the chunk has left meanwhile and was examined as a whole.
             if known.news(head) == Some(*at) {
-                known.collect(head, *at, bytes, &mut records);
+                whole &= known.collect((head, *at), bytes, until, &mut records);
             }
+        }
+        if !left.is_empty() {
+            whole = false;
+            self.come_back(&left);
         }
         let lost = stock.arena.header().lost.load(Ordering::Acquire) > 0;
         if arrived.overflown || lost {
             known.everything = true;
-            return;
+            return true;
         }
         records.sort_by_key(|record: &Taken<'_>| record.time);
         for path in std::mem::take(&mut known.renamed) {
             known.read(&path, true);
         }
-        let mut starts = arrived.starts.into_iter().peekable();
+        let mut starts = arrived.starts;
+        starts.sort_by_key(|(time, ..)| *time);
+        let later = starts.split_off(starts.partition_point(|(time, ..)| *time <= until));
+        lock(&self.arrived).starts.extend(later);
+        let mut starts = starts.into_iter().peekable();
         for record in &records {
             while let Some((_, pid, directory)) = starts.next_if(|(time, ..)| *time <= record.time)
             {
@@ -222,6 +252,7 @@ impl Reads {
         starts.for_each(|(_, pid, directory)| known.paths.starts(pid, directory));
         known.forget_places();
         known.everything |= known.files.len() > FILES;
+        whole
     }
 }
 
@@ -229,6 +260,7 @@ impl ReadSet {
     /// Ends an examination: until the next one, the paths may lead to others.
     fn forget_places(&mut self) {
         self.looked.clear();
+        self.executed.clear();
         self.near = NearDirectories::default();
     }
 
@@ -240,16 +272,16 @@ impl ReadSet {
         ((at as u64) < head.next).then_some(at)
     }
 
-    /// Collects the records that matter. `bytes` is the content of the chunk from offset `start`
-    /// on.
+    /// Collects the records that matter, until a time. `bytes` is the content of the chunk from
+    /// offset `start` on. Returns false if later records are left.
     fn collect<'c>(
         &mut self,
-        head: &Chunk,
-        start: usize,
+        (head, start): (&Chunk, usize),
         bytes: &'c [u8],
+        until: u64,
         records: &mut Vec<Taken<'c>>,
-    ) {
-        let mut at = 0;
+    ) -> bool {
+        let (mut at, mut whole) = (0, true);
         // An unfinished record is examined next time. Its thread has read no byte yet.
         while let Some(record) = bytes.get(at..).and_then(Record::read) {
             let end = at + usize::from(record.size);
@@ -257,6 +289,10 @@ impl ReadSet {
                 || end > bytes.len()
                 || ![RESERVED, DONE].contains(&record.state)
             {
+                break;
+            }
+            if record.time > until {
+                whole = false;
                 break;
             }
             if records::matters(&record) {
@@ -274,6 +310,7 @@ impl ReadSet {
             at: start + at,
         };
         self.cursors.insert(head.index, cursor);
+        whole
     }
 
     /// Remembers the file that a path leads to. With `moved`, the path is a new name, and a final

@@ -23,6 +23,12 @@ bool bs_is_harmless_call(s64 nr);
 void bs_need_filter_for_exec(void);
 /* Sends a file to the supervisor, which says whether it is plain. */
 bool bs_ask_verdict(u32 request, s64 fd);
+/*
+ * Requests that a file's content is preserved before this change (BS_CHANGE_*). Returns when that
+ * is done or need not be. False: the process has the filter, and must request it by a call.
+ */
+bool bs_preserve_without_filter(const struct bs_look *look, u32 change,
+                                const struct bs_ident *ident);
 
 /*
  * auto/verdicts.c: the process is about to execute a program, with this environment. True if it has
@@ -46,6 +52,7 @@ const char *bs_script_interpreter(u8 *text, u64 size);
 #define BS_AUTO_DO(statement) statement
 #else
 #define bs_is_guarded() (bs_arena->flags & BS_ARENA_GUARDED)
+#define bs_preserve_without_filter(look, change, ident) false
 #define BS_AUTO_DO(statement) ((void)0)
 #endif
 

@@ -218,6 +218,10 @@ struct bs_reservation bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const cha
                                      const char *other, struct bs_look look);
 /* Logs that the process has linked a file as preserved content `number`. `path` is absolute. */
 void bs_note_kept(s32 number, const char *path, const struct bs_ident *ident);
+#ifdef BS_AUTO
+/* Logs that the content of a file could not be preserved. */
+void bs_note_not_kept(const char *path, const struct bs_ident *ident, s64 error);
+#endif
 /* Begins an operation with `size` bytes of a socket address, at `time` (0: now). */
 struct bs_reservation bs_begin_bytes(u64 time, u32 op, s32 fd, s32 arg, const void *bytes,
                                      u32 size);

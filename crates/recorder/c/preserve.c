@@ -4,7 +4,8 @@
  * where that is possible (own_link.c).
  *
  * The supervisor responds when it has preserved the content, or need not. After any response the
- * recorder makes the program's call. The recorder skips the notification in two more cases:
+ * recorder makes the program's call. A process without the guard's filter sends a message instead
+ * (auto/filter.c). The recorder skips the notification in two more cases:
  *
  * - The run has certainly not read the file. The arena has a filter of the files read, written by
  *   the supervisor. Beside it stands how many of the counted reports the filter covers.
@@ -23,7 +24,8 @@ static void request(struct bs_look look, u32 change, const struct bs_ident *iden
 {
     if (look.flags & AT_SYMLINK_NOFOLLOW)
         change |= BS_CHANGE_ITSELF;
-    BS_AUTO_DO(bs_need_filter());
+    if (bs_preserve_without_filter(&look, change, ident))
+        return;
     u64 where = (u32)look.dir | ident->dev << 32;
     for (u32 tries = 0; tries < TRIES; tries++)
         if (bs_raw(__NR_getpriority, BS_MAGIC_WHICH, BS_MAGIC_PRESERVE, look.path, where, change,

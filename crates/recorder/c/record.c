@@ -303,7 +303,8 @@ struct bs_reservation bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const cha
     return publish(rec, 0, fd, arg, aux);
 }
 
-BS_COLD void bs_note_kept(s32 number, const char *path, const struct bs_ident *ident)
+static void note_kept(s32 number, u32 how, const char *path, const struct bs_ident *ident,
+                      s64 result)
 {
     u32 n = bs_length(path, BS_PATH_MAX);
     u32 size = sizeof(struct bs_record) + sizeof *ident + n + 1;
@@ -313,8 +314,20 @@ BS_COLD void bs_note_kept(s32 number, const char *path, const struct bs_ident *i
         return;
     bs_copy(rec.record + 1, ident, sizeof *ident);
     put((char *)(rec.record + 1) + sizeof *ident, path, n);
-    bs_end(publish(rec, 0, 0, number, BS_KEPT_OWN_LINK), 0);
+    bs_end(publish(rec, 0, 0, number, how), result);
 }
+
+BS_COLD void bs_note_kept(s32 number, const char *path, const struct bs_ident *ident)
+{
+    note_kept(number, BS_KEPT_OWN_LINK, path, ident, 0);
+}
+
+#ifdef BS_AUTO
+BS_COLD void bs_note_not_kept(const char *path, const struct bs_ident *ident, s64 error)
+{
+    note_kept(-1, 0, path, ident, error);
+}
+#endif
 
 BS_COLD struct bs_reservation bs_begin_bytes(u64 time, u32 op, s32 fd, s32 arg, const void *bytes,
                                              u32 size)

@@ -9,10 +9,13 @@
 use crate::keeper_messages::{BUFFERS, LISTENER, SERVE, SERVE_LAST};
 use backstory_arena::{ChunkSupply, ChunkWriter};
 use backstory_eventlog::Reason;
-use backstory_guard::{GuardSettings, Hooks, Receivers, SharedBuffers, StuckReceiverMonitor};
+use backstory_guard::{
+    GuardSettings, Hooks, Receivers, RecordWriter, SharedBuffers, StuckReceiverMonitor,
+};
 use backstory_sys as sys;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The filters of a run.
@@ -22,6 +25,8 @@ pub(crate) struct GuardFilters {
     /// Makes the settings of a filter; true for one that joins later.
     settings: Box<dyn Fn(bool) -> GuardSettings + Send + Sync>,
     to_keeper: OwnedFd,
+    /// Calls below all filters that are not logged yet.
+    deferred: Arc<AtomicUsize>,
     running: Mutex<RunningFilters>,
     monitors: Arc<Mutex<Vec<StuckReceiverMonitor>>>,
 }
@@ -56,6 +61,7 @@ impl GuardFilters {
             stock: Arc::clone(stock),
             settings,
             to_keeper,
+            deferred: Arc::default(),
             running: Mutex::default(),
             monitors,
         }
@@ -69,7 +75,10 @@ impl GuardFilters {
     ) -> io::Result<Receivers> {
         let stock = Arc::clone(&self.stock);
         let make_sink = move || ChunkWriter::new(Arc::clone(&stock));
-        let settings = (self.settings)(joins_later);
+        let settings = GuardSettings {
+            deferred: Arc::clone(&self.deferred),
+            ..(self.settings)(joins_later)
+        };
         let hooks = Arc::clone(&self.hooks);
         Receivers::start(listener, buffers, settings, make_sink, hooks)
     }
@@ -142,6 +151,20 @@ impl GuardFilters {
             // No descriptor is left for the keeper.
             Err(error) => (Arc::new(SharedBuffers::create()?), Err(error)),
         })
+    }
+
+    /// Calls below all filters that are not logged yet.
+    pub(crate) fn deferred(&self) -> &AtomicUsize {
+        &self.deferred
+    }
+
+    /// The time of a change that a process without the filter is about to make, and that was
+    /// received at `time`. The processes that have ended until then get their exits in the log,
+    /// before this time.
+    pub(crate) fn time_of_change(&self, time: u64, out: &mut RecordWriter<ChunkWriter>) -> u64 {
+        let running = lock(&self.running);
+        let receivers = running.receivers.iter();
+        receivers.fold(time, |time, one| one.write_ended(time, out))
     }
 
     fn run(&self, running: &mut RunningFilters, receivers: Receivers) {

@@ -1,8 +1,9 @@
 //! The supervisor's socket for processes without the guard's filter (`--guard=auto`).
 //!
 //! It lies beside the arena and belongs to the user alone. A process asks whether a program is
-//! plain, takes the instructions of the filter, and passes its listener. Each connection has its
-//! own thread, so a stopped process delays no other one.
+//! plain, takes the instructions of the filter, and passes its listener. It also requests that a
+//! content is preserved. Each connection has its own thread, so a stopped process delays no other
+//! one.
 //!
 //! Invariant: a process gets a response to its listener only once a receiver or the keeper serves
 //! it.
@@ -12,7 +13,10 @@
 
 use crate::guard_filters::GuardFilters;
 use crate::plain_programs::PlainPrograms;
-use backstory_abi::{GUARD_FILTER, GUARD_LIBRARY, GUARD_LISTENER, GUARD_PROGRAM, GuardRequest};
+use crate::preserve_requests::PreserveRequests;
+use backstory_abi::{
+    GUARD_FILTER, GUARD_LIBRARY, GUARD_LISTENER, GUARD_PRESERVE, GUARD_PROGRAM, GuardRequest,
+};
 use backstory_sys as sys;
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
@@ -34,6 +38,8 @@ const BACKLOG: i32 = 1024;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Stack of a thread that serves a connection. It parses programs.
 const STACK: usize = 512 << 10;
+/// Bytes of the longest path in a request.
+const PATH: usize = 4096;
 
 /// The running socket.
 pub(crate) struct GuardSocket {
@@ -44,12 +50,18 @@ pub(crate) struct GuardSocket {
     service: Arc<Service>,
 }
 
-/// The services for all connections.
-struct Service {
-    filters: Arc<GuardFilters>,
-    programs: PlainPrograms,
+/// The services for processes without the filter.
+pub(crate) struct GuardServices {
+    pub(crate) filters: Arc<GuardFilters>,
+    pub(crate) programs: PlainPrograms,
+    pub(crate) contents: PreserveRequests,
     /// The instructions of the filter.
-    instructions: Vec<u8>,
+    pub(crate) instructions: Vec<u8>,
+}
+
+/// The services, and their connections.
+struct Service {
+    offered: GuardServices,
     /// Connections that are being served.
     open: AtomicUsize,
 }
@@ -59,16 +71,9 @@ impl GuardSocket {
     ///
     /// # Errors
     /// The socket or a thread cannot be made.
-    pub(crate) fn begin(
-        path: PathBuf,
-        filters: Arc<GuardFilters>,
-        programs: PlainPrograms,
-        instructions: Vec<u8>,
-    ) -> io::Result<GuardSocket> {
+    pub(crate) fn begin(path: PathBuf, offered: GuardServices) -> io::Result<GuardSocket> {
         let service = Arc::new(Service {
-            filters,
-            programs,
-            instructions,
+            offered,
             open: AtomicUsize::new(0),
         });
         let socket = Arc::new(listening(&path)?);
@@ -94,8 +99,8 @@ impl GuardSocket {
         }
     }
 
-    /// Takes no more connections.
-    pub(crate) fn end(self) {
+    /// Takes no more connections. Returns false if a content is still being preserved.
+    pub(crate) fn end(self) -> bool {
         let _ = std::fs::remove_file(&self.path);
         self.stops.store(true, Ordering::Release);
         let _ = rustix::net::shutdown(&*self.socket, rustix::net::Shutdown::Both);
@@ -105,6 +110,7 @@ impl GuardSocket {
         while self.service.open.load(Ordering::Acquire) > 0 && began.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(1));
         }
+        !self.service.offered.contents.are_served()
     }
 }
 
@@ -151,15 +157,30 @@ impl Service {
     }
 
     fn serve_to_the_end(&self, connection: BorrowedFd<'_>) {
-        let mut bytes = [0; GuardRequest::SIZE];
+        let mut bytes = [0; GuardRequest::SIZE + PATH];
+        let offered = &self.offered;
         while let Some((count, file)) = sys::receive_message(connection, &mut bytes) {
             let Some(request) = GuardRequest::read(&bytes[..count]) else {
                 return;
             };
             let (result, more) = match (request.kind, file) {
-                (GUARD_PROGRAM, Some(file)) => (self.programs.program(File::from(file)), &[][..]),
-                (GUARD_LIBRARY, Some(file)) => (self.programs.library(File::from(file)), &[][..]),
-                (GUARD_FILTER, _) => (0, &self.instructions[..]),
+                (GUARD_PROGRAM, Some(file)) => {
+                    (offered.programs.program(File::from(file)), &[][..])
+                }
+                (GUARD_LIBRARY, Some(file)) => {
+                    (offered.programs.library(File::from(file)), &[][..])
+                }
+                (GUARD_FILTER, _) => (0, &offered.instructions[..]),
+                (GUARD_PRESERVE, file) => {
+                    let Some(caller) = process_of(connection) else {
+                        return;
+                    };
+                    let path = &bytes[GuardRequest::SIZE..count];
+                    (
+                        offered.contents.serve(caller, &request, path, file),
+                        &[][..],
+                    )
+                }
                 (GUARD_LISTENER, Some(file)) => {
                     (self.join(connection, file, request.recorded != 0), &[][..])
                 }
@@ -182,14 +203,18 @@ impl Service {
         if !is_listener(listener.as_fd()) {
             return -libc::EINVAL;
         }
-        let caller = socket_peercred(connection).ok();
-        let adopted = caller.filter(|_| recorded);
-        let adopted = adopted.map(|caller| caller.pid.as_raw_nonzero().get() as u32);
-        match self.filters.join(listener, adopted) {
+        let adopted = process_of(connection).filter(|_| recorded);
+        match self.offered.filters.join(listener, adopted) {
             Ok(()) => 0,
             Err(error) => -error.raw_os_error().unwrap_or(libc::EIO),
         }
     }
+}
+
+/// The process at the other end.
+fn process_of(connection: BorrowedFd<'_>) -> Option<u32> {
+    let caller = socket_peercred(connection).ok()?;
+    Some(caller.pid.as_raw_nonzero().get() as u32)
 }
 
 /// True for the listener of a filter.

@@ -12,12 +12,13 @@ use crate::control::{Control, STARTED};
 use crate::drain::Drainer;
 use crate::function_tables::FunctionTables;
 use crate::guard_filters::GuardFilters;
-use crate::guard_socket::GuardSocket;
+use crate::guard_socket::{GuardServices, GuardSocket};
 use crate::header::Inherited;
 use crate::instruction_redirections::InstructionRedirections;
 use crate::launch::Launch;
 use crate::lines::mark::{LineMark, MarkQueue};
 use crate::plain_programs::{KnownPrograms, PlainPrograms};
+use crate::preserve_requests::PreserveRequests;
 use backstory_abi as abi;
 use backstory_arena::{ChunkSupply, socket_path};
 use backstory_eventlog::Reason;
@@ -26,7 +27,7 @@ use backstory_guard::{
     ContentPreserver, Filter, FilterSpec, GuardSettings, Hooks, InstallError, ParkedCall,
     SharedBuffers, Simulator,
 };
-use backstory_preserve::Preserver;
+use backstory_preserve::{Preserver, UnfilteredStart};
 use backstory_sys::Pid;
 use backstory_vocabulary::{
     ContentsMode, DurabilityMode, GuardMode, IoUringMode, LookupsMode, TimeMode,
@@ -35,7 +36,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -190,11 +191,25 @@ impl GuardSession {
         to_keeper: OwnedFd,
     ) -> io::Result<GuardSession> {
         let path = socket_path(Path::new(OsStr::from_bytes(&ways.arena)));
-        let programs = PlainPrograms::begin(programs, stock.0);
-        let instructions = filter(run.0).to_bytes();
+        let arena = Arc::clone(stock.0);
+        let start = UnfilteredStart {
+            supervisor: std::process::id(),
+            directory: std::env::current_dir().ok().map(PathBuf::into_os_string),
+            program: ways.program.clone(),
+            loaded: programs.loaded_files(),
+        };
         let mut session = GuardSession::prepare(run, shell, ways, stock, to_keeper);
-        let filters = Arc::clone(&session.filters);
-        session.socket = Some(GuardSocket::begin(path, filters, programs, instructions)?);
+        if let Some(preserver) = &session.bridge.preserver {
+            preserver.starts_without_filter(start);
+        }
+        let hooks: Arc<dyn Hooks> = Arc::clone(&session.bridge) as Arc<dyn Hooks>;
+        let services = GuardServices {
+            filters: Arc::clone(&session.filters),
+            programs: PlainPrograms::begin(programs, &arena),
+            contents: PreserveRequests::new(hooks, &session.filters, &arena),
+            instructions: filter(run.0).to_bytes(),
+        };
+        session.socket = Some(GuardSocket::begin(path, services)?);
         Ok(session)
     }
 
@@ -241,10 +256,8 @@ impl GuardSession {
     /// Ends the guard.
     pub(crate) fn end(self) -> GuardReport {
         let mut told: Vec<Reason> = self.trouble.into_iter().collect();
-        if let Some(socket) = self.socket {
-            socket.end();
-        }
-        if !self.filters.end() {
+        let preserved = self.socket.is_none_or(GuardSocket::end);
+        if !self.filters.end() || !preserved {
             told.push(Reason::SlowFileSystem {});
         }
         if let Some(committer) = &self.bridge.committer {
@@ -292,6 +305,7 @@ fn settings(
             let words: Vec<Vec<u8>> = words.collect();
             Simulator::new(&words, options.launcher(), program, &options.files)
         }),
+        ..GuardSettings::default()
     })
 }
 

@@ -45,6 +45,7 @@ mod options;
 mod part_lock;
 mod plain_programs;
 mod plain_start;
+mod preserve_requests;
 mod record;
 mod recover;
 mod redact;

@@ -14,6 +14,7 @@ use backstory_eventlog::Reason;
 use backstory_files::{Ident, now};
 use backstory_plain::symbols::InnerActs;
 use backstory_plain::{Classifier, Examined, VerdictKind, VerdictTable};
+use backstory_preserve::LoadedFiles;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -73,6 +74,15 @@ impl KnownPrograms {
             false => self.classifier().keep(path),
             true => std::fs::remove_file(path),
         };
+    }
+
+    /// Finds the files that the loader reads when a program is executed. `None`: it is not plain.
+    pub(crate) fn loaded_files(&self) -> LoadedFiles {
+        let known = self.clone();
+        Box::new(move |program| {
+            let examined = known.classifier().command(program).ok()?;
+            examined.verdict.is_ok().then_some(examined.libraries)
+        })
     }
 
     fn classifier(&self) -> MutexGuard<'_, Classifier> {

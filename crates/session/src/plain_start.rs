@@ -52,7 +52,7 @@ fn is_loaders(variable: &[u8]) -> bool {
 
 /// True if recorders send no requests that need the filter from the beginning.
 fn needs_no_requests(options: &Options) -> bool {
-    options.contents == ContentsMode::Off
+    options.contents != ContentsMode::All
         && options.lookups == LookupsMode::Library
         && options.durability == DurabilityMode::After
         && options.lines.is_none()

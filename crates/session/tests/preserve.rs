@@ -7,7 +7,7 @@ mod harness;
 
 use backstory_eventlog::event::{Event, Op, PreserveMethod};
 use harness::kept::{Kept, kept, kept_of};
-use harness::{Run, eventually, kill, others, text};
+use harness::{Run, SEEING, eventually, kill, others, text};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -75,7 +75,7 @@ fn keeps(options: &[&str], words: &[&str]) {
 #[track_caller]
 fn keeps_however_seen(script: &str) {
     for contents in ["all", "lazy"] {
-        for guard in ["on", "strict"] {
+        for &guard in SEEING {
             keeps(
                 &["--contents", contents, "--guard", guard],
                 &["sh", "-c", script],
@@ -398,7 +398,7 @@ fn keeps_from_python(program: &str) {
     if !backstory_testkit::need::needs("contents changed from Python", &["python3"]) {
         return;
     }
-    for guard in ["on", "strict"] {
+    for &guard in SEEING {
         keeps(
             &["--contents", "lazy", "--guard", guard],
             &["python3", "-c", program],

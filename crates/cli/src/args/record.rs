@@ -79,8 +79,8 @@ pub struct RecordArgs {
 
     /// Whether the kernel reports system calls to the recording: `on` reports those that bypass the
     /// C library. `off` misses these calls; `show` then names static programs and Go programs.
-    /// `strict` reports all calls, for hostile programs. `auto` (experimental, with --contents=off)
-    /// is `on` for each process only from the moment when it matters
+    /// `strict` reports all calls, for hostile programs. `auto` (experimental) is `on` for each
+    /// process only from the moment when it matters
     #[arg(long, value_name = "MODE", value_parser = words::<GuardMode>(), default_value_t = GuardMode::On)]
     pub guard: GuardMode,
 

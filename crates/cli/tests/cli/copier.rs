@@ -7,6 +7,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::ops::RangeInclusive;
 use std::process::Stdio;
 
 use super::Place;
@@ -81,13 +82,22 @@ fn script(seed: u64, reads: usize) -> (String, Vec<String>) {
 
 #[test]
 fn every_version_that_was_read_equals_the_copy_of_an_eager_copier() {
+    equals_the_copies("--guard=on", 1..=8);
+}
+
+#[test]
+fn without_a_filter_every_version_that_was_read_equals_the_copy_too() {
+    equals_the_copies("--guard=auto", 9..=16);
+}
+
+fn equals_the_copies(guard: &str, seeds: RangeInclusive<u64>) {
     if !needs(
         "an eager copier",
         &["busybox", "mkfifo", "/usr/bin/python3", "truncate"],
     ) {
         return;
     }
-    for seed in 1..=8 {
+    for seed in seeds {
         let place = Place::new();
         let (text, read) = script(seed, 12);
         for name in ["f0", "f1", "f2"] {
@@ -95,7 +105,8 @@ fn every_version_that_was_read_equals_the_copy_of_an_eager_copier() {
         }
         place.write_aged("run.sh", &text);
         assert_eq!(place.shell("mkfifo request done").status, 0);
-        let mut command = place.command(&["record", "--contents=lazy", "--", "sh", "run.sh"]);
+        let words = ["record", guard, "--contents=lazy", "--", "sh", "run.sh"];
+        let mut command = place.command(&words);
         let child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -1,7 +1,9 @@
 //! What one record says about the files that were read, and about the meaning of names.
 
 use super::{ReadSet, Taken};
-use backstory_abi::{DONE, F_CHILD, F_CUT, F_PRIVATE, F_RESOLVED, Record, op};
+use backstory_abi::{
+    DONE, EXEC_ANNOUNCED, F_CHILD, F_CUT, F_PRIVATE, F_RESOLVED, OPAQUE_UNGUARDED, Record, op,
+};
 use backstory_eventlog::record::RawRecord;
 
 /// Directories whose entries name the descriptors of the process itself.
@@ -39,6 +41,8 @@ impl ReadSet {
                     self.paths.forks(h.time, pid, h.result.cast_unsigned());
                 }
             }
+            // A process should have the filter, and could not get it: it may read anything.
+            op::OPAQUE => self.everything |= first == OPAQUE_UNGUARDED.as_bytes(),
             _ if h.flags & F_CUT != 0 => self.everything = true,
             op::CHDIR => {
                 let known = second.first() == Some(&b'/');
@@ -93,6 +97,9 @@ impl ReadSet {
             self.everything |= !found && !certain;
             if h.op == op::EXEC {
                 self.read_interpreter(&path);
+                if h.aux & EXEC_ANNOUNCED != 0 && raw.caller.is_none() {
+                    self.starts_unfiltered(record, raw, pid, found.then_some(path));
+                }
             }
         }
     }
@@ -167,5 +174,6 @@ pub(super) fn matters(record: &Record) -> bool {
             | op::EXIT
             | op::LOAD
             | op::GONE
+            | op::OPAQUE
     )
 }

@@ -1,8 +1,15 @@
 //! Tests of the set of files that the run has read.
 
+use super::unfiltered::UnfilteredStart;
 use super::*;
+use backstory_abi::{EXEC_ANNOUNCED, F_CHILD, OPAQUE_UNGUARDED, op};
+use backstory_eventlog::chunk::ChunkBuilder;
+use backstory_eventlog::record::RecordBuilder;
+use backstory_files::Ident;
 use rustix::fs::CWD;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use tempfile::TempDir;
 
 #[test]
 fn a_process_that_executes_itself_is_not_taken_for_the_supervisor() {
@@ -22,4 +29,168 @@ fn a_pipe_in_the_place_of_an_interpreter_delays_no_look_up() {
     assert!(known.files.is_empty());
     known.read_interpreter(script.as_os_str().as_bytes());
     assert_eq!(known.files.len(), 1);
+}
+
+const SUPERVISOR: u32 = 2;
+const PROCESS: u32 = 7;
+const CHILD: u32 = 9;
+
+fn bytes(path: &Path) -> Vec<u8> {
+    path.as_os_str().as_bytes().to_vec()
+}
+
+fn file(path: &Path) -> (Ident, FileKey) {
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    let found = rustix::fs::statx(CWD, path, AtFlags::empty(), wanted).unwrap();
+    let ident = Ident::from(&found);
+    (ident, crate::key(&ident))
+}
+
+/// A directory with a plain program, the library that its loader takes, and `d/file`.
+fn directory() -> (TempDir, unfiltered::LoadedFiles) {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("d")).unwrap();
+    for name in ["program", "library", "d/file"] {
+        std::fs::write(dir.path().join(name), name).unwrap();
+    }
+    let (library, _) = file(&dir.path().join("library"));
+    let loaded = move |program: &Path| program.ends_with("program").then(|| vec![library]);
+    (dir, Box::new(loaded))
+}
+
+/// The same, and a process that is in this directory.
+fn process_in_directory() -> (TempDir, ReadSet) {
+    let (dir, loaded) = directory();
+    let mut known = ReadSet {
+        loaded: Some(loaded),
+        ..ReadSet::default()
+    };
+    known.paths.starts(PROCESS, Some(bytes(dir.path())));
+    (dir, known)
+}
+
+/// Takes over a record of a process that the supervisor has started.
+fn apply(known: &mut ReadSet, pid: u32, record: &mut RecordBuilder) {
+    let head = Chunk {
+        pid,
+        tid: pid,
+        epoch: pid.into(),
+        ppid: SUPERVISOR,
+        ..Chunk::default()
+    };
+    known.apply(&Taken {
+        time: 0,
+        thread: ThreadKey::of(&head),
+        bytes: record.finish(),
+    });
+}
+
+/// The process opens a file in its directory for reading.
+fn opens(known: &mut ReadSet, pid: u32, name: &str) {
+    let mut record = RecordBuilder::new();
+    record.start(op::OPEN, 9).fd(libc::AT_FDCWD);
+    apply(known, pid, record.string(name.as_bytes()).result(3));
+}
+
+fn executes(known: &mut ReadSet, name: &[u8]) {
+    let mut record = RecordBuilder::new();
+    record.start(op::EXEC, 8).fd(libc::AT_FDCWD);
+    apply(known, PROCESS, record.aux(EXEC_ANNOUNCED).string(name));
+}
+
+#[test]
+fn a_program_without_the_filter_has_read_its_libraries_and_keeps_its_directory() {
+    let (dir, mut known) = process_in_directory();
+    executes(&mut known, b"program");
+    for name in ["program", "library"] {
+        let (_, key) = file(&dir.path().join(name));
+        assert!(
+            known.files.contains(&key) && known.fresh.contains(&key),
+            "{name}"
+        );
+    }
+    opens(&mut known, PROCESS, "d/file");
+    assert!(known.files.contains(&file(&dir.path().join("d/file")).1));
+    assert!(!known.everything);
+}
+
+#[test]
+fn a_child_on_its_parents_memory_starts_in_its_own_directory() {
+    let (dir, mut known) = process_in_directory();
+    let program = bytes(&dir.path().join("program"));
+    let mut record = RecordBuilder::new();
+    record.start(op::CHDIR, 1).flags(F_CHILD).string(b"d");
+    let moved = record.string(&bytes(&dir.path().join("d"))).result(0);
+    apply(&mut known, PROCESS, moved);
+    record.start(op::EXEC, 2).flags(F_CHILD).aux(EXEC_ANNOUNCED);
+    apply(
+        &mut known,
+        PROCESS,
+        record.string(&program).says(CHILD as i32),
+    );
+    opens(&mut known, CHILD, "file");
+    assert!(known.files.contains(&file(&dir.path().join("d/file")).1));
+    assert!(!known.everything);
+    // The child has not stored its process id yet.
+    record.start(op::EXEC, 3).flags(F_CHILD).aux(EXEC_ANNOUNCED);
+    apply(&mut known, PROCESS, record.string(&program));
+    assert!(known.everything);
+}
+
+#[test]
+fn everything_counts_as_read_once_a_program_may_read_anything() {
+    for name in [&b"library"[..], b"missing"] {
+        let (_dir, mut known) = process_in_directory();
+        executes(&mut known, name);
+        assert!(known.everything, "{name:?} is no plain program");
+    }
+    let (_dir, mut known) = process_in_directory();
+    let mut record = RecordBuilder::new();
+    record.start(op::OPAQUE, 1);
+    let unguarded = record.string(OPAQUE_UNGUARDED.as_bytes()).result(0);
+    apply(&mut known, PROCESS, unguarded);
+    assert!(known.everything);
+}
+
+#[test]
+fn a_command_without_the_filter_has_read_its_libraries_and_starts_where_the_supervisor_is() {
+    let (dir, loaded) = directory();
+    let reads = Reads::new(std::iter::empty());
+    reads.starts_without_filter(UnfilteredStart {
+        supervisor: SUPERVISOR,
+        directory: Some(dir.path().as_os_str().to_owned()),
+        program: b"program".to_vec(),
+        loaded,
+    });
+    let mut known = lock(&reads.known);
+    assert!(known.files.contains(&file(&dir.path().join("library")).1));
+    apply(
+        &mut known,
+        PROCESS,
+        RecordBuilder::new().start(op::START, 1).result(0),
+    );
+    opens(&mut known, PROCESS, "d/file");
+    assert!(known.files.contains(&file(&dir.path().join("d/file")).1));
+    assert!(!known.everything);
+}
+
+#[test]
+fn records_that_are_later_than_a_look_are_left_for_the_next() {
+    let mut chunk = ChunkBuilder::new(Chunk::default());
+    let mut record = RecordBuilder::new();
+    for time in [1, 5, 9] {
+        assert!(chunk.push(record.start(op::CLOSE, time).result(0).finish()));
+    }
+    let head = Chunk::read(chunk.bytes()).unwrap();
+    let mut known = ReadSet::default();
+    let mut look = |until| {
+        let start = known.news(&head).unwrap();
+        let mut found = Vec::new();
+        let bytes = &chunk.bytes()[start..];
+        let whole = known.collect((&head, start), bytes, until, &mut found);
+        let times: Vec<u64> = found.iter().map(|record| record.time).collect();
+        (times, whole)
+    };
+    assert_eq!(look(5), (vec![1, 5], false));
+    assert_eq!(look(u64::MAX), (vec![9], true));
 }

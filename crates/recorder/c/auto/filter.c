@@ -1,6 +1,7 @@
 /*
  * Installs the guard's filter in a process that has run without it, for all of its threads. The
- * supervisor has a socket beside the arena: it passes the instructions, and takes the listener.
+ * supervisor has a socket beside the arena: it passes the instructions, and takes the listener. A
+ * process without the filter also sends its requests to preserve a content there.
  *
  * Invariants:
  *
@@ -27,7 +28,8 @@ enum {
     SIG_SETMASK = 2,
     INSTRUCTION = 8,
     MESSAGE_MAX = 32768,
-    TRIES = 64
+    TRIES = 64,
+    MANY = 64 /* requests of a process, after which a filter is cheaper than a socket for each */
 };
 
 bool bs_filtered;
@@ -78,17 +80,25 @@ static s64 connection(void)
     return error < 0 ? error : fd;
 }
 
-/* Sends a request, with a descriptor unless it is -1. */
-static bool ask(s64 socket, struct bs_guard_request *request, s64 descriptor)
+/* Sends a request and a path, with a descriptor unless it is -1. */
+static bool ask_about(s64 socket, struct bs_guard_request *request, s64 descriptor,
+                      const char *path)
 {
-    struct part part = {request, sizeof *request};
+    struct part parts[2] = {{request, sizeof *request},
+                            {(void *)path, bs_length(path, BS_PATH_MAX)}};
     struct control control = {20, SOL_SOCKET, SCM_RIGHTS, (s32)descriptor, 0};
-    struct message message = {.parts = &part, .part_count = 1};
+    struct message message = {.parts = parts, .part_count = 2};
     if (descriptor >= 0) {
         message.control = &control;
         message.control_size = sizeof control;
     }
-    return bs_raw(__NR_sendmsg, socket, &message, NO_SIGPIPE) == sizeof *request;
+    return bs_raw(__NR_sendmsg, socket, &message, NO_SIGPIPE) ==
+           (s64)(parts[0].size + parts[1].size);
+}
+
+static bool ask(s64 socket, struct bs_guard_request *request, s64 descriptor)
+{
+    return ask_about(socket, request, descriptor, "");
 }
 
 /* Receives a response and up to `size` bytes after it. Returns their number, or an error. */
@@ -125,6 +135,62 @@ bool bs_ask_verdict(u32 kind, s64 fd)
         bs_raw(__NR_close, socket);
     restore_signals(mask);
     return plain;
+}
+
+/* ---- contents -------------------------------------------------------------------------------- */
+
+/*
+ * Waits until the supervisor has preserved a file, or need not. Returns 0, or why it could not be
+ * asked. The file is opened with O_PATH, as for a look.
+ */
+static s64 ask_to_preserve(const struct bs_look *look, struct bs_guard_request *request)
+{
+    bool named = (request->change & BS_CHANGE_KIND) == BS_CHANGE_NAME;
+    bool opens = !named && !(look->flags & AT_EMPTY_PATH);
+    u32 follow = look->flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0;
+    s64 file = named ? -1 : look->dir;
+    if (opens)
+        file = bs_gated(__NR_openat, look->dir, look->path, O_PATH | O_CLOEXEC | follow, 0);
+    if (opens && file < 0) /* a file that is gone has nothing to lose */
+        return file == -BS_ENOENT || file == -BS_ENOTDIR || file == -BS_ELOOP ? 0 : file;
+    struct bs_guard_request response = {0};
+    s64 socket = connection(), error = socket;
+    if (socket >= 0) {
+        error = ask_about(socket, request, file, look->path) ? answer(socket, &response, 0, 0)
+                                                             : -BS_EINVAL;
+        bs_raw(__NR_close, socket);
+    }
+    if (opens)
+        bs_raw(__NR_close, file);
+    return error;
+}
+
+/*
+ * A process with threads gets the filter at its first request. Another thread could see the
+ * descriptors that a request uses, or fork a child that has them.
+ */
+bool bs_preserve_without_filter(const struct bs_look *look, u32 change,
+                                const struct bs_ident *ident)
+{
+    static u32 asked;
+    if (!bs_filtered && (bs_threaded || __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED) > MANY))
+        bs_need_filter();
+    if (bs_filtered)
+        return false;
+    u64 mask = block_signals();
+    struct bs_guard_request request = {
+        .kind = BS_GUARD_PRESERVE,
+        .change = change,
+        .tid = (u32)bs_raw(__NR_gettid, 0),
+        .dir = look->dir,
+        .dev = ident->dev,
+        .ino = ident->ino,
+    };
+    s64 error = ask_to_preserve(look, &request);
+    restore_signals(mask);
+    if (error < 0)
+        bs_note_not_kept(look->path[0] == '/' ? look->path : "", ident, error);
+    return true;
 }
 
 /* ---- the filter ------------------------------------------------------------------------------ */
@@ -193,6 +259,17 @@ static bool is_borrower(void)
     return bs_me.borrowed && (u32)bs_raw(__NR_gettid, 0) != bs_me.tid;
 }
 
+/*
+ * Logs that the process runs without a filter that it needs. It may read any file from now on, so
+ * the supervisor must look at this record before the next change.
+ */
+static BS_COLD void note_unguarded(void)
+{
+    bs_end(bs_begin_path(BS_OP_OPAQUE, -1, 0, 0, BS_OPAQUE_UNGUARDED), 0);
+    if (bs_arena && bs_arena->flags & BS_ARENA_KEEP)
+        bs_report();
+}
+
 static BS_COLD void need_filter(bool goes_on)
 {
     if (bs_filtered || bs_modes & (BS_MODE_SANDBOX | BS_MODE_CLOSED) || !bs_arena_path[0] ||
@@ -206,7 +283,7 @@ static BS_COLD void need_filter(bool goes_on)
         __atomic_store_n(&bs_filtered, true, __ATOMIC_RELEASE);
     restore_signals(mask);
     if (!filtered && bs_is_ready(BS_OP_OPAQUE))
-        bs_end(bs_begin_path(BS_OP_OPAQUE, -1, 0, 0, BS_OPAQUE_UNGUARDED), 0);
+        note_unguarded();
 }
 
 void bs_need_filter(void)
@@ -243,7 +320,7 @@ void bs_auto_begin(void)
     if (plain)
         return;
     /* The caller had looked at the program. A file was replaced meanwhile, and its code ran. */
-    bs_end(bs_begin_path(BS_OP_OPAQUE, -1, 0, 0, BS_OPAQUE_UNGUARDED), 0);
+    note_unguarded();
     bs_need_filter();
 }
 

@@ -65,13 +65,17 @@ static bool fill(struct bs_programs *programs, u64 pid, struct bs_start start)
     return false;
 }
 
+/*
+ * In a run that stores contents, a chunk is taken instead: the supervisor looks there for what the
+ * program has read.
+ */
 bool bs_announce_start(void)
 {
     if (bs_arena) /* attached already: it has a number and a chunk */
         return false;
     struct bs_programs *programs = bs_programs();
     const struct bs_library_set *set = programs ? library_set(programs) : 0;
-    if (!set || bs_first_pages->flags & (BS_ARENA_CLOSED | BS_ARENA_PIDNS))
+    if (!set || bs_first_pages->flags & (BS_ARENA_CLOSED | BS_ARENA_PIDNS | BS_ARENA_KEEP))
         return false;
     u32 pid = (u32)bs_raw(__NR_getpid, 0), ppid = (u32)bs_raw(__NR_getppid, 0);
     if (pid == 1 || ppid <= 1) /* perhaps another pid namespace (attach.c) */

@@ -16,6 +16,15 @@ pub const MODES: [&str; 4] = ["off", "on", "strict", "auto"];
 
 static RUNS: AtomicU32 = AtomicU32::new(0);
 
+/// `contents_auto` has the tests of other programs, for runs that start without the filter.
+const STARTS_PLAIN: bool = matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"contents_auto");
+
+/// Guard modes in which a change is seen before it happens.
+pub const SEEING: &[&str] = match STARTS_PLAIN {
+    true => &["auto"],
+    false => &["on", "strict"],
+};
+
 /// A directory for one recording.
 pub struct Run {
     pub dir: tempfile::TempDir,
@@ -26,10 +35,15 @@ pub struct Run {
 impl Run {
     pub fn new(options: &[&str]) -> Run {
         let number = RUNS.fetch_add(1, Ordering::Relaxed);
+        let usual: &[&str] = match STARTS_PLAIN && !options.contains(&"--guard") {
+            true => &["--guard", "auto"],
+            false => &[],
+        };
         Run {
             dir: tempfile::tempdir().unwrap(),
-            id: format!("t{}x{number}", std::process::id()),
-            options: options.iter().map(|&o| o.into()).collect(),
+            // A program can have this module several times, each with a counter of its own.
+            id: format!("t{}x{}x{number}", std::process::id(), module_path!().len()),
+            options: options.iter().chain(usual).map(|&o| o.into()).collect(),
         }
     }
 
