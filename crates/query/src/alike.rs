@@ -6,9 +6,13 @@
 //! that another run made before it was last modified. Contents of less than [`LEAST`] bytes join
 //! nothing: empty files, `OK` and version numbers are equal by coincidence.
 
-use backstory_files::{Digest, Ident};
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::rc::Rc;
+
+use backstory_files::Ident;
 use backstory_ordering::SmallSort;
-use backstory_store::{EntityKey, Store, same_version};
+use backstory_store::{EntityKey, RunKey, Store, same_version};
 
 use crate::Result;
 
@@ -18,20 +22,6 @@ const LEAST: i64 = 64;
 /// Other versions with the content of this one.
 pub fn others(store: &dyn Store, ident: &Ident) -> Result<Vec<Ident>> {
     let digest = store.fact(ident)?.and_then(|fact| fact.digest);
-    with_content(store, ident, digest)
-}
-
-/// True if a content is large enough to join versions.
-pub fn tells(ident: &Ident) -> bool {
-    ident.size >= LEAST
-}
-
-/// The same if the digest of the version was looked up before.
-pub fn with_content(
-    store: &dyn Store,
-    ident: &Ident,
-    digest: Option<Digest>,
-) -> Result<Vec<Ident>> {
     let Some(digest) = digest.filter(|_| tells(ident)) else {
         return Ok(Vec::new());
     };
@@ -40,21 +30,182 @@ pub fn with_content(
     Ok(found)
 }
 
-/// The origin of the content of a version without a known maker. `others` are the other versions
-/// with its content. `made` finds the places where a version was made.
-pub fn origin(
-    others: &[Ident],
-    ident: &Ident,
-    made: impl Fn(&Ident) -> Result<Vec<EntityKey>>,
-) -> Result<Option<EntityKey>> {
-    let is_earlier = |other: &&Ident| other.mtime <= ident.mtime;
-    let mut earlier: Vec<&Ident> = others.iter().filter(is_earlier).collect();
-    earlier.sort_small_by_key(|other| std::cmp::Reverse((other.mtime, other.ino)));
-    for other in earlier {
-        let latest = made(other)?.into_iter().max();
-        if latest.is_some() {
-            return Ok(latest);
+/// True if a content is large enough to join versions.
+pub fn tells(ident: &Ident) -> bool {
+    ident.size >= LEAST
+}
+
+/// The versions with one content.
+///
+/// A thousand checkouts can have one content that no run made. Each of these versions asks where it
+/// came from, and none may look at all others for that. So the versions that no run made are passed
+/// over once that is known.
+pub struct SameContent {
+    /// In the order of the store.
+    versions: Vec<Ident>,
+    /// Their places, those of the latest versions first.
+    latest: Vec<u32>,
+    /// For each place in `latest`, and for its end, a place at or behind it. No run made the
+    /// versions from there up to the second place.
+    next: RefCell<Vec<u32>>,
+}
+
+impl SameContent {
+    /// These versions have the content.
+    pub fn new(versions: Vec<Ident>) -> SameContent {
+        let mut latest: Vec<u32> = (0..).take(versions.len()).collect();
+        latest.sort_small_by_key(|&at| {
+            let version = &versions[at as usize];
+            Reverse((version.mtime, version.ino))
+        });
+        let next = (0..).take(versions.len() + 1).collect();
+        SameContent {
+            versions,
+            latest,
+            next: RefCell::new(next),
         }
     }
-    Ok(None)
+
+    /// All of them but one, in the order of the store.
+    pub fn others(&self, ident: &Ident) -> impl Iterator<Item = &Ident> {
+        let ident = *ident;
+        let versions = self.versions.iter();
+        versions.filter(move |other| !same_version(other, &ident))
+    }
+
+    /// The origin of a version of `run` without a known maker. `made` finds the places where a
+    /// version was made, in any run.
+    pub fn origin(
+        &self,
+        ident: &Ident,
+        run: RunKey,
+        made: impl Fn(&Ident) -> Result<Rc<[EntityKey]>>,
+    ) -> Result<Option<EntityKey>> {
+        let version = |at: u32| &self.versions[at as usize];
+        let is_later = |&at: &u32| version(at).mtime > ident.mtime;
+        let mut place = self.latest.partition_point(is_later);
+        loop {
+            place = self.skip(place);
+            let Some(other) = self.latest.get(place).map(|&at| version(at)) else {
+                return Ok(None);
+            };
+            let places = made(other)?;
+            if places.is_empty() {
+                self.next.borrow_mut()[place] += 1;
+            } else if !same_version(other, ident) {
+                let elsewhere = places.iter().filter(|place| place.run() != run);
+                if let Some(latest) = elsewhere.max() {
+                    return Ok(Some(*latest));
+                }
+            }
+            place += 1;
+        }
+    }
+
+    /// The first place from `place` on whose version may have been made.
+    fn skip(&self, place: usize) -> usize {
+        let mut next = self.next.borrow_mut();
+        let mut end = place;
+        while next[end] as usize != end {
+            end = next[end] as usize;
+        }
+        // The next question need not go the same way.
+        let mut at = place;
+        while at != end {
+            at = std::mem::replace(&mut next[at], end as u32) as usize;
+        }
+        end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    /// The origin by a look at all versions.
+    fn by_all(
+        versions: &[Ident],
+        ident: &Ident,
+        run: RunKey,
+        made: impl Fn(&Ident) -> Rc<[EntityKey]>,
+    ) -> Option<EntityKey> {
+        let is_earlier = |other: &&Ident| other.mtime <= ident.mtime && !same_version(other, ident);
+        let mut earlier: Vec<&Ident> = versions.iter().filter(is_earlier).collect();
+        earlier.sort_by_key(|other| Reverse((other.mtime, other.ino)));
+        earlier.into_iter().find_map(|other| {
+            let places = made(other);
+            let elsewhere = places.iter().filter(|place| place.run() != run);
+            elsewhere.max().copied()
+        })
+    }
+
+    fn random(state: &mut u64, below: u64) -> u64 {
+        *state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (*state >> 33) % below
+    }
+
+    /// A version; many have one time, and some have one inode, too.
+    fn version(state: &mut u64) -> Ident {
+        Ident {
+            dev: random(state, 2),
+            ino: random(state, 6),
+            mtime: random(state, 12) as i64,
+            size: 100,
+            ..Ident::default()
+        }
+    }
+
+    /// The runs that made a version: none, one or two.
+    fn makers(ident: &Ident) -> Rc<[EntityKey]> {
+        let number = ident.dev * 72 + ident.ino * 12 + ident.mtime as u64;
+        let key = |run: u64| EntityKey((run % 5) << 32 | number);
+        let made = match number % 7 {
+            0 => vec![key(number)],
+            1 => vec![key(number), key(number / 7)],
+            _ => Vec::new(),
+        };
+        made.into()
+    }
+
+    #[test]
+    fn an_origin_is_that_of_a_look_at_all_versions_whatever_was_asked_before() {
+        let mut state = 1;
+        for length in 0..40 {
+            let versions: Vec<Ident> = (0..length).map(|_| version(&mut state)).collect();
+            let same = SameContent::new(versions.clone());
+            for _ in 0..50 {
+                let ident = version(&mut state);
+                let run = RunKey(random(&mut state, 5) as u32);
+                let found = same.origin(&ident, run, |other| Ok(makers(other))).unwrap();
+                assert_eq!(found, by_all(&versions, &ident, run, makers), "{ident:?}");
+                let others: Vec<&Ident> = same.others(&ident).collect();
+                let is_other = |other: &&Ident| !same_version(other, &ident);
+                assert_eq!(others, versions.iter().filter(is_other).collect::<Vec<_>>());
+            }
+        }
+    }
+
+    #[test]
+    fn of_a_content_that_no_run_made_each_version_is_looked_for_once() {
+        let copy = |number: i64| Ident {
+            ino: number as u64,
+            mtime: number,
+            size: 100,
+            ..Ident::default()
+        };
+        let versions: Vec<Ident> = (0..500).map(copy).collect();
+        let same = SameContent::new(versions.clone());
+        let asked = Cell::new(0);
+        for ident in versions.iter().chain(versions.iter().rev()) {
+            let found = same.origin(ident, RunKey(1), |_| {
+                asked.set(asked.get() + 1);
+                Ok(Vec::new().into())
+            });
+            assert_eq!(found.unwrap(), None);
+        }
+        assert_eq!(asked.get(), versions.len());
+    }
 }

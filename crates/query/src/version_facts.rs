@@ -1,8 +1,8 @@
 //! Facts about the contents of versions, each read once.
 //!
-//! In: identities, one at a time. Out: the digest, whether the content is stored, and the other
-//! versions with the same content. Many runs read the same headers and libraries, so that the
-//! search of a long history asks for each of them hundreds of times.
+//! In: identities, one at a time. Out: the digest, whether the content is stored, and the versions
+//! with the same content. Many runs read the same headers and libraries, so that the search of a
+//! long history asks for each of them hundreds of times.
 //!
 //! Invariant: the answers are those of the store. They hold for one state of the store, so they are
 //! dropped with the search.
@@ -11,11 +11,12 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use backstory_files::{Digest, Ident};
+use backstory_store::Store;
 use backstory_store::facts::Fact;
-use backstory_store::{Store, same_version};
 use rustc_hash::FxHashMap;
 
-use crate::{Result, alike};
+use crate::Result;
+use crate::alike::{self, SameContent};
 
 /// The fewest versions that are asked for at once. A list of fewer keys is not worth its statement.
 pub(crate) const MANY: usize = 8;
@@ -41,7 +42,7 @@ impl VersionContent {
 pub(crate) struct VersionFacts<'s> {
     store: &'s dyn Store,
     contents: RefCell<FxHashMap<Ident, VersionContent>>,
-    others: RefCell<FxHashMap<Ident, Rc<[Ident]>>>,
+    same: RefCell<FxHashMap<Digest, Rc<SameContent>>>,
 }
 
 impl<'s> VersionFacts<'s> {
@@ -49,7 +50,7 @@ impl<'s> VersionFacts<'s> {
         VersionFacts {
             store,
             contents: RefCell::default(),
-            others: RefCell::default(),
+            same: RefCell::default(),
         }
     }
 
@@ -78,36 +79,43 @@ impl<'s> VersionFacts<'s> {
         Ok(())
     }
 
-    /// Reads the other versions with the contents of many versions at once.
-    pub(crate) fn read_others(&self, idents: &[Ident]) -> Result<()> {
+    /// The content by which a version can be joined with others.
+    fn telling_digest(&self, ident: &Ident) -> Result<Option<Digest>> {
+        let digest = self.content(ident)?.digest;
+        Ok(digest.filter(|_| alike::tells(ident)))
+    }
+
+    /// Reads at once which versions have the contents of many versions.
+    pub(crate) fn read_same(&self, idents: &[Ident]) -> Result<()> {
         let mut new = Vec::new();
         for ident in idents {
-            let digest = self.content(ident)?.digest;
-            let digest = digest.filter(|_| alike::tells(ident));
-            if !self.others.borrow().contains_key(ident) {
-                new.extend(digest.map(|digest| (*ident, digest)));
-            }
+            let digest = self.telling_digest(ident)?;
+            new.extend(digest.filter(|digest| !self.same.borrow().contains_key(digest)));
         }
+        new.sort_unstable();
+        new.dedup();
         if new.len() < MANY {
             return Ok(());
         }
-        let digests: Vec<Digest> = new.iter().map(|(_, digest)| *digest).collect();
-        let mut others = self.others.borrow_mut();
-        for ((ident, _), mut found) in new.into_iter().zip(self.store.with_contents(&digests)?) {
-            found.retain(|other| !same_version(other, &ident));
-            others.insert(ident, found.into());
+        let found = self.store.with_contents(&new)?;
+        let mut same = self.same.borrow_mut();
+        for (digest, versions) in new.into_iter().zip(found) {
+            same.insert(digest, Rc::new(SameContent::new(versions)));
         }
         Ok(())
     }
 
-    /// The other versions with the content of this one, by [`alike::others`].
-    pub(crate) fn others(&self, ident: &Ident) -> Result<Rc<[Ident]>> {
-        if let Some(others) = self.others.borrow().get(ident) {
-            return Ok(others.clone());
+    /// The versions with the content of this one, which is among them. `None` if its content is not
+    /// known, or too small to join versions.
+    pub(crate) fn same_content(&self, ident: &Ident) -> Result<Option<Rc<SameContent>>> {
+        let Some(digest) = self.telling_digest(ident)? else {
+            return Ok(None);
+        };
+        if let Some(same) = self.same.borrow().get(&digest) {
+            return Ok(Some(same.clone()));
         }
-        let digest = self.content(ident)?.digest;
-        let others: Rc<[Ident]> = alike::with_content(self.store, ident, digest)?.into();
-        self.others.borrow_mut().insert(*ident, others.clone());
-        Ok(others)
+        let same = Rc::new(SameContent::new(self.store.with_content(&digest)?));
+        self.same.borrow_mut().insert(digest, same.clone());
+        Ok(Some(same))
     }
 }

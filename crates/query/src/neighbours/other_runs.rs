@@ -11,7 +11,7 @@ use backstory_store::{EntityKey, RunKey, VersionMatch};
 use super::{Direction, Key, Neighbour, NeighbourFinder, Seen};
 use crate::answer::Flow;
 use crate::version_facts::MANY;
-use crate::{Result, alike, undone};
+use crate::{Result, undone};
 
 impl NeighbourFinder<'_> {
     /// Adds the steps from a version without a maker in its run to another run that made it.
@@ -99,7 +99,10 @@ impl NeighbourFinder<'_> {
     /// from this one.
     fn copies(&self, key: EntityKey, ident: &Ident) -> Result<Vec<EntityKey>> {
         let mut found = Vec::new();
-        for other in &*self.facts.others(ident)? {
+        let Some(same) = self.facts.same_content(ident)? else {
+            return Ok(found);
+        };
+        for other in same.others(ident) {
             for copy in self.store.same(other, VersionMatch::Any)? {
                 if !self.is_in_scope(copy) {
                     continue;
@@ -116,8 +119,10 @@ impl NeighbourFinder<'_> {
 
     /// The origin of a content without a known maker.
     fn origin(&self, key: EntityKey, ident: &Ident) -> Result<Option<EntityKey>> {
-        let others = self.facts.others(ident)?;
-        alike::origin(&others, ident, |other| self.made_elsewhere(key, other))
+        match self.facts.same_content(ident)? {
+            Some(same) => same.origin(ident, key.run(), |other| self.made(other)),
+            None => Ok(None),
+        }
     }
 
     /// The same version in the other runs that made it.
@@ -162,7 +167,7 @@ impl NeighbourFinder<'_> {
         for (ident, places) in new.iter().zip(self.store.made_versions(&new)?) {
             self.keep_made(*ident, places)?;
         }
-        self.facts.read_others(&new)
+        self.facts.read_same(&new)
     }
 
     fn is_made_there(&self, key: EntityKey) -> Result<bool> {
