@@ -23,13 +23,16 @@ mod by_name;
 mod client_sockets;
 mod other_runs;
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use backstory_eventlog::event::Time;
 use backstory_files::Ident;
 use backstory_graph::lineage::{generates, informs as passes_on, uses};
-use backstory_graph::model::{Certainty, Derived, Edge, EntityId, EntityKind, Interval};
+use backstory_graph::model::{
+    ActivityId, Certainty, Derived, Edge, EntityId, EntityKind, Interval,
+};
 use backstory_store::{ActivityKey, EntityKey, RunKey, Store};
 use rustc_hash::FxHashMap;
 
@@ -239,7 +242,7 @@ impl<'s> NeighbourFinder<'s> {
                 touching
             }
         };
-        for activity in touching {
+        for &activity in &touching {
             let doer = ActivityKey::new(key.run(), activity);
             let index = self.index_of(doer)?;
             for edge in index.edges_of(key.local()) {
@@ -259,7 +262,11 @@ impl<'s> NeighbourFinder<'s> {
                     .filter_map(|derived| self.derived(key.run(), derived, time)),
             );
         }
-        self.to_other_runs(key, seen, time, &mut steps)?;
+        let generators = match self.direction {
+            Direction::Back => Some(&touching[..]),
+            Direction::Forth => None,
+        };
+        self.to_other_runs(key, (seen, generators), time, &mut steps)?;
         self.to_same_name(key, seen, time, &mut steps)?;
         Ok(steps)
     }
@@ -291,8 +298,19 @@ impl<'s> NeighbourFinder<'s> {
     ///   from the first one's. That does not make the file.
     /// - A program may open a file to read and write, and only read. Its write is possible. It
     ///   wrote nothing if the status of the file last changed before the run.
-    fn is_made(&self, key: EntityKey, seen: impl Fn() -> Result<Seen>) -> Result<bool> {
-        for activity in self.store.generators(key)? {
+    ///
+    /// `generators` are those of the version, if they are known already.
+    fn is_made(
+        &self,
+        key: EntityKey,
+        generators: Option<&[ActivityId]>,
+        seen: impl Fn() -> Result<Seen>,
+    ) -> Result<bool> {
+        let generators = match generators {
+            Some(known) => Cow::Borrowed(known),
+            None => Cow::Owned(self.store.generators(key)?),
+        };
+        for &activity in &*generators {
             let index = self.index_of(ActivityKey::new(key.run(), activity))?;
             let is_in = |list: &[EntityId]| list.binary_search(&key.local()).is_ok();
             if is_in(&index.made)

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use backstory_eventlog::event::Time;
 use backstory_eventlog::run::RunHeader;
 use backstory_files::Ident;
-use backstory_graph::model::{Certainty, Interval};
+use backstory_graph::model::{ActivityId, Certainty, Interval};
 use backstory_store::{EntityKey, RunKey, VersionMatch};
 
 use super::{Direction, Key, Neighbour, NeighbourFinder, Seen};
@@ -14,11 +14,12 @@ use crate::version_facts::MANY;
 use crate::{Result, undone};
 
 impl NeighbourFinder<'_> {
-    /// Adds the steps from a version without a maker in its run to another run that made it.
+    /// Adds the steps from a version without a maker in its run to another run that made it. The
+    /// generators of the version are read if they are not given.
     pub(super) fn to_other_runs(
         &self,
         key: EntityKey,
-        seen: Seen,
+        (seen, generators): (Seen, Option<&[ActivityId]>),
         time: Time,
         steps: &mut Vec<Neighbour>,
     ) -> Result<()> {
@@ -26,7 +27,7 @@ impl NeighbourFinder<'_> {
             return Ok(());
         };
         let back = self.direction == Direction::Back;
-        if self.is_made(key, || Ok(seen))? == back {
+        if self.is_made(key, generators, || Ok(seen))? == back {
             return Ok(());
         }
         let mut found = Vec::new();
@@ -174,7 +175,7 @@ impl NeighbourFinder<'_> {
         if let Some(made) = self.made_there.borrow().get(&key) {
             return Ok(*made);
         }
-        let made = self.is_made(key, || self.seen(key))?;
+        let made = self.is_made(key, None, || self.seen(key))?;
         self.made_there.borrow_mut().insert(key, made);
         Ok(made)
     }
