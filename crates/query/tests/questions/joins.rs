@@ -1,15 +1,17 @@
 //! Lineage over several runs, and finding the file that a path means.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use backstory_eventlog::run::RunHeader;
-use backstory_files::Ident;
+use backstory_files::{Digest, Ident};
 use backstory_graph::model::*;
 use backstory_query::answer::{Flow, Node, Scope};
 use backstory_query::{ancestry, influence};
 use backstory_store::Store;
+use backstory_store::facts::{Availability, Fact, JournalPosition, JournalRecord};
 
 use crate::graph::*;
 
@@ -184,6 +186,80 @@ fn a_later_version_is_no_origin() {
             "{:?}",
             names(&lineage)
         );
+    });
+}
+
+/// The fact that a version has the content of this number.
+fn has_content(ident: Ident, number: u64) -> JournalRecord {
+    JournalRecord::Fact(Fact {
+        ident,
+        digest: Some(Digest([number as u8; 32])),
+        availability: Availability::Missing(String::new()),
+    })
+}
+
+/// A run makes ten files. Twelve later runs read copies of them, which no run made, and what the
+/// run before has written. Every other run has copies that are older than the files.
+#[test]
+fn contents_that_many_runs_found_come_from_the_run_that_made_them_before() {
+    const FILES: u64 = 10;
+    const RUNS: u64 = 12;
+    let large = |ino: u64, mtime: i64| Ident {
+        size: 100,
+        ..ident(ino, mtime)
+    };
+    let started = |run: u64| 2000 + 100 * run as i64;
+    let output = |run: u64| ident(5000 + run, started(run) + 4);
+    every_store(|store| {
+        let (mut facts, mut expected) = (Vec::new(), BTreeSet::new());
+        let mut graph = Graph::default();
+        let maker = graph.activity(None, 1, "/bin/maker", 1000);
+        for file in 0..FILES {
+            let version = large(file + 1, 1004);
+            let made = graph.file(&nowhere(&format!("made{file}")), 1, Some(version));
+            graph.edge(maker, made, Relation::Write, 1003, 1004);
+            facts.push(has_content(version, file));
+        }
+        graph.append(store, "maker", 1000);
+        for run in 0..RUNS {
+            let at = started(run);
+            let mut graph = Graph::default();
+            let user = graph.activity(None, 1, "/bin/user", at);
+            if let Some(before) = run.checked_sub(1) {
+                let path = nowhere(&format!("out{before}"));
+                let read = graph.file(&path, 0, Some(output(before)));
+                graph.edge(user, read, Relation::Read, at + 1, at + 2);
+            }
+            let modified = [500, 1500][run as usize % 2] + run as i64;
+            for file in 0..FILES {
+                let version = large(100 * (run + 1) + file, modified);
+                let name = format!("copy{run}-{file}");
+                let copy = graph.file(&nowhere(&name), 0, Some(version));
+                graph.edge(user, copy, Relation::Read, at + 1, at + 2);
+                facts.push(has_content(version, file));
+                if modified > 1004 {
+                    expected.insert((format!("made{file}"), name));
+                }
+            }
+            let path = nowhere(&format!("out{run}"));
+            let written = graph.file(&path, 1, Some(output(run)));
+            graph.edge(user, written, Relation::Write, at + 3, at + 4);
+            graph.append(store, &format!("run{run:05}"), at);
+        }
+        store
+            .learn(&facts, JournalPosition::default(), false)
+            .unwrap();
+        let last = nowhere(&format!("out{}", RUNS - 1));
+        let lineage = ancestry(store, Path::new(&last), &all()).unwrap();
+        let alike = lineage.links.iter().filter(|link| link.flow == Flow::Alike);
+        let found: BTreeSet<(String, String)> = alike
+            .map(|link| {
+                let [from, to] = [link.from, link.to].map(|node| name(&lineage.nodes[node]));
+                (from, to)
+            })
+            .collect();
+        assert_eq!(found, expected);
+        assert!(names(&lineage).contains(&"maker".into()));
     });
 }
 
