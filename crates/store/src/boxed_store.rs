@@ -58,6 +58,7 @@ passed_on! { GraphStore:
     fn run(&self, id: &str) -> Result<Option<RunRecord>>;
     fn run_by_key(&self, key: RunKey) -> Result<Option<RunRecord>>;
     fn run_id(&self, key: RunKey) -> Result<Option<String>>;
+    fn run_started(&self, key: RunKey) -> Result<Option<Time>>;
     fn runs_named(&self, name: &str) -> Result<Vec<RunRecord>>;
     fn activity(&self, key: ActivityKey) -> Result<Activity>;
     fn entity(&self, key: EntityKey) -> Result<Entity>;

@@ -6,7 +6,7 @@
 //!
 //! | must | default |
 //! | --- | --- |
-//! | `append`, `remove`, `set_label` | `reading`, `run_ids`, `run`, `run_by_key`, `run_id`, `runs_named` |
+//! | `append`, `remove`, `set_label` | `reading`, `run_ids`, `run`, `run_by_key`, `run_id`, `run_started`, `runs_named` |
 //! | `runs`, `activities`, `entities`, `stream`, `extended` | `activity`, `entity`, `touching`, `at_path`, `below`, `made_in`, `directories_below`, `same` |
 
 use std::cmp::Reverse;
@@ -146,6 +146,11 @@ pub trait GraphStore {
     /// The id of the run with this number.
     fn run_id(&self, key: RunKey) -> Result<Option<String>> {
         Ok(self.run_by_key(key)?.map(|record| record.header.id))
+    }
+
+    /// When the run with this number began, by the clock of its machine.
+    fn run_started(&self, key: RunKey) -> Result<Option<Time>> {
+        Ok(self.run_by_key(key)?.map(|record| record.header.started))
     }
 
     /// The runs that have this name now, the newest first.

@@ -119,10 +119,8 @@ impl<'v> VersionEvents<'v> {
             written: None,
             others: Vec::new(),
         };
-        let touching = store.touching(key)?;
         // A header that thousands of compilers read has no event of theirs.
-        let doers = touching.iter().filter(|(_, generated)| *generated);
-        let doers: BTreeSet<ActivityId> = doers.map(|(activity, _)| *activity).collect();
+        let doers: BTreeSet<ActivityId> = store.generators(key)?.into_iter().collect();
         for activity in doers {
             let doer = ActivityKey::new(key.run(), activity);
             let stream = store.stream(doer)?;
@@ -135,10 +133,9 @@ impl<'v> VersionEvents<'v> {
             }
             events.add_derived(store, doer, &stream)?;
         }
-        // A content that the run only overwrote has a node, and no use.
-        if entity.version == 0 && (!touching.is_empty() || entity.ident.is_some()) {
-            let run = store.run_by_key(key.run())?;
-            events.found = run.map(|record| record.header.started);
+        // Without an identity, nothing tells whether another run knows the version.
+        if entity.version == 0 && entity.ident.is_some() {
+            events.found = store.run_started(key.run())?;
         }
         Ok(events)
     }

@@ -30,6 +30,13 @@ impl<T: BlockTables> GraphReader<'_, T> {
         Ok(start)
     }
 
+    pub fn run_started(&self, run: RunKey) -> Result<Option<Time>> {
+        match self.start(run) {
+            Err(Error::NoRun(_)) => Ok(None),
+            start => start.map(Some),
+        }
+    }
+
     pub fn activity(&self, key: ActivityKey) -> Result<Activity> {
         let (block, position) = self.activity_block(key)?;
         let start = self.start(key.run())?;

@@ -44,6 +44,10 @@ pub use reader::GraphReader;
 /// `graph` that returns its [`GraphReader`]. The caller imports the types in their signatures.
 macro_rules! graph_methods {
     () => {
+        fn run_started(&self, key: RunKey) -> Result<Option<Time>> {
+            self.graph().run_started(key)
+        }
+
         fn activities(&self, run: RunKey) -> Result<Vec<Activity>> {
             self.graph().activities(run)
         }

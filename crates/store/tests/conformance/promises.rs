@@ -364,5 +364,10 @@ fn runs_are_listed_newest_first() {
         let keys: Vec<_> = runs.iter().map(|run| run.key).collect();
         assert_eq!(store.runs_in_order().unwrap(), keys);
         assert_eq!(store.newest_run().unwrap().unwrap().header.id, "c");
+        for run in &runs {
+            let started = store.run_started(run.key).unwrap();
+            assert_eq!(started, Some(run.header.started));
+        }
+        assert_eq!(store.run_started(RunKey(99)).unwrap(), None);
     });
 }
