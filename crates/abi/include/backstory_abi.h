@@ -736,7 +736,7 @@ struct bs_place {
       "supervisor: the content of path (resolved, absolute) with this ident, before the call " \
       "of `who` changes it, is in file ID.kept/arg; aux BS_KEPT_*; result -errno if it could " \
       "not be stored. Recorder: the same with aux BS_KEPT_OWN_LINK; links in the path are not " \
-      "resolved") \
+      "resolved. With --guard=auto also a result -errno, if it could not ask the supervisor") \
     X(RUNS, 95, 2, \
       "resolver: a program (resolved, absolute), and the interpreter or loader that its first " \
       "bytes name, as written there") \
