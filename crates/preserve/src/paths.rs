@@ -131,6 +131,7 @@ impl Paths {
     /// A process has ended.
     pub(super) fn ends(&mut self, pid: u32) {
         self.processes.remove(&pid);
+        self.unborn.remove(&pid);
     }
 
     /// A process changes its current directory. With `child`, a child that shares the process's
