@@ -37,7 +37,9 @@ impl ReadSet {
             op::NAMESPACE => self.everything |= h.aux & libc::CLONE_NEWNS as u32 != 0,
             op::FORK => {
                 self.everything |= h.aux & libc::CLONE_NEWNS as u32 != 0;
-                if !child && h.result > 0 {
+                // A child that shares its parent's memory logs among the parent's records.
+                let own_memory = h.aux & libc::CLONE_VM as u32 == 0;
+                if own_memory && !child && h.result > 0 {
                     self.paths.forks(h.time, pid, h.result.cast_unsigned());
                 }
             }
