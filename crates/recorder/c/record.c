@@ -167,9 +167,23 @@ s64 bs_finish(struct bs_reservation rec, s64 result)
     return bs_ret(bs_end(rec, result));
 }
 
+/*
+ * The record is never seen without its outcome. So no reader takes a fork whose child is not stored
+ * yet for one without a child.
+ */
 void bs_note(u64 time, u32 op, s32 fd, s32 arg, u32 aux, s64 result)
 {
-    bs_end(bs_begin_at(time, op, fd, arg, aux), result);
+    struct bs_reservation rec = reserve(op, sizeof(struct bs_record), 0);
+    struct bs_record *record = rec.record;
+    if (BS_UNLIKELY(!record))
+        return;
+    record->time = time ? time : bs_now();
+    record->fd = fd;
+    record->arg = arg;
+    record->result = (s32)result;
+    record->aux = aux;
+    __atomic_store_n(&record->state, BS_DONE, __ATOMIC_RELEASE);
+    report(record->op, arg);
 }
 
 static inline char *put(char *to, const char *s, u32 n)

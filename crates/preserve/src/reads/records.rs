@@ -34,9 +34,9 @@ impl ReadSet {
             op::VFORKED => self.paths.child_is_gone(record.thread),
             _ if failed => {}
             op::CHROOT | op::PIVOT | op::MOUNT => self.everything = true,
-            op::NAMESPACE => self.everything |= h.aux & libc::CLONE_NEWNS as u32 != 0,
+            op::NAMESPACE => self.everything |= separates_names(&h),
             op::FORK => {
-                self.everything |= h.aux & libc::CLONE_NEWNS as u32 != 0;
+                self.everything |= separates_names(&h);
                 // A child that shares its parent's memory logs among the parent's records.
                 let own_memory = h.aux & libc::CLONE_VM as u32 == 0;
                 if own_memory && !child && h.result > 0 {
@@ -152,6 +152,11 @@ impl ReadSet {
             .flatten();
         Some([&base?[..], b"/", name].concat())
     }
+}
+
+/// True for a fork or another call after which the names of files mean something else.
+fn separates_names(record: &Record) -> bool {
+    record.aux & libc::CLONE_NEWNS as u32 != 0
 }
 
 /// True for records that say which files are read, or that change the meaning of names.
