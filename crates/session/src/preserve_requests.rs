@@ -73,7 +73,7 @@ impl PreserveRequests {
         let received = clock::counter();
         let time = self.filters.time_of_change(received, &mut self.out());
         if let Some(kept) = change.preserve(preserver, self.filters.deferred())? {
-            kept.write(time, &mut self.out());
+            kept.write(time, &mut *self.out());
         }
         Ok(())
     }
