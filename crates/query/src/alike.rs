@@ -91,7 +91,7 @@ impl SameContent {
             };
             let places = made(other)?;
             if places.is_empty() {
-                self.next.borrow_mut()[place] += 1;
+                self.next.borrow_mut()[place] = place as u32 + 1;
             } else if !same_version(other, ident) {
                 let elsewhere = places.iter().filter(|place| place.run() != run);
                 if let Some(latest) = elsewhere.max() {
