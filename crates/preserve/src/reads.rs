@@ -208,19 +208,24 @@ impl Reads {
             }
         }
         let arrived = std::mem::take(&mut *lock(&self.arrived));
-        let mut left = Vec::new();
+        // A later chunk with the number of one that is left waits, too: both have one cursor.
+        let (mut left, mut waiting) = (Vec::new(), FxHashSet::default());
         for chunk in &arrived.chunks {
             let head = Chunk::read(chunk).filter(|head| head.magic == CHUNK_MAGIC);
-            if let Some((head, at)) = head.and_then(|head| Some((head, known.news(&head)?))) {
-                let bytes = chunk.get(at..).unwrap_or_default();
-                if !known.collect((&head, at), bytes, until, &mut records) {
-                    left.push(chunk);
-                }
+            let Some((head, at)) = head.and_then(|head| Some((head, known.news(&head)?))) else {
+                continue;
+            };
+            let bytes = chunk.get(at..).unwrap_or_default();
+            if waiting.contains(&head.index)
+                || !known.collect((&head, at), bytes, until, &mut records)
+            {
+                waiting.insert(head.index);
+                left.push(chunk);
             }
         }
         for (head, at, bytes) in &live {
             // Unless the chunk has left meanwhile and was examined as a whole.
-            if known.news(head) == Some(*at) {
+            if !waiting.contains(&head.index) && known.news(head) == Some(*at) {
                 whole &= known.collect((head, *at), bytes, until, &mut records);
             }
         }
