@@ -74,8 +74,10 @@ bool bs_announce_start(void)
     if (bs_arena) /* attached already: it has a number and a chunk */
         return false;
     struct bs_programs *programs = bs_programs();
-    const struct bs_library_set *set = programs ? library_set(programs) : 0;
-    if (!set || bs_first_pages->flags & (BS_ARENA_CLOSED | BS_ARENA_PIDNS | BS_ARENA_KEEP))
+    if (!programs || bs_first_pages->flags & (BS_ARENA_CLOSED | BS_ARENA_PIDNS | BS_ARENA_KEEP))
+        return false;
+    const struct bs_library_set *set = library_set(programs);
+    if (!set)
         return false;
     u32 pid = (u32)bs_raw(__NR_getpid, 0), ppid = (u32)bs_raw(__NR_getppid, 0);
     if (pid == 1 || ppid <= 1) /* perhaps another pid namespace (attach.c) */
