@@ -401,6 +401,8 @@ void bs_redirect_internal(void);
 /* Lets the loader's part of `dlopen` come to the recorder. False if it is not as expected. */
 bool bs_redirect_load(void);
 #endif
+/* False also for threads that libc makes by itself, such as for timers, and if it is not known. */
+bool bs_has_one_thread(void);
 extern bool bs_exec_is_redirected;
 extern bool bs_lists_are_seen;  /* the recorder sees libc's own listing of a directory */
 extern bool bs_closes_are_seen; /* a stream's close is logged at its system call */

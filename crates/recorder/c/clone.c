@@ -1,7 +1,13 @@
 /* Records children made by `clone` and `clone3`, through libc's function and by number. */
 #include "bs.h"
 
-enum { CLONE_VM = 0x100, CLONE_VFORK = 0x4000, CLONE_SETTLS = 0x80000, CLONE_NEWPID = 0x20000000 };
+enum {
+    CLONE_VM = 0x100,
+    CLONE_FILES = 0x400,
+    CLONE_VFORK = 0x4000,
+    CLONE_SETTLS = 0x80000,
+    CLONE_NEWPID = 0x20000000
+};
 
 typedef int child_function(void *);
 int clone(child_function *function, void *stack, int flags, void *argument, ...);
@@ -9,12 +15,13 @@ int clone(child_function *function, void *stack, int flags, void *argument, ...)
 #ifdef BS_AUTO
 /*
  * True if the child may be unable to reach the supervisor, or if it runs beside its parent on one
- * memory. A process notes in its memory whether it has the filter.
+ * memory or with one table of descriptors. A process notes in its memory whether it has the filter,
+ * and a request uses descriptors.
  */
 static bool changes_view(u32 flags)
 {
     const u32 namespaces = 0x7e020000; /* CLONE_NEWNS and its like */
-    bool beside = flags & CLONE_VM && !(flags & CLONE_VFORK) && !(flags & CLONE_SETTLS);
+    bool beside = flags & (CLONE_VM | CLONE_FILES) && !(flags & CLONE_VFORK);
     return flags & namespaces || beside;
 }
 #endif

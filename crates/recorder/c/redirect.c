@@ -365,7 +365,7 @@ static void write_all(struct bs_jump *jumps, u32 count)
     bs_raw(__NR_rt_sigprocmask, 2, &before, 0, sizeof before);
 }
 
-static bool has_one_thread(void)
+bool bs_has_one_thread(void)
 {
     const char *single = bs_next_or_null("__libc_single_threaded");
     return single && *single && !bs_threaded;
@@ -377,7 +377,7 @@ void bs_redirect_internal(void)
         return;
     internal_tried = true;
     struct bs_jump jumps[INTERNAL];
-    if (has_one_thread()) {
+    if (bs_has_one_thread()) {
         prepare_internal(jumps);
         write_all(jumps, INTERNAL);
     }
@@ -411,7 +411,7 @@ bool bs_redirect_first(u64 verdict)
 {
     enum { MORE = 4, ALL = INTERNAL + MORE };
     struct bs_jump jumps[ALL] = {0};
-    if (!has_one_thread())
+    if (!bs_has_one_thread())
         return false;
     prepare_internal(jumps);
     jumps[EXECUTE].from = 0; /* for children, whose wrappers redirect it */

@@ -114,6 +114,7 @@ fn a_process_gets_the_filter_for_all_threads_before_it_needs_it() {
         "syscall",
         "unshare",
         "clone",
+        "clone-descriptors",
         "setuid",
     ] {
         assert_eq!(recorded(&place, &[&program, what]), "02\n", "{what}");

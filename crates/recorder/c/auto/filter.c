@@ -173,7 +173,8 @@ bool bs_preserve_without_filter(const struct bs_look *look, u32 change,
                                 const struct bs_ident *ident)
 {
     static u32 asked;
-    if (!bs_filtered && (bs_threaded || __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED) > MANY))
+    if (!bs_filtered &&
+        (!bs_has_one_thread() || __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED) > MANY))
         bs_need_filter();
     if (bs_filtered)
         return false;
