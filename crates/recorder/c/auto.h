@@ -9,9 +9,11 @@
 #define BS_AUTO_H
 
 #ifdef BS_AUTO
-/* True if the process is known to have the filter. */
+/* True if the process is known to have the filter. Its children on its memory may have none. */
 extern bool bs_filtered;
 #define bs_is_guarded() bs_filtered
+/* True if the process is known to have the filter, also in such a child. */
+bool bs_is_filtered(void);
 
 /* auto/filter.c: asks the guard whether the process has the filter. */
 bool bs_has_filter(void);

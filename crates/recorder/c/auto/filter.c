@@ -137,6 +137,32 @@ bool bs_ask_verdict(u32 kind, s64 fd)
     return plain;
 }
 
+/* ---- whether there is a filter --------------------------------------------------------------- */
+
+/* A signal that arrives before the supervisor has received the call interrupts the call. */
+bool bs_has_filter(void)
+{
+    s64 answered = -BS_EINTR;
+    for (int tries = 0; tries < TRIES && answered == -BS_EINTR; tries++)
+        answered = bs_raw(__NR_getpriority, BS_MAGIC_WHICH, BS_MAGIC_FILTERED, 0);
+    return answered == 0;
+}
+
+/* True if this is a child on its parent's memory. */
+static bool is_borrower(void)
+{
+    return bs_me.borrowed && (u32)bs_raw(__NR_gettid, 0) != bs_me.tid;
+}
+
+/*
+ * While a child runs on its parent's memory, another thread of the parent may get the filter and
+ * note that there. The child then has none.
+ */
+bool bs_is_filtered(void)
+{
+    return bs_filtered && !(bs_threaded && is_borrower() && !bs_has_filter());
+}
+
 /* ---- contents -------------------------------------------------------------------------------- */
 
 /*
@@ -173,10 +199,13 @@ bool bs_preserve_without_filter(const struct bs_look *look, u32 change,
                                 const struct bs_ident *ident)
 {
     static u32 asked;
-    if (!bs_filtered &&
-        (!bs_has_one_thread() || __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED) > MANY))
+    bool filtered = bs_is_filtered();
+    if (!filtered &&
+        (!bs_has_one_thread() || __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED) > MANY)) {
         bs_need_filter();
-    if (bs_filtered)
+        filtered = bs_is_filtered();
+    }
+    if (filtered)
         return false;
     u64 mask = block_signals();
     struct bs_guard_request request = {
@@ -195,15 +224,6 @@ bool bs_preserve_without_filter(const struct bs_look *look, u32 change,
 }
 
 /* ---- the filter ------------------------------------------------------------------------------ */
-
-/* A signal that arrives before the supervisor has received the call interrupts the call. */
-bool bs_has_filter(void)
-{
-    s64 answered = -BS_EINTR;
-    for (int tries = 0; tries < TRIES && answered == -BS_EINTR; tries++)
-        answered = bs_raw(__NR_getpriority, BS_MAGIC_WHICH, BS_MAGIC_FILTERED, 0);
-    return answered == 0;
-}
 
 /* Installs the instructions. Returns the listener, or a negative error. */
 static s64 install(void *instructions, u64 size)
@@ -254,12 +274,6 @@ static s64 get_filter(bool goes_on)
     return error;
 }
 
-/* True if this is a child on its parent's memory. */
-static bool is_borrower(void)
-{
-    return bs_me.borrowed && (u32)bs_raw(__NR_gettid, 0) != bs_me.tid;
-}
-
 /*
  * Logs that the process runs without a filter that it needs. It may read any file from now on, so
  * the supervisor must look at this record before the next change.
@@ -273,7 +287,7 @@ static BS_COLD void note_unguarded(void)
 
 static BS_COLD void need_filter(bool goes_on)
 {
-    if (bs_filtered || bs_modes & (BS_MODE_SANDBOX | BS_MODE_CLOSED) || !bs_arena_path[0] ||
+    if (bs_modes & (BS_MODE_SANDBOX | BS_MODE_CLOSED) || bs_is_filtered() || !bs_arena_path[0] ||
         (bs_arena && bs_arena->flags & BS_ARENA_CLOSED))
         return;
     u64 mask = block_signals();

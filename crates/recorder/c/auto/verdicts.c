@@ -115,7 +115,7 @@ static bool has_loader_variable(char *const *env)
 
 bool bs_before_exec(int dir, const char *path, char *const *env, int flags)
 {
-    if (bs_filtered || bs_modes & (BS_MODE_SANDBOX | BS_MODE_CLOSED))
+    if (bs_modes & (BS_MODE_SANDBOX | BS_MODE_CLOSED) || bs_is_filtered())
         return false;
     bool known = !(flags & AT_EMPTY_PATH) && bs_is_ready(BS_OP_EXEC) &&
                  !(bs_modes & BS_MODE_MOVED) && bs_preload_entry[0];
