@@ -77,6 +77,10 @@ struct ReadSet {
     near: NearDirectories,
     /// Finds what the loader of a plain program reads, if programs start without the filter.
     loaded: Option<unfiltered::LoadedFiles>,
+    /// Threads that may have executed a program without the filter that is not there; true if a
+    /// child on the thread's stack did. Until it is known that the calls failed, every file counts
+    /// as read.
+    missing: FxHashMap<ThreadKey, bool>,
 }
 
 /// Tells whether every read that the guard has seen has been logged.
@@ -144,7 +148,8 @@ impl Reads {
     pub(super) fn take(&self, stock: &ChunkSupply, file: FileKey, all: Logged<'_>) -> bool {
         let mut known = lock(&self.known);
         self.catch_up(&mut known, stock, all);
-        known.files.remove(&file) || known.everything || stock.arena.is_shared(file.0, file.1)
+        let unclear = known.everything || !known.missing.is_empty();
+        known.files.remove(&file) || unclear || stock.arena.is_shared(file.0, file.1)
     }
 
     /// Puts a file back after [`Reads::take`], because it does not change yet and may have been
@@ -178,7 +183,7 @@ impl Reads {
         }
         if known.everything {
             arena.publish_filtered(0);
-        } else if whole && all() {
+        } else if whole && known.missing.is_empty() && all() {
             arena.publish_filtered(reported);
         }
     }

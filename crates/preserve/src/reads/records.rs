@@ -17,6 +17,7 @@ impl ReadSet {
             return;
         };
         let h = raw.head;
+        self.settle(record.thread, &h);
         let pid = raw.caller.map_or(record.thread.pid, |caller| caller.pid);
         let child = h.flags & F_CHILD != 0;
         let failed = h.state == DONE && h.result < 0;

@@ -71,10 +71,15 @@ fn process_in_directory() -> (TempDir, ReadSet) {
 
 /// Takes over a record of a process that the supervisor has started.
 fn apply(known: &mut ReadSet, pid: u32, record: &mut RecordBuilder) {
+    apply_in(known, (pid, pid.into()), record);
+}
+
+/// Takes over a record of a process and of one of its programs.
+fn apply_in(known: &mut ReadSet, (pid, epoch): (u32, u64), record: &mut RecordBuilder) {
     let head = Chunk {
         pid,
         tid: pid,
-        epoch: pid.into(),
+        epoch,
         ppid: SUPERVISOR,
         ..Chunk::default()
     };
@@ -139,17 +144,48 @@ fn a_child_on_its_parents_memory_starts_in_its_own_directory() {
 
 #[test]
 fn everything_counts_as_read_once_a_program_may_read_anything() {
-    for name in [&b"library"[..], b"missing"] {
-        let (_dir, mut known) = process_in_directory();
-        executes(&mut known, name);
-        assert!(known.everything, "{name:?} is no plain program");
-    }
+    let (_dir, mut known) = process_in_directory();
+    executes(&mut known, b"library");
+    assert!(known.everything, "it is no plain program");
     let (_dir, mut known) = process_in_directory();
     let mut record = RecordBuilder::new();
     record.start(op::OPAQUE, 1);
     let unguarded = record.string(OPAQUE_UNGUARDED.as_bytes()).result(0);
     apply(&mut known, PROCESS, unguarded);
     assert!(known.everything);
+}
+
+#[test]
+fn a_missing_program_counts_as_executed_until_its_process_goes_on() {
+    let (dir, mut known) = process_in_directory();
+    for name in [b"missing", b"another"] {
+        executes(&mut known, name);
+        assert_eq!(known.missing.len(), 1);
+    }
+    opens(&mut known, PROCESS, "d/file");
+    assert!(known.missing.is_empty() && !known.everything);
+    assert!(known.files.contains(&file(&dir.path().join("d/file")).1));
+    // Another program begins in the process, so the call has not failed.
+    executes(&mut known, b"missing");
+    let mut record = RecordBuilder::new();
+    let started = record.start(op::START, 9).result(0);
+    apply_in(&mut known, (PROCESS, 100), started);
+    assert!(known.everything);
+}
+
+#[test]
+fn a_missing_program_of_a_child_on_its_parents_memory_counts_until_its_parent_goes_on() {
+    for (result, executed) in [(-libc::ENOENT, false), (CHILD as i32, true)] {
+        let (_dir, mut known) = process_in_directory();
+        let mut record = RecordBuilder::new();
+        record.start(op::EXEC, 1).flags(F_CHILD).aux(EXEC_ANNOUNCED);
+        apply(&mut known, PROCESS, record.string(b"/missing/program"));
+        assert!(!known.missing.is_empty() && !known.everything);
+        let goes_on = record.start(op::VFORKED, 2).result(result);
+        apply(&mut known, PROCESS, goes_on);
+        assert_eq!(known.everything, executed);
+        assert_eq!(known.missing.is_empty(), !executed);
+    }
 }
 
 #[test]

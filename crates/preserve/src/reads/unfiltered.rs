@@ -8,8 +8,8 @@
 //!   as read from then on. The recorder in the program logs later which ones were.
 //! - The program starts in the directory in which its process was.
 
-use super::{ReadSet, Reads, Taken, lock};
-use backstory_abi::{F_CHILD, LOADER_CACHE};
+use super::{ReadSet, Reads, Taken, ThreadKey, lock};
+use backstory_abi::{F_CHILD, LOADER_CACHE, Record, op};
 use backstory_eventlog::record::RawRecord;
 use backstory_files::Ident;
 use backstory_sys::clock;
@@ -70,7 +70,7 @@ impl ReadSet {
     }
 
     /// A process executes a plain program without the filter. `path` is that of the program;
-    /// `None`: it is not there any more.
+    /// `None`: it is not there. The call is about to fail, or the program has another name by now.
     pub(super) fn starts_unfiltered(
         &mut self,
         record: &Taken<'_>,
@@ -78,12 +78,34 @@ impl ReadSet {
         pid: u32,
         path: Option<Vec<u8>>,
     ) {
+        let Some(path) = path else {
+            let child = raw.head.flags & F_CHILD != 0;
+            self.missing.insert(record.thread, child);
+            return;
+        };
         self.starts_in(record, raw, pid);
-        match path {
-            Some(path) => self.loads(path),
-            // It has another name by now, or the call is about to fail.
-            None => self.everything = true,
+        self.loads(path);
+    }
+
+    /// Takes from a record whether an earlier call by which a process executed a missing program
+    /// has failed. If the program was executed nevertheless, it may have read anything.
+    pub(super) fn settle(&mut self, thread: ThreadKey, head: &Record) {
+        if self.missing.is_empty() {
+            return;
         }
+        let child = head.flags & F_CHILD != 0;
+        let no_child = head.op == op::VFORKED && head.result <= 0;
+        // The program that made the call goes on.
+        if self.missing.get(&thread) == Some(&child) || no_child {
+            self.missing.remove(&thread);
+        }
+        let was_executed = |(other, by_child): (&ThreadKey, &bool)| match head.op {
+            op::VFORKED => *by_child && *other == thread,
+            op::START => !by_child && other.pid == thread.pid && head.aux != 1,
+            op::GONE => !by_child && other.pid == head.fd.cast_unsigned(),
+            _ => false,
+        };
+        self.everything |= self.missing.iter().any(was_executed);
     }
 
     /// The program starts in the directory in which the process is. A child that shares its
