@@ -57,6 +57,8 @@ static s64 execute(int dir, const char *path, char *const *argv, char *const *sh
         bs_name_program(variable, path);
         bs_end(bs_begin_path(BS_OP_OPAQUE, -1, 0, 0, variable), 0);
     }
+    if (bs_me.borrowed)
+        bs_me.spawned = (s32)bs_raw(__NR_getpid, 0);
     if (!(bs_modes & BS_MODE_STRICT)) {
         unseen = bs_begin_unseen();
         bs_is_ready(BS_OP_EXEC);
@@ -64,11 +66,9 @@ static s64 execute(int dir, const char *path, char *const *argv, char *const *sh
         log_environment(shown);
         rec = bs_begin_path(BS_OP_EXEC, dir, (s32)count(argv), (u32)flags | announced, path);
     }
-    if (bs_me.borrowed) {
-        bs_me.spawned = (s32)bs_raw(__NR_getpid, 0);
-        if (rec.record) /* the parent may die before it can log the child */
-            rec.record->result = bs_me.spawned;
-    }
+    /* The parent may die before it can log the child. The supervisor may look at any moment. */
+    if (bs_me.borrowed && rec.record)
+        rec.record->result = bs_me.spawned;
     if (BS_UNLIKELY(outside)) {
         ((char **)env)[-1] = variable;
         bs_execute_client(argv, env - 1);
