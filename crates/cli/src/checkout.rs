@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use backstory_eventlog::event::Time;
+use backstory_git_objects::work_tree::{self, is_hash};
 use backstory_graph::model::EntityKind;
 use backstory_query::answer::Access;
 use backstory_query::{self as query, Checkout};
@@ -47,68 +48,20 @@ const NAMED: usize = 50;
 
 /// The commit and the branch of the work tree that a directory is in. `None` if it is in none.
 pub fn at(dir: &Path) -> Option<Checkout> {
-    let root = dir.ancestors().find(|dir| dir.join(".git").exists())?;
-    let git = git_directory(root)?;
-    let head = fs::read_to_string(git.join("HEAD")).ok()?;
-    let head = head.trim();
-    let mut checkout = Checkout {
+    let root = work_tree::root(dir)?;
+    let head = work_tree::head(root)?;
+    let branch = head.reference.as_deref();
+    Some(Checkout {
         root: root.to_str()?.to_owned(),
+        branch: branch.and_then(|name| Some(name.strip_prefix("refs/heads/")?.to_owned())),
+        commit: head.commit,
         ..Checkout::default()
-    };
-    match head.strip_prefix("ref: ") {
-        Some(name) => {
-            checkout.branch = name.strip_prefix("refs/heads/").map(str::to_owned);
-            checkout.commit = commit_of(&git, name);
-        }
-        None if is_hash(head) => checkout.commit = Some(head.to_owned()),
-        None => return None,
-    }
-    Some(checkout)
-}
-
-/// The directory with `HEAD`: `.git`, or where the file `.git` of a submodule or a further work
-/// tree points.
-fn git_directory(root: &Path) -> Option<PathBuf> {
-    let git = root.join(".git");
-    if git.is_dir() {
-        return Some(git);
-    }
-    let text = fs::read_to_string(&git).ok()?;
-    Some(root.join(text.strip_prefix("gitdir: ")?.trim_end()))
+    })
 }
 
 /// The directory of the objects of the work tree that a directory is in. `None` if it is in none.
 pub fn objects(dir: &Path) -> Option<PathBuf> {
-    let root = dir.ancestors().find(|dir| dir.join(".git").exists())?;
-    let objects = shared_directory(&git_directory(root)?).join("objects");
-    fs::canonicalize(objects).ok()
-}
-
-/// The directory that a further work tree shares with the first.
-fn shared_directory(git: &Path) -> PathBuf {
-    let shared = fs::read_to_string(git.join("commondir"));
-    shared.map_or_else(|_| git.to_owned(), |text| git.join(text.trim_end()))
-}
-
-/// The commit of a branch. A further work tree shares its branches with the first.
-fn commit_of(git: &Path, name: &str) -> Option<String> {
-    let shared = shared_directory(git);
-    for git in [git, &shared] {
-        if let Ok(text) = fs::read_to_string(git.join(name))
-            && is_hash(text.trim())
-        {
-            return Some(text.trim().to_owned());
-        }
-    }
-    let packed = fs::read_to_string(shared.join("packed-refs")).ok()?;
-    let mut lines = packed.lines().filter_map(|line| line.split_once(' '));
-    let (hash, _) = lines.find(|(hash, of)| *of == name && is_hash(hash))?;
-    Some(hash.to_owned())
-}
-
-/// True for a whole hash of git.
-pub fn is_hash(text: &str) -> bool {
-    matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+    work_tree::objects(work_tree::root(dir)?)
 }
 
 /// The hash of a revision in the current directory's repository.

@@ -15,6 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use backstory_eventlog::event::Bytes;
+use backstory_git_objects::work_tree::is_hash;
 use backstory_graph::model::EntityKind;
 use backstory_inspection::file_parts::{NoPart, PartName};
 use backstory_inspection::{FormatReader, Trouble};
@@ -111,7 +112,7 @@ fn loose(current: &CurrentStore, hash: &str) -> Result<ObjectFiles, Failure> {
         let object = |path: &[u8]| -> Option<String> {
             let name = std::str::from_utf8(path.strip_prefix(&prefix[..])?).ok()?;
             let whole = format!("{directory}{name}");
-            (name.starts_with(rest) && checkout::is_hash(&whole)).then_some(whole)
+            (name.starts_with(rest) && is_hash(&whole)).then_some(whole)
         };
         for key in current
             .store
@@ -152,7 +153,7 @@ fn packed(current: &CurrentStore, hash: &str) -> Result<ObjectFiles, Failure> {
             Err(trouble @ Trouble::NoWorker { .. }) => return Err(Failure::not_found(trouble)),
             Err(_) => continue,
         };
-        let Some(whole) = place.name.filter(|whole| checkout::is_hash(whole)) else {
+        let Some(whole) = place.name.filter(|whole| is_hash(whole)) else {
             continue;
         };
         let pack = [path.strip_suffix(INDEX).unwrap_or(&path), PACK].concat();

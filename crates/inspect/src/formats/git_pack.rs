@@ -11,12 +11,12 @@ use std::collections::HashMap;
 use std::io::Read as _;
 use std::rc::Rc;
 
+use backstory_git_objects::delta::applied;
 use backstory_inspection::file_parts::{NoPart, PartAnswer, PartName, PartPlace};
 use flate2::bufread::ZlibDecoder;
 use serde_json::{Value, json};
 use sha1::{Digest, Sha1};
 
-use super::git_delta::applied;
 use crate::{FileFacts, Inspector, NamedContent, Read, UnreadableContent};
 
 pub struct GitPack;

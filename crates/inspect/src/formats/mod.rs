@@ -6,7 +6,6 @@ mod arrow_file;
 mod decoded_picture;
 mod delimited;
 mod elf;
-mod git_delta;
 mod git_object;
 mod git_pack;
 #[cfg(feature = "hdf5")]
