@@ -12,7 +12,8 @@
 //! ```
 //!
 //! Numbers are little-endian. A reader gets the bytes from that file, and checks them against the
-//! digest like any other.
+//! digest like any other. The file of a git repository is that of a loose object. git may have put
+//! the object into a pack.
 //!
 //! Invariants: a content that is stored here is never read from elsewhere. No content is stored as
 //! changes from one that lies elsewhere, because the other store may remove it.
@@ -24,6 +25,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use backstory_files::{Digest, regular};
+use backstory_git_objects::{self as git_objects, open_blob};
 
 use crate::{Contents, Error, Result, layout};
 
@@ -42,6 +44,40 @@ pub struct Place {
     pub store: String,
     /// The file that has exactly this content.
     pub path: PathBuf,
+}
+
+impl Place {
+    /// Opens the content, and returns the number of bytes that the other store states.
+    ///
+    /// # Errors
+    /// `NotFound` if the other store has it no more. `InvalidInput` for something else than a
+    /// regular file.
+    pub fn open(&self) -> io::Result<(u64, PlacedContent)> {
+        if self.store == git_objects::STORE {
+            let blob = open_blob(&self.path)?;
+            return Ok((blob.size(), PlacedContent(Bytes::Blob(Box::new(blob)))));
+        }
+        let file = regular::open(&self.path)?;
+        let size = file.metadata()?.len();
+        Ok((size, PlacedContent(Bytes::File(file))))
+    }
+}
+
+/// A content of another store that is being read. It may be another content by now.
+pub struct PlacedContent(Bytes);
+
+enum Bytes {
+    File(File),
+    Blob(Box<git_objects::Object>),
+}
+
+impl Read for PlacedContent {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match &mut self.0 {
+            Bytes::File(file) => file.read(buffer),
+            Bytes::Blob(blob) => blob.read(buffer),
+        }
+    }
 }
 
 /// A note, as it lies in its file.
@@ -92,6 +128,32 @@ impl Contents {
     pub fn is_elsewhere(&self, digest: &Digest) -> Result<bool> {
         let is_noted = layout::elsewhere(&self.dir, digest).exists();
         Ok(is_noted && self.stored_size(digest)?.is_none())
+    }
+
+    /// The reason why a content that was left in another store cannot be read, as a part of a
+    /// sentence. `None` for one that can be read, that is stored here, or that is unknown.
+    ///
+    /// The other store states the size of its file. The content itself is not read.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn lost(&self, digest: &Digest) -> Result<Option<String>> {
+        if !self.is_elsewhere(digest)? {
+            return Ok(None);
+        }
+        match open(&self.dir, digest) {
+            Ok(_) | Err(Error::NotKept(_)) => Ok(None),
+            Err(Error::Elsewhere {
+                store, path, what, ..
+            }) => Ok(Some(format!(
+                "it was left in {store}, whose file {} {what}",
+                path.display()
+            ))),
+            Err(Error::Damaged { .. }) => Ok(Some(
+                "it was left in another store, and the note of its place is damaged".to_owned(),
+            )),
+            Err(error) => Err(error),
+        }
     }
 
     /// The file of another store that a content is read from. `None` for a content that is stored
@@ -178,14 +240,14 @@ pub fn open(dir: &Path, digest: &Digest) -> Result<(u64, Referred)> {
         ErrorKind::InvalidInput => note.lost(digest, "is not a regular file any more"),
         _ => note.lost(digest, &format!("cannot be read ({error})")),
     };
-    let file = regular::open(&note.place.path).map_err(unread)?;
-    if file.metadata().map_err(unread)?.len() != note.size {
+    let (size, content) = note.place.open().map_err(unread)?;
+    if size != note.size {
         return Err(note.lost(digest, OTHER));
     }
     let referred = Referred {
         digest: *digest,
         note,
-        file,
+        content,
         hash: blake3::Hasher::new(),
         read: 0,
     };
@@ -196,14 +258,14 @@ pub fn open(dir: &Path, digest: &Digest) -> Result<(u64, Referred)> {
 pub struct Referred {
     digest: Digest,
     note: Note,
-    file: File,
+    content: PlacedContent,
     hash: blake3::Hasher,
     read: u64,
 }
 
 impl Referred {
-    fn changed(&self) -> io::Error {
-        io::Error::new(ErrorKind::InvalidData, self.note.lost(&self.digest, OTHER))
+    fn failed(&self, what: &str) -> io::Error {
+        io::Error::new(ErrorKind::InvalidData, self.note.lost(&self.digest, what))
     }
 }
 
@@ -212,12 +274,18 @@ impl Read for Referred {
         if buffer.is_empty() {
             return Ok(0);
         }
-        let read = self.file.read(buffer)?;
+        let read = self
+            .content
+            .read(buffer)
+            .map_err(|error| match error.kind() {
+                ErrorKind::Interrupted => error,
+                _ => self.failed(&format!("cannot be read ({error})")),
+            })?;
         self.hash.update(&buffer[..read]);
         self.read += read as u64;
         let named = || self.hash.finalize().as_bytes() == &self.digest.0;
         match self.read > self.note.size || (read == 0 && !named()) {
-            true => Err(self.changed()),
+            true => Err(self.failed(OTHER)),
             false => Ok(read),
         }
     }

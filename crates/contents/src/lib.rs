@@ -44,7 +44,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub use elsewhere::Place;
+pub use elsewhere::{Place, PlacedContent};
 pub use error::{Error, Result};
 pub use gc::Reclaimed;
 pub use object::Object;

@@ -51,19 +51,8 @@ fn note_lost(home: &Home, facts: &mut [Fact]) -> Result<()> {
         .filter(|fact| fact.availability.is_stored())
     {
         let Some(digest) = fact.digest else { continue };
-        if !contents.is_elsewhere(&digest)? || contents.has(&digest)? {
+        let Some(why) = contents.lost(&digest)? else {
             continue;
-        }
-        let why = match contents.read(&digest) {
-            Err(backstory_contents::Error::Elsewhere {
-                store, path, what, ..
-            }) => {
-                format!(
-                    "it was left in {store}, whose file {} {what}",
-                    path.display()
-                )
-            }
-            _ => "it was left in another store, and the note of its place is damaged".to_owned(),
         };
         fact.availability = Availability::Missing(why);
     }

@@ -49,7 +49,7 @@ pub fn run(args: ShowArgs, store: Option<&Path>) -> Outcome {
     let own_filter = OwnFilter::of(&current, &run)?;
     let own = OwnFiles::of(&contents.files, &details.summary.cwd, &own_filter);
     let mut stored = match details.modes.stores_contents() {
-        true => Some(stored_contents::of_contents(&current.store, contents)?),
+        true => Some(stored_contents::of_contents(&current, contents)?),
         false => None,
     };
     if let Some(stored) = stored.as_mut().filter(|_| !args.run.json) {

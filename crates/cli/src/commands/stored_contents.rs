@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use backstory_contents::Contents;
 use backstory_eventlog::event::Bytes;
 use backstory_graph::model::EntityKind;
 use backstory_query as query;
@@ -9,13 +10,14 @@ use backstory_query::{Content, ContentRole, RunContents};
 use backstory_store::Store;
 use backstory_store::facts::Availability;
 
+use crate::current_store::CurrentStore;
 use crate::json::Value;
 
 /// Which contents of one run are stored.
 pub struct StoredContents {
     /// True once all files of the run were examined. Contents are stored in the background.
     pub settled: bool,
-    /// Versions whose content is stored.
+    /// Versions whose content is stored, or was left in another store that has it.
     pub kept: usize,
     /// Versions whose content belongs to an installed package.
     pub packages: usize,
@@ -26,7 +28,9 @@ pub struct StoredContents {
 }
 
 /// The stored contents of a run that was recorded with `--contents`.
-pub fn of_contents(store: &dyn Store, contents: RunContents) -> query::Result<StoredContents> {
+pub fn of_contents(current: &CurrentStore, contents: RunContents) -> query::Result<StoredContents> {
+    let other_stores = Contents::open(&current.home.contents_dir());
+    let other_stores = other_stores.ok().filter(Contents::has_places);
     let mut all = StoredContents {
         settled: contents.settled,
         kept: 0,
@@ -36,12 +40,22 @@ pub fn of_contents(store: &dyn Store, contents: RunContents) -> query::Result<St
     };
     let files = contents.files.into_iter();
     for file in files.filter(|file| file.kind == EntityKind::File) {
+        let lost = match (&other_stores, &file.digest) {
+            (Some(contents), Some(digest)) if file.availability.is_stored() => {
+                contents.lost(digest).ok().flatten()
+            }
+            _ => None,
+        };
         match &file.availability {
-            Availability::Stored | Availability::StoredPackage(_) => all.kept += 1,
+            Availability::Stored | Availability::StoredPackage(_) => match lost {
+                Some(why) => all.missing.push((file.path.clone(), why)),
+                None => all.kept += 1,
+            },
             Availability::Package(_) => all.packages += 1,
             // A version that the run wrote, did not read and changed again is not meant to be
             // stored.
-            Availability::Missing(_) if !contents.settled || !was_wanted(store, &file)? => {}
+            Availability::Missing(_)
+                if !contents.settled || !was_wanted(&current.store, &file)? => {}
             Availability::Missing(why) => all.missing.push((file.path.clone(), why.clone())),
         }
         if file.digest.is_some() {

@@ -1,5 +1,5 @@
 //! Names a content instead of storing it. A package can own the file, or another content-addressed
-//! store can have the content, such as git-annex or DVC. The file is read once, for its digest and
+//! store can have the content, such as git or DVC. The file is read once, for its digest and
 //! the checksum that the other side states.
 //!
 //! Only a large content is left in another store. A run with `--self-contained` stores the contents
@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use backstory_contents::{self as contents, Place, digest_of};
-use backstory_files::{Digest, regular};
+use backstory_files::Digest;
 use backstory_packages::{HeldFile, Owner, compare};
 use backstory_store::facts::{Fact, Package};
 
@@ -73,19 +73,19 @@ impl ContentsWriter<'_> {
         } = held;
         let (digest, size, same) = compare(source, &checksum).map_err(Changed::Unreadable)?;
         source.check()?;
-        let is_there = || {
-            let mut object = regular::open(&path).ok()?;
-            let found = digest_of(&mut object).ok()?;
-            (found == (digest, size)).then_some(())
-        };
-        if !same || (path != real && is_there().is_none()) {
-            source.rewind().map_err(Changed::Unreadable)?;
-            return Ok(None);
-        }
         let place = Place {
             store: store.to_owned(),
             path,
         };
+        let is_there = || {
+            let (_, mut object) = place.open().ok()?;
+            let found = digest_of(&mut object).ok()?;
+            (found == (digest, size)).then_some(())
+        };
+        if !same || (place.path != real && is_there().is_none()) {
+            source.rewind().map_err(Changed::Unreadable)?;
+            return Ok(None);
+        }
         let noted = self.contents.refer(&digest, size, &place);
         noted.map_err(Changed::Failed)?;
         Ok(Some(digest))

@@ -166,3 +166,84 @@ fn a_damaged_note_or_an_unreadable_object_keeps_no_other_content_from_being_stor
     place.keep("wc -l < data.csv > lines", &["--contents=lazy"]);
     assert_eq!(place.run(&["contents", "data.csv"]).out, text);
 }
+
+/// A repository of git in which `data.csv` has this text and is committed. `None` without git.
+fn committed(text: &str) -> Option<Place> {
+    if !backstory_testkit::need::needs("contents in a git repository", &["git"]) {
+        return None;
+    }
+    let place = Place::new();
+    place.git(&["init", "-q"]);
+    place.write_aged("data.csv", text);
+    place.git(&["add", "data.csv"]);
+    place.git(&["commit", "-qm", "First"]);
+    Some(place)
+}
+
+#[test]
+fn a_large_committed_file_is_not_copied_and_comes_from_the_repository_and_its_packs() {
+    let text = large("first");
+    let Some(place) = committed(&text) else {
+        return;
+    };
+    place.keep("wc -c < data.csv > out", &["--contents=lazy"]);
+    let (left, stored) = place.left_elsewhere();
+    assert!(left == 1 && stored < text.len() as u64, "{left} {stored}");
+    place.write_aged("data.csv", &(text.clone() + "one more line\n"));
+    let from_git = || {
+        assert_eq!(
+            place.kept_ancestor("out", "data.csv").as_deref(),
+            Some(text.as_str())
+        );
+        assert_eq!(place.run(&["store", "verify"]).status, 0);
+    };
+    from_git();
+    // The first version becomes a delta to the second.
+    place.git(&["commit", "-qam", "Second"]);
+    place.git(&["gc", "-q"]);
+    assert!(place.git(&["count-objects"]).starts_with("0 objects"));
+    from_git();
+}
+
+#[test]
+fn a_content_that_is_lost_with_its_repository_is_named_by_show() {
+    let text = large("first");
+    let Some(place) = committed(&text) else {
+        return;
+    };
+    let run = place.keep("wc -c < data.csv > out", &["--contents=lazy"]);
+    let lost = || {
+        let shown = place.json(&["show", &run, "--json"]);
+        shown["contents"]["not_kept"].as_array().unwrap().clone()
+    };
+    assert!(lost().is_empty());
+    fs::remove_dir_all(place.path(".git")).unwrap();
+    place.write_aged("data.csv", &large("second"));
+    place
+        .run(&["contents", "data.csv"])
+        .is_error(1, &["a git repository", "is gone", "--self-contained"]);
+    let lost = lost();
+    assert_eq!(lost.len(), 1, "{lost:?}");
+    assert!(lost[0]["path"].as_str().unwrap().ends_with("/data.csv"));
+    let why = lost[0]["because"].as_str().unwrap();
+    assert!(why.contains("a git repository"), "{why}");
+}
+
+#[test]
+fn a_file_that_differs_from_its_commit_and_one_that_is_only_staged_are_stored() {
+    let Some(place) = committed(&large("first")) else {
+        return;
+    };
+    // A change that leaves the size.
+    let texts = [large("fresh"), large("other")];
+    place.write_aged("data.csv", &texts[0]);
+    place.write_aged("staged.csv", &texts[1]);
+    place.git(&["add", "staged.csv"]);
+    place.keep("cat data.csv staged.csv > /dev/null", &["--contents=lazy"]);
+    assert_eq!(place.left_elsewhere().0, 0);
+    fs::remove_dir_all(place.path(".git")).unwrap();
+    for (name, text) in ["data.csv", "staged.csv"].into_iter().zip(&texts) {
+        place.write_aged(name, "");
+        assert_eq!(&place.run(&["contents", name]).out, text);
+    }
+}

@@ -13,6 +13,11 @@ pub trait ContentStore {
     /// The file of the store that has the content of the file at `real`, and the checksum that its
     /// name states. `real` is an absolute path without links.
     fn holder(&mut self, real: &Path) -> Option<(PathBuf, Checksum)>;
+
+    /// True if the store has the file that [`ContentStore::holder`] named.
+    fn has(&self, file: &Path) -> bool {
+        file.symlink_metadata().is_ok_and(|found| found.is_file())
+    }
 }
 
 /// The last `N` components of a path, in order. `None` if there are fewer, or one is no text.

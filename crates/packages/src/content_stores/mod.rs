@@ -1,15 +1,16 @@
 //! Finds the content-addressed store that has a file's content: git-annex, the cache of DVC, the
-//! cache of Hugging Face, an OCI image layout.
+//! cache of Hugging Face, an OCI image layout, a git repository.
 //!
 //! In: the path of a file without links. Out: the file of the store with the same content, and the
 //! checksum that its name states. Each store is one file in this directory, behind the trait
 //! [`content_store::ContentStore`].
 //!
-//! Invariant: the answer comes from names only. A caller that needs certainty compares the file
-//! with the checksum ([`crate::compare`]).
+//! Invariant: the answer comes from names and sizes only. A caller that needs certainty compares
+//! the file with the checksum ([`crate::compare`]).
 
 mod content_store;
 mod dvc;
+mod git;
 mod git_annex;
 mod hugging_face;
 mod oci;
@@ -24,7 +25,8 @@ use content_store::ContentStore;
 pub struct HeldFile {
     /// The store in words: `the cache of DVC`.
     pub store: &'static str,
-    /// The file in the store. It can be the file that was asked about.
+    /// The file in the store. It can be the file that was asked about. An object of git can be in a
+    /// pack instead: `backstory_git_objects::open_blob` opens it.
     pub path: PathBuf,
     /// The checksum of its content.
     pub checksum: Checksum,
@@ -41,6 +43,7 @@ impl Default for ContentStores {
             Box::new(oci::Oci),
             Box::new(oci::Ollama),
             Box::new(dvc::Dvc::default()),
+            Box::new(git::GitRepository::default()),
         ])
     }
 }
@@ -51,8 +54,7 @@ impl ContentStores {
     pub fn holder(&mut self, real: &Path) -> Option<HeldFile> {
         self.0.iter_mut().find_map(|store| {
             let (path, checksum) = store.holder(real)?;
-            let there = path.symlink_metadata().ok()?.is_file();
-            there.then(|| HeldFile {
+            store.has(&path).then(|| HeldFile {
                 store: store.name(),
                 path,
                 checksum,
@@ -184,5 +186,49 @@ mod tests {
         let found = holder(&at("one.bin")).unwrap().1;
         assert_eq!(found.canonicalize().unwrap(), moved.canonicalize().unwrap());
         std::fs::remove_dir_all(moved.parent().unwrap()).unwrap();
+    }
+
+    /// A loose object of git with this id.
+    fn write_object(root: &Path, id: &str, object: &[u8]) -> PathBuf {
+        use std::io::Write;
+        let path = root.join(".git/objects").join(&id[..2]).join(&id[2..]);
+        let level = flate2::Compression::fast();
+        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), level);
+        encoder.write_all(object).unwrap();
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, encoder.finish().unwrap()).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_git_repository_has_a_committed_file_of_the_same_size() {
+        let tmp = tempfile::tempdir().unwrap();
+        let root = tmp.path().canonicalize().unwrap();
+        // `git hash-object` of "hello\n".
+        let id = "ce013625030ba8dba906f756967f9e9ca394464a";
+        let blob = write_object(&root, id, b"blob 6\0hello\n");
+        let id: [u8; 20] = crate::records::hex(id).unwrap();
+        let (commit, tree) = ("30".repeat(20), "20".repeat(20));
+        let entry = [&b"100644 file\0"[..], &id].concat();
+        let head = format!("tree {}\0", entry.len());
+        write_object(&root, &tree, &[head.as_bytes(), &entry].concat());
+        let text = format!("tree {tree}\n");
+        let head = format!("commit {}\0", text.len());
+        write_object(&root, &commit, (head + &text).as_bytes());
+        write(&root.join(".git/HEAD"), &commit);
+        let file = root.join("file");
+        for (text, other) in [("hello\n", false), ("hello", true), ("hallo\n", false)] {
+            write(&file, text);
+            let checksum = Checksum::GitBlob { size: 6, id };
+            let expected = ("a git repository", blob.clone(), checksum.clone());
+            assert_eq!(holder(&file), (!other).then_some(expected), "{text:?}");
+            let same = crate::compare(&mut text.as_bytes(), &checksum).unwrap().2;
+            assert_eq!(same, text == "hello\n");
+        }
+        write(&root.join("other"), "hello\n");
+        assert_eq!(holder(&root.join("other")), None);
+        std::fs::remove_file(&blob).unwrap();
+        write(&file, "hello\n");
+        assert_eq!(holder(&file), None);
     }
 }
