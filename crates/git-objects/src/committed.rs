@@ -1,7 +1,7 @@
 //! The blobs of committed files: the tree of the commit that `HEAD` names, read along the path of a
 //! file.
 //!
-//! Each directory is read once. What a file has now is not compared with its blob.
+//! Each directory is read once. The present content of a file is not compared with its blob.
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;

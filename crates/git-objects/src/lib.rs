@@ -1,13 +1,13 @@
 //! Reads the committed files of git repositories: which blob a file has, and the blob's content.
 //!
-//! In: paths of files, and of objects. Out: ids of blobs, and bytes. Loose objects and packs are
-//! read here, and not by git: the configuration of a repository can name programs, and git starts
-//! them, for example to fetch a missing object.
+//! In: paths of files, and of objects. Out: ids of blobs, and bytes. git itself is not used. The
+//! configuration of a repository can name programs, and git starts them, for example to fetch a
+//! missing object.
 //!
 //! Invariants:
 //!
 //! - No program is started, and nothing is written.
-//! - Whatever the files say, at most some [`LARGEST`] bytes of memory are used.
+//! - An object takes at most three times [`LARGEST`] bytes of memory, also if its file is damaged.
 //! - Bytes are not compared with the id that names them. A caller that needs certainty compares the
 //!   content with its own digest.
 //!

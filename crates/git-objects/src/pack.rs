@@ -1,8 +1,8 @@
 //! Objects in packs (gitformat-pack(5)).
 //!
-//! An index of version 2 has a table of 256 counts by the first byte of an id, all ids in order,
-//! their checksums, and their offsets in the pack. An offset of 2 GiB or more stands in a further
-//! table.
+//! An index of version 2 begins with a table of 256 counts, by the first byte of an id. All ids in
+//! order follow, then their checksums, and then their offsets in the pack. An offset of 2 GiB or
+//! more stands in a further table.
 //!
 //! An object in a pack begins with its kind and size. A zlib stream follows, of the content or of a
 //! delta. The base of a delta is named before the stream: by its distance in the pack, or by its

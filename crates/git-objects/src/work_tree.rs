@@ -9,7 +9,7 @@ use backstory_files::regular;
 /// The most bytes of a file with references.
 const MOST: u64 = 64 << 20;
 
-/// What the `HEAD` of a work tree names.
+/// The branch or commit that the `HEAD` of a work tree names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
     /// The whole name of a branch: `refs/heads/main`. `None` if `HEAD` names a commit.

@@ -1,5 +1,5 @@
-//! Finds the content-addressed store that has a file's content: git-annex, the cache of DVC, the
-//! cache of Hugging Face, an OCI image layout, a git repository.
+//! Finds the content-addressed store that has a file's content. It is git-annex, the cache of DVC,
+//! the cache of Hugging Face, an OCI image layout, the models of Ollama, or a git repository.
 //!
 //! In: the path of a file without links. Out: the file of the store with the same content, and the
 //! checksum that its name states. Each store is one file in this directory, behind the trait
