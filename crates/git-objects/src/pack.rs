@@ -31,8 +31,8 @@ const IDS: u64 = COUNTS + 4 * 256;
 /// The bytes of a checksum of a packed object, and of an offset.
 const WORD: u64 = 4;
 
-/// The most deltas between an object and its base, as in git.
-const CHAIN: usize = 4095;
+/// The most deltas between an object and its base. git makes at most 50 by default.
+const CHAIN: usize = 512;
 
 /// Opens the object that a pack has.
 pub fn open(objects: &Path, id: &ObjectId) -> io::Result<Object> {

@@ -226,7 +226,8 @@ fn the_program_links_no_reader_of_file_formats_but_those_that_the_page_explains(
         let users: Vec<String> = manifests()
             .into_iter()
             .filter(|(user, text)| {
-                let is_linked = user == "cli" || program.contains(&format!("backstory_{user}"));
+                let own = format!("backstory_{}", user.replace('-', "_"));
+                let is_linked = user == "cli" || program.contains(&own);
                 is_linked && text.lines().any(|line| is_dependency(line, &library))
             })
             .map(|(user, _)| user.replace("cli", "backstory"))
