@@ -193,6 +193,7 @@ impl ProcessConnections {
                 connection: connection.number,
                 began: call.time,
                 ended: call.time,
+                worked_until: call.time,
                 sent: call.time,
                 bytes_in: 0,
                 bytes_out: 0,

@@ -5,6 +5,8 @@
 //!
 //! - A request of a server begins with the first bytes that it reads after it last wrote. It ends
 //!   with its last write before the next such read, or with the close.
+//! - A request of a client begins with the first bytes that it writes after it last read. It ends
+//!   with its last read before the next such write.
 //! - A call belongs to the request on which its thread worked last.
 //! - A child by `fork`, and a program that it executes, goes on with the connections of its parent.
 //!   Calls of a child that works on no connection belong to the request that it was made for.
@@ -61,7 +63,7 @@ impl DeepLog {
                     inherited.insert(child, state.passed_on(request));
                 }
                 if let Some(request) = belongs.and_then(|(id, _)| all.get_mut(id)) {
-                    count(request, &call, &mut files);
+                    count(request, (process.epoch, &call), &mut files);
                 }
                 visit(process, &call, belongs);
             }
@@ -73,13 +75,17 @@ impl DeepLog {
     }
 }
 
-/// Counts a call of a request, and the file that it opened.
-fn count(request: &mut Request, call: &Call, rest: &mut usize) {
+/// Counts a call of a request, and the file that it opened. `epoch`: the process that made it.
+fn count(request: &mut Request, (epoch, call): (u64, &Call), rest: &mut usize) {
     const OPEN: &[u16] = &[2, 85, 257];
     if call.is_fact() {
         return;
     }
     request.calls += 1;
+    if request.epoch == epoch {
+        let returned = call.time.saturating_add(call.took);
+        request.worked_until = request.worked_until.max(returned);
+    }
     let path = call.path().unwrap_or_default();
     if !OPEN.contains(&call.number) || call.result < 0 || path.is_empty() {
         return;

@@ -33,8 +33,11 @@ pub struct Request {
     pub connection: Option<usize>,
     /// Time-stamp counter at its first call.
     pub began: u64,
-    /// Time-stamp counter after its last call.
+    /// Time-stamp counter after the last call that moved bytes of it.
     pub ended: u64,
+    /// Time-stamp counter after the last call of the process that belongs to it. A client works
+    /// with an answer after it has received the last byte.
+    pub worked_until: u64,
     /// Time-stamp counter before the last call that sent bytes of it. The other end may have them
     /// before that call returns. Without such a call, as `began`.
     pub sent: u64,

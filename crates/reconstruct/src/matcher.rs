@@ -52,7 +52,7 @@ pub struct ProcessMatcher {
     pub came: u64,
     /// Time-stamp counter of the recorded execution at this point.
     time: u64,
-    /// Waits whose time was up, one after the other, behind the recorded waits.
+    /// Waits whose time was up, behind the recorded waits and since bytes of the record entered.
     idle: u32,
     recent: VecDeque<String>,
     pub(crate) exact: ExactPositions,
@@ -169,6 +169,7 @@ impl ProcessMatcher {
         self.reached(time);
         if let Taken::Bytes(bytes, _) = &taken {
             self.entered += bytes.len() as u64;
+            self.idle = 0;
         }
         self.matched += u64::from(taken != Taken::Exhausted);
         taken
@@ -212,11 +213,11 @@ impl ProcessMatcher {
             self.matched += 1;
             return Some(errno);
         }
-        let known = output.remaining() > 0;
+        let (known, behind) = (output.remaining() > 0, output.behind());
         let difference = output.leave(bytes, rules);
-        let has_parted = output.has_parted();
+        let (has_parted, behind) = (output.has_parted(), output.behind() - behind);
         self.matched += u64::from(known);
-        self.left += bytes.len() as u64;
+        self.left += bytes.len() as u64 - behind;
         if has_parted && self.is_standard_error(id) && !self.rest.is_past_record() {
             self.complaint.extend_from_slice(bytes);
             let more = self.complaint.len().saturating_sub(COMPLAINT_SHOWN);

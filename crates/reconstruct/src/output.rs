@@ -70,6 +70,8 @@ pub struct ExpectedOutput {
     differs_before: Option<u64>,
     /// More was recorded than is here.
     goes_on: bool,
+    /// Bytes that came behind the part that is here, and were not compared.
+    behind: u64,
     /// Bytes that left before this time are not waited for any more.
     waived: u64,
     /// The next input came at this time: recorded bytes behind it answer that input.
@@ -213,6 +215,11 @@ impl ExpectedOutput {
         self.counted
     }
 
+    /// Bytes that came behind the end of a record that was cut: nothing is compared with them.
+    pub fn behind(&self) -> u64 {
+        self.behind
+    }
+
     /// Number of bytes that came so far.
     pub fn position(&self) -> u64 {
         self.position + self.waiting.len() as u64
@@ -284,6 +291,7 @@ impl ExpectedOutput {
             let took = match self.next() {
                 None if self.goes_on => {
                     self.position += bytes.len() as u64;
+                    self.behind += bytes.len() as u64;
                     return noted;
                 }
                 None => return Some(self.part(self.position, 1, Some(Vec::new()), bytes)),

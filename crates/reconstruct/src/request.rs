@@ -1,6 +1,7 @@
 //! Requests: the units of work of a run, and the choice of those that are fed.
 //!
-//! In: the units that `backstory requests` lists. Out: a run from which the others were removed.
+//! In: the units that `backstory requests` lists. Out: a run from which the others were removed. For
+//! a unit of a client, all behind it was removed instead.
 //! Invariant: a removed connection reaches no process, and a process that only served removed
 //! connections is not made.
 
@@ -9,6 +10,7 @@ use crate::process::{Made, RecordedProcess, ResourceStreams, TimedQueue};
 use crate::recorded::RecordedRun;
 use crate::resource::{Origin, ResourceId};
 use crate::unit::RecordedUnit;
+use crate::window;
 use backstory_ordering::SmallSort;
 use std::collections::{HashMap, HashSet};
 
@@ -27,8 +29,8 @@ pub fn chosen(run: &RecordedRun, wanted: usize) -> Result<RecordedUnit, Error> {
 }
 
 /// Removes all units but number `wanted` and those in `fed`, from 1. The calls between connections
-/// stay. A unit of a client needs all that came before, so nothing is removed for it. `first`: the
-/// process that is started.
+/// stay. A unit of a client needs all that came before: only the record behind it is removed.
+/// `first`: the process that is started.
 ///
 /// # Errors
 /// As of [`chosen`].
@@ -44,6 +46,8 @@ pub fn choose(
         process.only = Some(unit.connection);
     }
     if unit.is_client {
+        window::cut(run, None, Some(unit.worked_until));
+        prepare(run, &unit);
         return Ok(unit);
     }
     let fed: HashSet<usize> = fed.iter().copied().chain([wanted]).collect();
@@ -90,13 +94,16 @@ pub fn choose(
         leave_out_streams((index, process), &gone, &stay, (begins, &lasting));
         leave_out_results(process, begins, &reached);
     }
-    let streams = run.processes[unit.process]
-        .streams
-        .get_mut(&unit.connection);
-    if let Some(streams) = streams {
+    prepare(run, &unit);
+    Ok(unit)
+}
+
+/// What left on the connection of a unit before it only prepares it.
+fn prepare(run: &mut RecordedRun, unit: &RecordedUnit) {
+    let process = &mut run.processes[unit.process];
+    if let Some(streams) = process.streams.get_mut(&unit.connection) {
         streams.output.prepares_until(unit.after);
     }
-    Ok(unit)
 }
 
 /// The units that are fed, by connection.

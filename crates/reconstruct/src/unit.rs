@@ -23,8 +23,10 @@ pub struct RecordedUnit {
     pub after: u64,
     /// Time-stamp counter at its end. The largest number: the rest of the connection.
     pub until: u64,
-    /// Time-stamp counter at its last call.
+    /// Time-stamp counter at its last call that moved bytes.
     pub ended: u64,
+    /// That at its last call.
+    pub worked_until: u64,
     /// Time-stamp counter before the last call that sent bytes of it. Without one, as `began`.
     pub sent: u64,
     /// That when the next unit on the connection began, in any process: until then the processes
@@ -72,6 +74,7 @@ pub fn units(processes: &[RecordedProcess], requests: &[Request]) -> Vec<Option<
                 after: before.map_or(0, |(_, ended)| ended),
                 until: u64::MAX,
                 ended: request.ended,
+                worked_until: request.worked_until.max(request.ended),
                 sent: request.sent,
                 lasts: request.ended,
             })

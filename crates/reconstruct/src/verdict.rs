@@ -98,6 +98,9 @@ impl ExecutedCalls {
 pub struct RequestVerdict {
     /// Its number.
     pub number: usize,
+    /// True if the program made it itself. All that came before it was fed.
+    #[serde(default)]
+    pub is_client: bool,
     /// Further requests that were fed.
     pub fed: Vec<usize>,
     /// Calls from the first one on its connection to the end.

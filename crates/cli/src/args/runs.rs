@@ -18,7 +18,9 @@ pub const REQUESTS: &str = "Examples:\n  \
     backstory requests\n  \
     backstory requests 7hx2k9qa --json | jq '.[] | select(.bytes_in > 1000)'\n\n\
     A request of a server begins with the first bytes that it reads after it last\n\
-    wrote to the same connection, and ends with its last write.";
+    wrote to the same connection, and ends with its last write. A request of a\n\
+    client begins with the first bytes that it sends after it last received some,\n\
+    and ends with the last bytes that it then receives.";
 
 /// The text after the options in the help of `rm`.
 pub const RM: &str = "Examples:\n  \

@@ -28,6 +28,7 @@ mod deep;
 mod deep_addresses;
 mod deep_bytes;
 mod deep_changed;
+mod deep_clients;
 mod deep_cut;
 mod deep_ends;
 mod deep_gaps;

@@ -180,7 +180,11 @@ fn request(
     out: &mut impl Write,
 ) -> io::Result<()> {
     let tries = counted(request.tries as usize, "attempt", "attempts");
-    write!(out, "  request {} alone", request.number)?;
+    let number = request.number;
+    match request.is_client {
+        true => write!(out, "  request {number} of a client and all before it")?,
+        false => write!(out, "  request {number} alone")?,
+    }
     if !request.fed.is_empty() {
         let fed = counted(request.fed.len(), "earlier request", "earlier requests");
         write!(out, " and {fed}")?;
@@ -205,9 +209,13 @@ fn request(
         writeln!(out, "  the clock was shifted by {ms} ms")?;
     }
     if let Some(position) = request.differs_before {
+        let which = match request.is_client {
+            true => "the requests",
+            false => "the answers to the requests",
+        };
         writeln!(
             out,
-            "  the answers to the requests before it on the connection differ from byte {position} on"
+            "  {which} before it on the connection differ from byte {position} on"
         )?;
     }
     let counted_only: u64 = reconstruction.processes.iter().map(|p| p.counted).sum();
@@ -329,6 +337,14 @@ fn request_value(request: Option<&RequestVerdict>) -> Value {
     let executed = request.executed;
     Value::Object(vec![
         ("number", (request.number as u64).into()),
+        (
+            "role",
+            match request.is_client {
+                true => "client",
+                false => "server",
+            }
+            .into(),
+        ),
         ("tries", u64::from(request.tries).into()),
         ("fed", Value::Array(fed.collect())),
         ("calls", request.calls.into()),

@@ -1,4 +1,5 @@
-//! The files of a request that ran again: those that it wrote, and not those of other requests.
+//! The files of a request that ran again: those that it wrote, and not those of other parts of the
+//! run.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -12,13 +13,13 @@ use backstory_reconstruct::{ReadLog, RecordedRun};
 use backstory_replay::verdict::{OutputState, Verdict};
 
 /// Why a file cannot be compared.
-const SHARED: &str = "requests that did not run again wrote it, too";
+const SHARED: &str = "parts of the run that did not run again wrote it, too";
 
 /// The files of the requests of a run.
 pub struct RequestOutputs {
     /// Those that the request wrote, or one that was fed for it.
     own: HashSet<Vec<u8>>,
-    /// Those that other requests wrote.
+    /// Those that other parts of the run wrote, which did not run again.
     others: HashSet<Vec<u8>>,
 }
 
@@ -33,9 +34,12 @@ impl RequestOutputs {
             let paths = written(&directories, one);
             if ran {
                 own.extend(paths);
-            } else {
+            } else if !request.is_client {
                 others.extend(paths);
             }
+        }
+        if request.is_client {
+            others = written_behind(&log.run, request.number);
         }
         RequestOutputs { own, others }
     }
@@ -45,8 +49,8 @@ impl RequestOutputs {
         self.own.contains(path)
     }
 
-    /// Leaves its files in the verdict. The state of a file that other requests wrote, too, is
-    /// unknown.
+    /// Leaves its files in the verdict. If others wrote such a file, too, and it differs, its state
+    /// is unknown.
     pub fn keep_in(&self, verdict: &mut Verdict) {
         verdict.outputs.retain(|output| self.has(&output.path));
         for output in &mut verdict.outputs {
@@ -78,6 +82,19 @@ fn written(directories: &HashMap<u64, &[u8]>, request: &Request) -> Vec<Vec<u8>>
         normal(&path)
     };
     request.written.iter().map(absolute).collect()
+}
+
+/// The absolute paths of the files that the record writes behind a request of a client. All that
+/// came before ran again.
+fn written_behind(run: &RecordedRun, number: usize) -> HashSet<Vec<u8>> {
+    let at = number.checked_sub(1);
+    let unit = at.and_then(|at| run.units.get(at).copied().flatten());
+    let end = unit.map_or(0, |unit| unit.worked_until);
+    let streams = run.processes.iter().flat_map(|process| &process.streams);
+    let later = streams.filter(|(_, one)| one.output.moves().any(|(time, _)| time > end));
+    later
+        .map(|(id, _)| run.resources[*id].link.clone())
+        .collect()
 }
 
 /// A path without `.` and `..`.

@@ -1,8 +1,10 @@
 //! One request of a run: when it has been served, and its verdict.
 //!
 //! Processes that get no further input are held where they wait: an end of theirs would disturb
-//! the others. When the request has been served, all are ended.
+//! the others. When the request has been served, all are ended. A request of a client has been
+//! served when the client waits behind it.
 
+use super::processes::state_and_time;
 use super::{Response, Supervisor};
 use crate::engine::Options;
 use crate::engine::caller::NotifiedCall;
@@ -91,6 +93,8 @@ impl Part {
     pub fn came(&mut self, program: Option<usize>) {
         if let Some(index) = program {
             self.progress.insert(index, Instant::now());
+            // A client goes on when it has the last bytes of its request.
+            self.waits &= !(self.unit.is_client && self.unit.process == index);
         }
         self.calls += u64::from(self.has_begun);
         self.used = None;
@@ -249,7 +253,11 @@ impl Supervisor {
         let Some(part) = &self.part else { return false };
         let (unit, waits) = (part.unit, part.waits);
         let served = self.matchers[unit.process].has_served(unit.connection);
-        if part.has_ended || served && waits && idle > GRACE {
+        if part.has_ended {
+            return true;
+        }
+        // A server has worked before its last bytes leave. A client works behind its last bytes.
+        if served && waits && idle > GRACE && !(unit.is_client && self.a_thread_runs()) {
             return true;
         }
         if idle < STALLED || self.is_tool_alone() {
@@ -257,6 +265,18 @@ impl Supervisor {
         }
         let now = self.processor_time();
         self.part.as_mut().is_some_and(|part| part.is_stalled(now))
+    }
+
+    /// True if a thread of a program computes, or waits for a processor.
+    fn a_thread_runs(&self) -> bool {
+        let tasks = |pid: &u32| std::fs::read_dir(format!("/proc/{pid}/task"));
+        let mut threads = self.live.keys().filter_map(|pid| tasks(pid).ok()).flatten();
+        threads.any(|task| {
+            let name = task.ok().map(|task| task.file_name());
+            let tid: Option<u32> = name.and_then(|name| name.to_str()?.parse().ok());
+            let found = tid.and_then(state_and_time);
+            found.is_some_and(|(state, _)| state == 'R')
+        })
     }
 
     /// Recorded output of the request that did not come is a difference.
@@ -275,9 +295,10 @@ impl Supervisor {
         let streams = matcher.streams(unit.connection);
         self.result.request = Some(RequestVerdict {
             number: part.number,
+            is_client: unit.is_client,
             fed: part.fed.clone(),
             calls: part.calls,
-            compared: streams.output.position(),
+            compared: streams.output.position() - streams.output.behind(),
             differs_before: streams.output.differs_before(),
             is_served: is_served && self.started[unit.process],
             took_time: part.took_time,

@@ -1,0 +1,113 @@
+//! Requests that a recorded program made itself, and their replay.
+
+use backstory_testkit::need::needs;
+use serde_json::{Value, json};
+
+use super::Place;
+
+/// Returns what it receives on one connection, reversed.
+const SERVER: &str = r#"
+import os, socket
+LISTEN
+c, a = s.accept()
+while True:
+    got = c.recv(100)
+    if not got: break
+    c.sendall(got[::-1])
+"#;
+
+/// Asks three times on one connection, and puts each answer into a file.
+const CLIENT: &str = r#"
+import socket, sys
+c = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+for word in ("one", "two", "three"):
+    c.sendall(word.encode())
+    with open("got-" + word, "wb") as f: f.write(c.recv(100))
+c.close()
+"#;
+
+/// A recorded client. `None`: it cannot run here.
+fn recorded(client: &str) -> Option<Place> {
+    if !needs("a client that runs again", &["python3"]) {
+        return None;
+    }
+    let place = Place::new();
+    place.write_server(SERVER);
+    place.write_aged("client.py", client);
+    place.deep(
+        "python3 server.py & while ! test -e port; do sleep 0.01; done; \
+         RECORD python3 client.py $(cat port) && wait",
+    );
+    Some(place)
+}
+
+/// The requests of the run, as `requests --json` lists them.
+fn requests(place: &Place, more: &[&str]) -> Vec<Value> {
+    let words = [&["requests", "deep", "--json"], more].concat();
+    place.json(&words).as_array().unwrap().clone()
+}
+
+fn values(list: &[Value], field: &str) -> Vec<Value> {
+    list.iter().map(|one| one[field].clone()).collect()
+}
+
+#[test]
+fn each_write_and_read_of_a_client_on_a_kept_connection_is_a_request_with_its_file() {
+    let Some(place) = recorded(CLIENT) else {
+        return;
+    };
+    let made = requests(&place, &[]);
+    assert_eq!(values(&made, "role"), ["client"; 3], "{made:#?}");
+    assert_eq!(values(&made, "bytes_out"), [3, 3, 5], "{made:#?}");
+    assert_eq!(values(&made, "bytes_in"), [3, 3, 5], "{made:#?}");
+    let files = ["got-one", "got-two", "got-three"].map(|name| json!([name]));
+    assert_eq!(values(&made, "files"), files, "{made:#?}");
+}
+
+#[test]
+fn a_request_of_a_client_runs_again_with_all_before_it_and_ends_the_record() {
+    let Some(place) = recorded(CLIENT) else {
+        return;
+    };
+    let Some(answer) = place.again(&["--request", "2"]) else {
+        return;
+    };
+    assert_eq!(answer.status, 0, "{answer:?}");
+    for part in [
+        "equal: ",
+        " 6 bytes fed, 6 bytes compared",
+        "request 2 of a client and all before it, 1 attempt: ",
+    ] {
+        assert!(answer.err.contains(part), "{part}: {answer:?}");
+    }
+    let answer = place.again(&["--request", "2", "--json"]).unwrap();
+    let answer: Value = serde_json::from_str(&answer.out).unwrap();
+    assert_eq!(answer["reconstruction"]["request"]["role"], "client");
+    let outputs = answer["outputs"].as_array().unwrap();
+    assert_eq!(values(outputs, "state"), ["identical"], "{answer:#}");
+    let path = outputs[0]["path"].as_str().unwrap();
+    assert!(path.ends_with("/got-two"), "{answer:#}");
+}
+
+#[test]
+fn another_client_differs_in_its_own_request_alone() {
+    let Some(place) = recorded(CLIENT) else {
+        return;
+    };
+    let other = CLIENT.replace("\"one\", \"two\", \"three\"", "\"oNe\", \"two\", \"thRee\"");
+    assert_ne!(other, CLIENT);
+    place.write_aged("other.py", &other);
+    let change = ["--input", "client.py=other.py"];
+    let Some(answer) = place.again(&[&change[..], &["--request", "2"]].concat()) else {
+        return;
+    };
+    assert_eq!(answer.status, 0, "{answer:?}");
+    let note = "the requests before it on the connection differ from byte 1 on";
+    assert!(answer.err.contains(note), "{answer:?}");
+    for (request, came) in [("1", "\"Ne\""), ("3", "\"Ree\"")] {
+        let answer = place.again(&[&change[..], &["--request", request]].concat());
+        let answer = answer.unwrap();
+        assert_eq!(answer.status, 1, "{answer:?}");
+        assert!(answer.err.contains(came), "{came}: {answer:?}");
+    }
+}
