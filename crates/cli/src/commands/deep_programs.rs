@@ -121,10 +121,7 @@ pub fn activities_behind(
         let Some(end) = ends.iter().find(|end| end.epoch == process.epoch) else {
             continue;
         };
-        // Behind the last reading of the clocks, dates get less exact.
-        let until = end.until.zip(log.last_reading());
-        let date = until.map(|(until, (last, _))| log.time_of(until.min(last)));
-        let since = date.map_or(i64::MIN, |date| date.saturating_sub(CLOCKS_DIFFER));
+        let since = date_before(log, end.until);
         let of_process = executed
             .iter()
             .filter(|line| line.activity.pid == process.pid);
@@ -138,6 +135,25 @@ pub fn activities_behind(
         }
     }
     found
+}
+
+/// All activities, each with the date of a time-stamp counter of the deep log, as
+/// [`activities_behind`] has it.
+pub fn activities_since(
+    log: &DeepLog,
+    counter: u64,
+    executed: &[ProcessLine],
+) -> HashMap<u64, i64> {
+    let since = date_before(log, Some(counter));
+    executed.iter().map(|line| (line.id, since)).collect()
+}
+
+/// A date that is not behind this counter. Without one, all of the time counts.
+fn date_before(log: &DeepLog, counter: Option<u64>) -> i64 {
+    // Behind the last reading of the clocks, dates get less exact.
+    let until = counter.zip(log.last_reading());
+    let date = until.map(|(until, (last, _))| log.time_of(until.min(last)));
+    date.map_or(i64::MIN, |date| date.saturating_sub(CLOCKS_DIFFER))
 }
 
 /// True if the deep log has the command of a run from its beginning to its end.

@@ -181,16 +181,15 @@ impl Prepared {
         if let Some(outputs) = &outputs {
             outputs.keep_in(&mut verdict);
         }
+        let place = (&self.current, self.run.as_str());
+        if let Some(source) = &source {
+            record_ends::judge_part(place, source, &mut verdict)?;
+        }
         if let (Some(source), Some(found)) = (&source, request)
             && self.faithful
             && !source.has_other_input()
         {
-            record_ends::judge(
-                (&self.current, self.run.as_str()),
-                source,
-                found,
-                &mut verdict,
-            )?;
+            record_ends::judge(place, source, found, &mut verdict)?;
         }
         progress.end();
         let mut looked_for = untouched(&own, &played, &self.plan);

@@ -166,3 +166,21 @@ fn a_cut_log_has_dates() {
     assert!(run.contains(&time), "{run:?} {time}");
     assert!(time > whole.header().real, "{time}");
 }
+
+#[test]
+fn a_file_that_was_written_behind_the_part_that_runs_again_is_unknown() {
+    let place = Place::new();
+    place.deep(
+        "printf 'one\\ntwo\\n' | RECORD sh -c 'read a; echo $a >first; read b; echo $b >second'",
+    );
+    let Some(answer) = place.again(&["--to", "1"]) else {
+        return;
+    };
+    assert_eq!(answer.status, 0, "{answer:?}");
+    for part in [
+        "equal: 1 program",
+        "0 of 2 outputs; 2 can lack writes behind the part that ran again",
+    ] {
+        assert!(answer.err.contains(part), "{part}: {answer:?}");
+    }
+}

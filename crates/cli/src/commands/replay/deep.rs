@@ -45,7 +45,7 @@ pub struct DeepRequest {
     tool: Vec<Vec<u8>>,
     patience: u64,
     /// Time-stamp counters between which the run is compared.
-    window: (Option<u64>, Option<u64>),
+    pub window: (Option<u64>, Option<u64>),
     volatile: Vec<String>,
     inputs: Vec<(i32, Vec<u8>)>,
     /// The numbers of other arguments, with their values.

@@ -1,9 +1,12 @@
-//! Files that programs may have written behind the end of their deep records.
+//! Files that programs may have written behind the end of their deep records, or behind the part of
+//! the run that ran again.
 //!
 //! In: a reconstruction, with the programs whose records end before they did, and the verdict on
 //! the files. Out: such a file is unknown if it differs, and the reason says that it does.
 //! Invariant: a file stays different if only other programs wrote it, or if all of these had closed
 //! it before their records end.
+
+use std::collections::HashMap;
 
 use backstory_query as query;
 use backstory_reconstruct::verdict::Reconstruction;
@@ -18,6 +21,9 @@ use crate::error::Failure;
 const ENDS_EARLY: &str =
     "a program that had it open for writing went on behind the end of its deep record";
 
+/// The same for a file that was written behind the part that ran again.
+const BEHIND_PART: &str = "a program had it open for writing behind the part that ran again";
+
 /// Judges such files of a run. The program ran again without the user's changes: with these, a file
 /// that differs is what the user looks for.
 pub fn judge(
@@ -31,7 +37,33 @@ pub fn judge(
     }
     let executed = query::processes(&current.store, run)?;
     let programs = deep_programs::activities_behind(&source.open()?, &found.unrecorded, &executed);
-    let written = query::written_since(&current.store, run, &programs)?;
+    excuse((current, run), &programs, ENDS_EARLY, verdict)
+}
+
+/// Judges the files of a run that ran again up to a moment. They lack what the record wrote behind
+/// it, whatever the user changed.
+pub fn judge_part(
+    (current, run): (&CurrentStore, &str),
+    source: &DeepRequest,
+    verdict: &mut Verdict,
+) -> Result<(), Failure> {
+    let Some(end) = source.window.1.filter(|_| !verdict.is_identical()) else {
+        return Ok(());
+    };
+    let executed = query::processes(&current.store, run)?;
+    let programs = deep_programs::activities_since(&source.open()?, end, &executed);
+    excuse((current, run), &programs, BEHIND_PART, verdict)
+}
+
+/// The state of a file that one of these activities wrote since its date is unknown, if the file
+/// differs.
+fn excuse(
+    (current, run): (&CurrentStore, &str),
+    programs: &HashMap<u64, i64>,
+    why: &str,
+    verdict: &mut Verdict,
+) -> Result<(), Failure> {
+    let written = query::written_since(&current.store, run, programs)?;
     for output in &mut verdict.outputs {
         let seen = match output.state {
             OutputState::Different => "it differs",
@@ -39,13 +71,18 @@ pub fn judge(
             OutputState::Identical | OutputState::Unknown(_) => continue,
         };
         if written.contains(&output.path) {
-            output.state = OutputState::Unknown(format!("{seen}, and {ENDS_EARLY}"));
+            output.state = OutputState::Unknown(format!("{seen}, and {why}"));
         }
     }
     Ok(())
 }
 
-/// True for such a file.
+/// True for a file that a program wrote behind the end of its record.
 pub fn is_behind_record(state: &OutputState) -> bool {
     matches!(state, OutputState::Unknown(why) if why.ends_with(ENDS_EARLY))
+}
+
+/// True for a file that the run wrote behind the part that ran again.
+pub fn is_behind_part(state: &OutputState) -> bool {
+    matches!(state, OutputState::Unknown(why) if why.ends_with(BEHIND_PART))
 }

@@ -264,14 +264,21 @@ impl Report<'_> {
             let identical = style.paint(Role::Good, "identical as far as is known");
             write!(out, "{identical}: {known} of {count} {noun}")?;
             let later = of_state(record_ends::is_behind_record);
-            if unknown > later {
-                let others = unknown - later;
+            let behind = of_state(record_ends::is_behind_part);
+            if unknown > later + behind {
+                let others = unknown - later - behind;
                 write!(out, "; the recorded contents of {others} are unknown")?;
             }
             if later > 0 {
                 write!(
                     out,
                     "; {later} can lack writes behind the end of a deep record"
+                )?;
+            }
+            if behind > 0 {
+                write!(
+                    out,
+                    "; {behind} can lack writes behind the part that ran again"
                 )?;
             }
             return writeln!(out);
