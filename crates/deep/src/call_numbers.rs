@@ -34,6 +34,9 @@ pub const SOCKET: u16 = 41;
 pub const ACCEPT: &[u16] = &[43, 288];
 /// `clone`, `fork`, `vfork`
 pub const FORK: &[u16] = &[56, 57, 58];
+/// `poll`, `ppoll`, `select`, `pselect6`, `epoll_wait`, `epoll_pwait`, `epoll_pwait2`: waits for
+/// several descriptors.
+pub const WAITS: &[u16] = &[7, 271, 23, 270, 232, 281, 441];
 /// `dup`, `dup2`, `dup3`
 pub const DUP: &[u16] = &[32, 33, 292];
 
@@ -111,6 +114,16 @@ mod tests {
         same(OPENS, &[l::SYS_open, l::SYS_openat, l::SYS_openat2]);
         same(ACCEPT, &[l::SYS_accept, l::SYS_accept4]);
         same(FORK, &[l::SYS_clone, l::SYS_fork, l::SYS_vfork]);
+        let waits = [
+            l::SYS_poll,
+            l::SYS_ppoll,
+            l::SYS_select,
+            l::SYS_pselect6,
+            l::SYS_epoll_wait,
+            l::SYS_epoll_pwait,
+            l::SYS_epoll_pwait2,
+        ];
+        same(WAITS, &waits);
         same(DUP, &[l::SYS_dup, l::SYS_dup2, l::SYS_dup3]);
     }
 }

@@ -15,16 +15,17 @@
 //! belong to none.
 
 use crate::call::Call;
+use crate::call_numbers as nr;
 use crate::connections::ProcessConnections;
 use crate::log::{DeepLog, DeepProcess};
 use crate::requests::{Part, Request};
 use backstory_ordering::SmallSort;
 use std::collections::HashMap;
 
-/// Most files that are named for one request.
+/// Most files that are named in one list.
 const MOST_FILES: usize = 1000;
-/// Most files that are named for all requests.
-const MOST_FILES_OF_ALL: usize = 1 << 20;
+/// Most files that are named in all lists.
+pub(crate) const MOST_FILES_OF_ALL: usize = 1 << 20;
 /// Most requests of a log. A damaged or hostile log may claim one with each record.
 pub const MOST_REQUESTS: usize = 1 << 20;
 
@@ -77,7 +78,6 @@ impl DeepLog {
 
 /// Counts a call of a request, and the file that it opened. `epoch`: the process that made it.
 fn count(request: &mut Request, (epoch, call): (u64, &Call), rest: &mut usize) {
-    const OPEN: &[u16] = &[2, 85, 257];
     if call.is_fact() {
         return;
     }
@@ -86,21 +86,28 @@ fn count(request: &mut Request, (epoch, call): (u64, &Call), rest: &mut usize) {
         let returned = call.time.saturating_add(call.took);
         request.worked_until = request.worked_until.max(returned);
     }
-    let path = call.path().unwrap_or_default();
-    if !OPEN.contains(&call.number) || call.result < 0 || path.is_empty() {
-        return;
+    if let Some((path, writes)) = opened(call) {
+        add_file(&mut request.files, path, rest);
+        if writes {
+            add_file(&mut request.written, path, rest);
+        }
     }
-    let known = request.files.iter().any(|known| known == path);
-    if !known && request.files.len() < MOST_FILES && *rest > 0 {
-        *rest -= 1;
-        request.files.push(path.to_vec());
-    }
-    const CREAT: u16 = 85;
+}
+
+/// The path that a call opened, and whether for writing.
+pub(crate) fn opened(call: &Call) -> Option<(&[u8], bool)> {
     const ACCESS_MODE: u64 = 3;
-    let writes = call.number == CREAT || call.a & ACCESS_MODE != 0;
-    let known = request.written.iter().any(|known| known == path);
-    if writes && !known && request.written.len() < MOST_FILES && *rest > 0 {
+    let creates = call.number == nr::CREAT;
+    let opens = (creates || nr::OPENS.contains(&call.number)) && call.result >= 0;
+    let path = call.path().filter(|path| opens && !path.is_empty())?;
+    Some((path, creates || call.a & ACCESS_MODE != 0))
+}
+
+/// Adds a path to a list of files, once. `rest`: how many more are named in all lists.
+pub(crate) fn add_file(files: &mut Vec<Vec<u8>>, path: &[u8], rest: &mut usize) {
+    let known = files.iter().any(|known| known == path);
+    if !known && files.len() < MOST_FILES && *rest > 0 {
         *rest -= 1;
-        request.written.push(path.to_vec());
+        files.push(path.to_vec());
     }
 }

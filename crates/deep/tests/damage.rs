@@ -104,6 +104,7 @@ fn read_all(log: &DeepLog) {
         last = request.began;
     }
     let _ = (log.programs(), log.has_text(b"secret"), log.time_of(7));
+    let _ = log.loop_turns();
     let volume = log.volume();
     assert!(volume.stored <= volume.records, "{volume:?}");
 }

@@ -16,7 +16,8 @@ pub const SHOW: &str = "Examples:\n  \
 pub const REQUESTS: &str = "Examples:\n  \
     backstory record --deep -- ./server\n  \
     backstory requests\n  \
-    backstory requests 7hx2k9qa --json | jq '.[] | select(.bytes_in > 1000)'\n\n\
+    backstory requests 7hx2k9qa --json | jq '.[] | select(.bytes_in > 1000)'\n  \
+    backstory requests --turns               for `replay --deep --from --to`\n\n\
     A request of a server begins with the first bytes that it reads after it last\n\
     wrote to the same connection, and ends with its last write. A request of a\n\
     client begins with the first bytes that it sends after it last received some,\n\
@@ -123,6 +124,11 @@ pub struct RequestsArgs {
     /// List all requests, not only those that fit on a screen
     #[arg(long)]
     pub all: bool,
+
+    /// List the turns of the event loops of clients instead: the calls of a thread from one wait
+    /// for several descriptors to the next
+    #[arg(long)]
+    pub turns: bool,
 }
 
 /// `show`

@@ -1,9 +1,11 @@
-//! `requests`: lists the units of work that the processes of a deep run served or asked for.
+//! `requests`: lists the units of work that the processes of a deep run served or asked for, or the
+//! turns of the event loops of those that asked.
 
 use std::io::{self, Write};
 use std::path::Path;
 
-use backstory_deep::{DeepLog, MOST_REQUESTS, Request, Role as End};
+use backstory_deep::{DeepLog, LoopTurn, MOST_REQUESTS, MOST_TURNS, Request, Role as End};
+use backstory_ordering::SmallSort;
 
 use super::{Outcome, answer, deep_programs};
 use crate::args::runs::RequestsArgs;
@@ -31,6 +33,9 @@ pub fn run(args: RequestsArgs, store: Option<&Path>) -> Outcome {
             "the deep log has no end, so later requests can be missing: it was cut off, or the \
              recording goes on",
         );
+    }
+    if args.turns {
+        return list_turns(&args, &log);
     }
     let requests = log.requests();
     answer(|out| match args.run.json {
@@ -87,10 +92,7 @@ fn text(
     let shown = if all { requests.len() } else { SCREEN };
     for (index, request) in requests.iter().take(shown).enumerate() {
         let took = log.time_of(request.ended) - log.time_of(request.began);
-        let peer = match request.peer.is_empty() {
-            true => "unknown".to_owned(),
-            false => one_line(&request.peer),
-        };
+        let peer = peer(request);
         writeln!(
             out,
             "{:>6}  {:<6}  {:>7}  {:>9}  {:>9}  {:>9}  {:>5}  {}",
@@ -113,6 +115,94 @@ fn text(
     let rest = requests.len().saturating_sub(shown);
     if rest > 0 {
         let more = counted(rest, "more request", "more requests");
+        writeln!(out, "{more} (--all lists them)")?;
+    }
+    Ok(())
+}
+
+fn peer(request: &Request) -> String {
+    match request.peer.is_empty() {
+        true => "unknown".to_owned(),
+        false => one_line(&request.peer),
+    }
+}
+
+/// Prints the turns of the event loops of clients.
+fn list_turns(args: &RequestsArgs, log: &DeepLog) -> Outcome {
+    let (turns, requests) = log.loop_turns();
+    answer(|out| match args.run.json {
+        true => json::lines(out, turns.iter().map(|turn| turn_json(turn, log))),
+        false => {
+            let peers = |turn: &LoopTurn| {
+                let of = turn.requests.iter().filter_map(|at| requests.get(*at));
+                let mut peers: Vec<String> = of.map(peer).collect();
+                peers.sort_small();
+                peers.dedup();
+                peers.join(", ")
+            };
+            turns_text(&turns, peers, (log, args.all), out)
+        }
+    })
+}
+
+fn turn_json(turn: &LoopTurn, log: &DeepLog) -> Value {
+    let requests = turn.requests.iter().map(|at| at + 1);
+    Value::Object(vec![
+        ("from", turn.from.into()),
+        ("to", turn.to.into()),
+        ("pid", turn.pid.into()),
+        ("tid", turn.tid.into()),
+        ("epoch", turn.epoch.into()),
+        ("start", Value::Time(log.time_of(turn.began))),
+        ("end", Value::Time(log.time_of(turn.ended))),
+        ("ready", turn.ready.into()),
+        ("bytes_in", turn.bytes_in.into()),
+        ("bytes_out", turn.bytes_out.into()),
+        ("calls", turn.calls.into()),
+        ("requests", Value::array(requests)),
+        ("files", Value::array(turn.files.iter().map(Vec::as_slice))),
+    ])
+}
+
+fn turns_text(
+    turns: &[LoopTurn],
+    peers: impl Fn(&LoopTurn) -> String,
+    (log, all): (&DeepLog, bool),
+    out: &mut impl Write,
+) -> io::Result<()> {
+    if turns.is_empty() {
+        return writeln!(out, "No client of the run has an event loop.");
+    }
+    let style = Style::of_stdout();
+    let head = format!(
+        "{:>8}  {:>8}  {:>7}  {:>9}  {:>9}  {:>9}  {:>5}  peers",
+        "from", "to", "pid", "took", "in", "out", "files"
+    );
+    writeln!(out, "{}", style.paint(Role::Dim, &head))?;
+    let shown = if all { turns.len() } else { SCREEN };
+    for turn in turns.iter().take(shown) {
+        writeln!(
+            out,
+            "{:>8}  {:>8}  {:>7}  {:>9}  {:>9}  {:>9}  {:>5}  {}",
+            turn.from,
+            turn.to,
+            turn.pid,
+            when::duration(log.time_of(turn.ended) - log.time_of(turn.began)),
+            when::size(turn.bytes_in),
+            when::size(turn.bytes_out),
+            turn.files.len(),
+            style.paint(Role::Subject, &peers(turn))
+        )?;
+    }
+    if turns.len() == MOST_TURNS {
+        writeln!(
+            out,
+            "The record may have further turns, which are not read."
+        )?;
+    }
+    let rest = turns.len().saturating_sub(shown);
+    if rest > 0 {
+        let more = counted(rest, "more turn", "more turns");
         writeln!(out, "{more} (--all lists them)")?;
     }
     Ok(())

@@ -4,6 +4,7 @@ use backstory_testkit::need::needs;
 use serde_json::{Value, json};
 
 use super::Place;
+use super::deep_replay::{KEEPER, KEEPER_CLIENT};
 
 /// Returns what it receives on one connection, reversed.
 const SERVER: &str = r#"
@@ -23,6 +24,20 @@ c = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
 for word in ("one", "two", "three"):
     c.sendall(word.encode())
     with open("got-" + word, "wb") as f: f.write(c.recv(100))
+c.close()
+"#;
+
+/// The same in an event loop. It sends each question when the answer before it has come.
+const LOOP: &str = r#"
+import select, socket, sys
+c = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+poll = select.poll(); poll.register(c, select.POLLIN)
+words = ["one", "two", "three"]
+c.sendall(words[0].encode())
+for n in range(3):
+    poll.poll()
+    with open("got-" + str(n), "wb") as f: f.write(c.recv(100))
+    if n < 2: c.sendall(words[n + 1].encode())
 c.close()
 "#;
 
@@ -110,4 +125,59 @@ fn another_client_differs_in_its_own_request_alone() {
         assert_eq!(answer.status, 1, "{answer:?}");
         assert!(answer.err.contains(came), "{came}: {answer:?}");
     }
+}
+
+#[test]
+fn turns_of_a_clients_event_loop_have_its_bytes_files_and_requests() {
+    let Some(place) = recorded(LOOP) else {
+        return;
+    };
+    let turns = requests(&place, &["--turns"]);
+    assert_eq!(values(&turns, "ready"), [1, 1, 1], "{turns:#?}");
+    assert_eq!(values(&turns, "bytes_in"), [3, 3, 5], "{turns:#?}");
+    assert_eq!(values(&turns, "bytes_out"), [3, 5, 0], "{turns:#?}");
+    let of = [json!([1, 2]), json!([2, 3]), json!([3])];
+    assert_eq!(values(&turns, "requests"), of, "{turns:#?}");
+    let files = ["got-0", "got-1", "got-2"].map(|name| json!([name]));
+    assert_eq!(values(&turns, "files"), files, "{turns:#?}");
+    let text = place.run(&["requests", "deep", "--turns"]).out;
+    assert_eq!(text.lines().count(), 4, "{text}");
+    assert_eq!(text.matches(" 127.0.0.1:").count(), 3, "{text}");
+}
+
+#[test]
+fn a_turn_runs_again_from_its_wait_to_its_last_call() {
+    let Some(place) = recorded(LOOP) else {
+        return;
+    };
+    let turns = requests(&place, &["--turns"]);
+    // Another last question is a difference in the turn that sends it, and in no turn before.
+    let other = LOOP.replace("\"three\"", "\"thRee\"");
+    assert_ne!(other, LOOP);
+    place.write_aged("other.py", &other);
+    for (turn, status) in turns.iter().zip([0, 1]) {
+        let [from, to] = ["from", "to"].map(|end| turn[end].to_string());
+        let part = ["--from", &from, "--to", &to];
+        let Some(answer) = place.again(&part) else {
+            return;
+        };
+        assert_eq!(answer.status, 0, "{answer:?}");
+        assert!(answer.err.contains("equal: 1 program"), "{answer:?}");
+        let changed = [&part[..], &["--input", "client.py=other.py"]].concat();
+        let answer = place.again(&changed).unwrap();
+        assert_eq!(answer.status, status, "{answer:?}");
+        assert_eq!(answer.err.contains("\"Ree\""), status == 1, "{answer:?}");
+    }
+}
+
+#[test]
+fn a_run_of_a_server_has_no_turns_and_says_so() {
+    if !needs("a server", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    place.deep_server(KEEPER, KEEPER_CLIENT);
+    assert!(requests(&place, &["--turns"]).is_empty());
+    let text = place.run(&["requests", "deep", "--turns"]).out;
+    assert!(text.contains("No client of the run"), "{text}");
 }

@@ -22,6 +22,7 @@ use crate::resource::{Resource, ResourceId};
 use crate::time::RecordedClock;
 use crate::unit::RecordedUnit;
 use backstory_deep::Call;
+use backstory_deep::call_numbers::WAITS;
 use libc::c_long;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
@@ -201,7 +202,7 @@ impl Arranging {
             let returned = self.returned.entry(call.tid).or_default();
             *returned = ended(call).max(*returned);
         }
-        self.last_was_wait = waits::is_wait(call.number);
+        self.last_was_wait = WAITS.contains(&call.number);
         // A stream of libc has no error, and nothing left.
         let wrote_nothing = is_plain_write(call.number) && call.result == 0 && call.a > 0;
         let is_closed = call.result == -i64::from(libc::EBADF) || wrote_nothing;

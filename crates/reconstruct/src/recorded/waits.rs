@@ -5,7 +5,6 @@ use crate::process::ReadyTurn;
 use crate::ready::epoll_events;
 use backstory_abi::deep;
 use backstory_deep::Call;
-use libc::c_long;
 
 impl Arranging {
     pub(super) fn turn(&mut self, call: &Call, ready: Vec<(i32, u32)>) {
@@ -54,17 +53,4 @@ impl Arranging {
             self.registered.insert((call.fd, data), *id);
         }
     }
-}
-
-pub(super) fn is_wait(call: u16) -> bool {
-    matches!(
-        c_long::from(call),
-        libc::SYS_poll
-            | libc::SYS_ppoll
-            | libc::SYS_select
-            | libc::SYS_pselect6
-            | libc::SYS_epoll_wait
-            | libc::SYS_epoll_pwait
-            | libc::SYS_epoll_pwait2
-    )
 }
