@@ -197,7 +197,7 @@ pub struct ReconstructionArgs {
     pub tries: u32,
 
     /// With --deep: run the program under this tool, as in `--with gdb` or `--with "strace -f"`.
-    /// Implies --allow-host
+    /// `asan=FILE` runs FILE instead, a build with a sanitizer. Implies --allow-host
     #[arg(long, value_name = "TOOL", requires = "deep")]
     pub with: Option<OsString>,
 

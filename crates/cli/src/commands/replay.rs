@@ -14,6 +14,7 @@ mod request_outputs;
 mod series;
 mod shallow_command;
 pub mod sightings;
+mod tool_choice;
 pub mod under_engine;
 
 use std::ffi::{OsStr, OsString};

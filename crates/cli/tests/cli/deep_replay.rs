@@ -292,10 +292,21 @@ fn a_build_with_a_sanitizer_gives_the_same_answer() {
     }
     // The command has a relative path. The library of the sanitizer is no file of the run.
     place.deep("printf '1 2 3\\n' | RECORD ./sum > out");
-    let Some(answer) = place.again(&["--binary", &place.path("checked"), "--allow-host"]) else {
-        return;
-    };
-    assert!(answer.err.contains("equal: 1 program"), "{answer:?}");
+    let checked = place.path("checked");
+    let tool = format!("asan={checked}");
+    for build in [
+        &["--with", tool.as_str()][..],
+        &["--binary", checked.as_str(), "--allow-host"],
+    ] {
+        let Some(answer) = place.again(build) else {
+            return;
+        };
+        assert!(answer.err.contains("equal: 1 program"), "{answer:?}");
+    }
+    place
+        .again(&["--with", &tool, "--binary", &checked])
+        .unwrap()
+        .is_error(2, &["--with asan=", "--binary"]);
 }
 
 #[test]

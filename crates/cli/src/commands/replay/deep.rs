@@ -28,6 +28,7 @@ use serde::{Deserialize, Serialize};
 use super::directory::FED;
 use super::request_outputs::{self, RequestOutputs};
 use super::shallow_command::{ShallowCommand, recorded_status};
+use super::tool_choice::ToolChoice;
 use super::{Played, split};
 use crate::args::replay::ReplayArgs;
 use crate::current_store::CurrentStore;
@@ -77,8 +78,8 @@ pub fn request(
     deviations: &mut Deviations,
 ) -> Result<DeepRequest, Failure> {
     let given = &args.reconstruction;
-    let tool = tool(args)?;
-    deviations.allow_host |= !tool.is_empty();
+    let choice = ToolChoice::of(given.with.as_ref(), given.binary.as_ref())?;
+    deviations.allow_host |= choice.needs_host;
     let mut inputs = Vec::new();
     for feed in &given.feed {
         let (fd, file) = split(feed, "FD=FILE, as in --feed 0=other.txt")?;
@@ -97,7 +98,7 @@ pub fn request(
         process: given.process,
         program: Vec::new(),
         request: None,
-        tool,
+        tool: choice.words,
         patience: given.patience.max(1),
         window: (None, None),
         volatile: given.volatile.clone(),
@@ -161,10 +162,10 @@ pub fn request(
         // The process inside reads the log itself.
         request.read = OnceCell::new();
     }
-    if let Some(binary) = &given.binary {
+    if let Some(build) = choice.build {
         // The command may have a relative path, as in `./program`.
         let recorded = std::ffi::OsStr::from_bytes(&request.program);
-        deviations.inputs.push((recorded.into(), binary.clone()));
+        deviations.inputs.push((recorded.into(), build));
     }
     Ok(request)
 }
@@ -189,60 +190,6 @@ fn moment(log: &DeepLog, words: &str) -> Result<u64, Failure> {
     counter.ok_or_else(|| {
         Failure::not_found("the deep log was cut off, so it has no dates: give numbers of calls")
     })
-}
-
-/// The tool and its arguments, with its path on this machine.
-fn tool(args: &ReplayArgs) -> Result<Vec<Vec<u8>>, Failure> {
-    let Some(with) = &args.reconstruction.with else {
-        return Ok(Vec::new());
-    };
-    let mut words = words(with.as_bytes());
-    let Some(name) = words.first_mut() else {
-        return Err(Failure::misuse("--with needs a tool, as in --with gdb"));
-    };
-    if !name.contains(&b'/') {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let mut all = std::env::split_paths(&path);
-        let found = all.find_map(|directory| {
-            let path = directory.join(std::ffi::OsStr::from_bytes(name));
-            path.is_file().then_some(path)
-        });
-        let found = found.ok_or_else(|| {
-            let name = String::from_utf8_lossy(name);
-            Failure::not_found(format!("{name} is not installed here"))
-        })?;
-        *name = found.as_os_str().as_bytes().to_vec();
-    }
-    let plain = words.len() == 1;
-    match words[0].rsplit(|byte| *byte == b'/').next() {
-        // The program's own arguments follow its name.
-        Some(b"gdb") => words.push(b"--args".to_vec()),
-        Some(b"perf") if plain => words.extend([b"stat".to_vec(), b"--".to_vec()]),
-        Some(b"strace") if plain => words.push(b"-f".to_vec()),
-        Some(b"valgrind") if !words.iter().any(|word| word.starts_with(b"--log-")) => {
-            words.push(format!("--log-fd={}", engine::TOOL_LOG).into_bytes());
-        }
-        _ => {}
-    }
-    Ok(words)
-}
-
-/// Splits at spaces that are not within quotes.
-fn words(text: &[u8]) -> Vec<Vec<u8>> {
-    let (mut words, mut word, mut quote) = (Vec::new(), None, None);
-    for &byte in text {
-        match (quote, byte) {
-            (Some(open), _) if byte == open => quote = None,
-            (None, b'\'' | b'"') => {
-                quote = Some(byte);
-                word.get_or_insert_with(Vec::new);
-            }
-            (None, _) if byte.is_ascii_whitespace() => words.extend(word.take()),
-            _ => word.get_or_insert_with(Vec::new).push(byte),
-        }
-    }
-    words.extend(word);
-    words
 }
 
 impl DeepRequest {

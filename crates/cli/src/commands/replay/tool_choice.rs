@@ -1,0 +1,129 @@
+//! The tool of `replay --deep --with`: a program around the recorded one, or the build with a
+//! sanitizer in its place.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+use backstory_reconstruct::engine;
+
+use crate::error::Failure;
+
+/// How `--with` names a build with a sanitizer, before its path.
+const BUILD: &[u8] = b"asan=";
+
+/// What runs the recorded program, and which build of it.
+#[derive(Debug, Default)]
+pub struct ToolChoice {
+    /// The tool and its arguments, with its path on this machine. Empty without a tool.
+    pub words: Vec<Vec<u8>>,
+    /// The build that runs instead of the recorded program.
+    pub build: Option<PathBuf>,
+    /// Files are needed that the run did not use.
+    pub needs_host: bool,
+}
+
+impl ToolChoice {
+    /// Reads `--with` and `--binary`.
+    pub fn of(with: Option<&OsString>, binary: Option<&PathBuf>) -> Result<ToolChoice, Failure> {
+        let mut choice = ToolChoice {
+            build: binary.cloned(),
+            needs_host: with.is_some(),
+            ..ToolChoice::default()
+        };
+        let Some(with) = with else {
+            return Ok(choice);
+        };
+        match (with.as_bytes().strip_prefix(BUILD), binary) {
+            (None, _) => choice.words = tool(with.as_bytes())?,
+            (Some(_), Some(_)) => {
+                return Err(Failure::misuse(
+                    "--with asan= and --binary both name another build: give one of them",
+                ));
+            }
+            (Some([]), None) => {
+                return Err(Failure::misuse(
+                    "--with asan= needs a build with a sanitizer, as in --with asan=./server-asan",
+                ));
+            }
+            (Some(path), None) => choice.build = Some(OsString::from_vec(path.to_vec()).into()),
+        }
+        Ok(choice)
+    }
+}
+
+/// The words of a tool, with the options that it needs around a replay.
+fn tool(text: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
+    let mut words = words(text);
+    let Some(name) = words.first_mut() else {
+        return Err(Failure::misuse("--with needs a tool, as in --with gdb"));
+    };
+    if !name.contains(&b'/') {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let mut all = std::env::split_paths(&path);
+        let found = all.find_map(|directory| {
+            let path = directory.join(OsStr::from_bytes(name));
+            path.is_file().then_some(path)
+        });
+        let found = found.ok_or_else(|| {
+            let name = String::from_utf8_lossy(name);
+            Failure::not_found(format!("{name} is not installed here"))
+        })?;
+        *name = found.as_os_str().as_bytes().to_vec();
+    }
+    let plain = words.len() == 1;
+    match words[0].rsplit(|byte| *byte == b'/').next() {
+        // The program's own arguments follow its name.
+        Some(b"gdb") => words.push(b"--args".to_vec()),
+        Some(b"perf") if plain => words.extend([b"stat".to_vec(), b"--".to_vec()]),
+        Some(b"strace") if plain => words.push(b"-f".to_vec()),
+        Some(b"valgrind") if !words.iter().any(|word| word.starts_with(b"--log-")) => {
+            words.push(format!("--log-fd={}", engine::TOOL_LOG).into_bytes());
+        }
+        _ => {}
+    }
+    Ok(words)
+}
+
+/// Splits at spaces that are not within quotes.
+fn words(text: &[u8]) -> Vec<Vec<u8>> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None, None);
+    for &byte in text {
+        match (quote, byte) {
+            (Some(open), _) if byte == open => quote = None,
+            (None, b'\'' | b'"') => {
+                quote = Some(byte);
+                word.get_or_insert_with(Vec::new);
+            }
+            (None, _) if byte.is_ascii_whitespace() => words.extend(word.take()),
+            _ => word.get_or_insert_with(Vec::new).push(byte),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_with_a_sanitizer_may_have_spaces_in_its_path_and_is_named_once() {
+        let with = OsString::from("asan=./a build/server");
+        let choice = ToolChoice::of(Some(&with), None).unwrap();
+        let path = PathBuf::from("./a build/server");
+        assert!(choice.words.is_empty() && choice.needs_host);
+        assert_eq!(choice.build.as_ref(), Some(&path));
+        assert!(ToolChoice::of(Some(&with), Some(&path)).is_err());
+        assert!(ToolChoice::of(Some(&OsString::from("asan=")), None).is_err());
+        let other = ToolChoice::of(None, Some(&path)).unwrap();
+        assert!(other.build == Some(path) && !other.needs_host);
+    }
+
+    #[test]
+    fn a_tool_keeps_what_its_user_quoted() {
+        let split = words(b"gdb -q  -ex 'break main' \"\"");
+        let wanted: [&[u8]; 5] = [b"gdb", b"-q", b"-ex", b"break main", b""];
+        assert_eq!(split, wanted);
+    }
+}
