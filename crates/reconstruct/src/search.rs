@@ -124,6 +124,11 @@ impl Search {
         self.tries
     }
 
+    /// Most attempts that are made.
+    pub fn most(&self) -> u32 {
+        self.most
+    }
+
     /// The last attempt ended so.
     pub fn ended(&mut self, result: AttemptResult) {
         match (result, self.sufficient.is_some()) {

@@ -26,6 +26,7 @@ mod crowds;
 mod currency;
 mod deep;
 mod deep_addresses;
+mod deep_attempts;
 mod deep_bytes;
 mod deep_changed;
 mod deep_clients;

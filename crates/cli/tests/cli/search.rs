@@ -18,7 +18,7 @@ fn listed(place: &Place, options: &[&str]) -> Vec<String> {
 }
 
 /// Runs a shell line at a terminal that `script` makes. Returns all that is shown.
-fn at_a_terminal(place: &Place, line: &str, variables: &[(&str, &str)]) -> String {
+pub(super) fn at_a_terminal(place: &Place, line: &str, variables: &[(&str, &str)]) -> String {
     let mut command = place.stage.command("script");
     let output = command
         .args(["-qfec", line, "/dev/null"])

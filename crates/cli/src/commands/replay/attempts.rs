@@ -38,7 +38,14 @@ pub fn play(
         (Some(deep), Some(search)) => searched(current, own, plan, &deep, search, args),
         (deep, _) => {
             let record = !args.no_record && deep.is_none();
-            let once = |deep| super::play(current, own, plan.clone(), deep, (record, args.json));
+            // A tool has the terminal for itself.
+            let is_quiet = deep.is_some() && !has_tool;
+            let once = |deep| {
+                let progress = is_quiet.then(|| Progress::start("running the programs again"));
+                let played = super::play(current, own, plan.clone(), deep, (record, args.json));
+                drop(progress);
+                played
+            };
             let played = once(deep.clone())?;
             let found = played.reconstruction.as_ref();
             if has_tool || !found.is_some_and(Reconstruction::may_race) {
@@ -116,15 +123,7 @@ fn searched(
             // The files of the attempt before are no part of this one.
             directory::empty(own);
         }
-        let what = match attempt.fed.len() {
-            0 => format!("attempt {}: the request alone", search.tries()),
-            fed => format!(
-                "attempt {}: with {}",
-                search.tries(),
-                counted(fed, "earlier request", "earlier requests")
-            ),
-        };
-        let progress = Progress::start(&what);
+        let progress = Progress::start(&words(&search, &attempt));
         let mut again = deep.at(&attempt);
         again.lists_obstacles &= obstacles.is_none();
         let again = Some(again);
@@ -178,6 +177,23 @@ fn searched(
         request.start.obstacles = obstacles.unwrap_or_default();
     }
     Ok(best)
+}
+
+/// The attempt that is being made, for a user who waits.
+fn words(search: &Search, attempt: &Attempt) -> String {
+    let (number, most) = (search.tries(), search.most());
+    let fed = match attempt.fed.len() {
+        0 => "the request alone".to_owned(),
+        fed => format!(
+            "with {}",
+            counted(fed, "earlier request", "earlier requests")
+        ),
+    };
+    let clock = match attempt.shift / 1_000_000 {
+        0 => String::new(),
+        ms => format!(", with the clock shifted by {ms} ms"),
+    };
+    format!("attempt {number} of at most {most}: {fed}{clock}")
 }
 
 /// The executions that the result of an attempt stands for.

@@ -1,0 +1,165 @@
+//! `replay --deep`: attempts at another moment, and a bound for those that hang.
+
+use backstory_testkit::need::{needs, skipped};
+use serde_json::Value;
+
+use super::Place;
+use super::search::at_a_terminal;
+
+/// Gets a moment, waits for longer than that, and says whether the moment is over. The wait and the
+/// question for the time are no recorded calls.
+const WAITER: &str = r#"
+import os, socket, threading, time
+LISTEN
+lock = threading.Lock(); lock.acquire()
+for n in range(5):
+    c, _ = s.accept()
+    moment = float(c.recv(100))
+    lock.acquire(timeout=0.2)
+    c.sendall(b"over" if time.time() > moment else b"soon"); c.close()
+"#;
+
+const WAITED: &str = r#"
+import os, socket, time
+while not os.path.exists("port"): time.sleep(0.01)
+port = int(open("port").read())
+for n in range(5):
+    moment = time.time() + 0.04
+    with socket.create_connection(("127.0.0.1", port)) as c:
+        c.sendall(b"%.6f" % moment); assert c.recv(100) == b"over"
+"#;
+
+#[test]
+fn a_request_that_depends_on_its_moment_is_equal_at_another_one() {
+    if !needs("a request at another moment", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_server(WAITER);
+    place.write_aged("client.py", WAITED);
+    // The record has digests of what left, which do not say where the answers differ.
+    let answer = place
+        .shell("python3 client.py & $B record --deep --name deep -- python3 server.py && wait");
+    assert_eq!(answer.status, 0, "{answer:?}");
+    assert_eq!(place.run(&["index", "--wait"]).status, 0);
+    // On a busy machine, the moment of some requests is over before the server has them. Those are
+    // equal at the recorded time.
+    let mut shifted = None;
+    for number in ["1", "2", "3", "4", "5"] {
+        let Some(answer) = place.again(&["--request", number, "--json"]) else {
+            return;
+        };
+        let json: Value = serde_json::from_str(&answer.out).unwrap();
+        let of = &json["reconstruction"];
+        assert_eq!(of["verdict"], "equal", "{answer:?}");
+        if of["request"]["clock_shift_ns"] == 0 {
+            assert_eq!(of["request"]["tries"], 1, "{answer:?}");
+        } else {
+            shifted = Some((number, of["request"].clone()));
+            break;
+        }
+    }
+    let (number, request) = shifted.expect("no request had to be tried at another moment");
+    // The recorded time, 2 ms later, 2 ms earlier, 50 ms later.
+    assert_eq!(request["clock_shift_ns"], 50_000_000, "{request}");
+    assert_eq!(request["tries"], 4, "{request}");
+    assert_eq!(request["fed"], serde_json::json!([]), "{request}");
+    let answer = place.again(&["--request", number]).unwrap();
+    for part in ["4 attempts", "the clock was shifted by 50 ms"] {
+        assert!(answer.err.contains(part), "{part}: {answer:?}");
+    }
+    // With a smaller bound, the moment is not found.
+    let few = place.again(&["--request", number, "--tries", "3"]).unwrap();
+    assert_eq!(few.status, 1, "{few:?}");
+}
+
+/// Records a program, and writes a changed one that waits for itself without an end. False: there is
+/// no Python.
+fn has_hanging(place: &Place) -> bool {
+    if !needs("a reconstruction that hangs", &["python3"]) {
+        return false;
+    }
+    place.write_aged("line.py", "print(input())\n");
+    place.deep("echo one | RECORD python3 line.py > out");
+    let other = "import threading; lock = threading.Lock(); lock.acquire(); lock.acquire()\n";
+    place.write("other.py", other);
+    true
+}
+
+#[test]
+fn programs_that_hang_are_ended_after_the_patience_and_the_report_says_so() {
+    let place = Place::new();
+    if !has_hanging(&place) {
+        return;
+    }
+    let changed = ["--input", "line.py=other.py", "--patience", "2"];
+    let Some(answer) = place.again(&changed) else {
+        return;
+    };
+    assert_eq!(answer.status, 1, "{answer:?}");
+    let said = "no process made a call or used the processor for ";
+    let (_, rest) = answer
+        .err
+        .split_once(said)
+        .unwrap_or_else(|| panic!("{answer:?}"));
+    let (seconds, rest) = rest.split_once(' ').unwrap();
+    assert!(rest.starts_with("s, so all were ended"), "{answer:?}");
+    // Not the 30 s that are usual.
+    let seconds: u32 = seconds.parse().unwrap();
+    assert!((2..30).contains(&seconds), "{answer:?}");
+    assert!(answer.err.contains("different: "), "{answer:?}");
+    let answer = place.again(&[&changed[..], &["--json"]].concat()).unwrap();
+    let json: Value = serde_json::from_str(&answer.out).unwrap();
+    let stopped = json["reconstruction"]["stopped"].as_str();
+    assert!(stopped.is_some_and(|why| why.starts_with(said)), "{json}");
+}
+
+#[test]
+fn at_a_terminal_a_wait_for_programs_is_shown() {
+    let place = Place::new();
+    if !needs("a terminal", &["script", "stty"]) || !has_hanging(&place) {
+        return;
+    }
+    let line = "stty cols 100 rows 30; \
+                $B replay deep --deep --output-dir again --input line.py=other.py --patience 3";
+    let shown = at_a_terminal(&place, line, &[]);
+    if shown.contains("namespace") {
+        return skipped("a terminal", &shown);
+    }
+    assert!(shown.contains("running the programs again"), "{shown}");
+    assert!(shown.contains("so all were ended"), "{shown}");
+}
+
+/// Works for a while before it answers.
+const WORKER: &str = r#"
+import socket, os
+LISTEN
+c, _ = s.accept()
+c.recv(100); sum(range(100_000_000))
+c.sendall(b"answer"); c.close()
+"#;
+
+const ASKER: &str = r#"
+import os, socket, time
+while not os.path.exists("port"): time.sleep(0.01)
+with socket.create_connection(("127.0.0.1", int(open("port").read()))) as c:
+    c.sendall(b"question"); assert c.recv(100)
+"#;
+
+#[test]
+fn at_a_terminal_an_attempt_has_its_number_and_the_bound() {
+    let place = Place::new();
+    if !needs("a terminal", &["script", "stty", "python3"]) {
+        return;
+    }
+    place.deep_server(WORKER, ASKER);
+    let line = "stty cols 100 rows 30; \
+                $B replay deep --deep --output-dir again --request 1 --tries 9";
+    let shown = at_a_terminal(&place, line, &[]);
+    if shown.contains("namespace") {
+        return skipped("a terminal", &shown);
+    }
+    let attempt = "attempt 1 of at most 9: the request alone";
+    assert!(shown.contains(attempt), "{shown}");
+    assert!(shown.contains("equal"), "{shown}");
+}
