@@ -76,7 +76,7 @@ pub enum Error {
     },
     /// The machine does not let an ordinary user make a namespace.
     #[error(
-        "this machine lets you make no {what} namespace ({source}), and a replay is done in one: `backstory export oci` makes a container image of the run instead"
+        "this machine lets you make no {what} namespace ({source}), and a replay is done in one"
     )]
     NoNamespace {
         /// Which.

@@ -153,6 +153,31 @@ fn a_replay_has_the_network_only_on_request() {
     assert_eq!(place.left("out"), "reached\n");
 }
 
+impl Place {
+    /// Runs `backstory ARGS…` in `work`, where nobody can make a namespace. `None`, with a notice,
+    /// if such a place cannot be made.
+    pub(super) fn without_namespaces(&self, args: &[&str]) -> Option<Answer> {
+        let inner = self.command(args);
+        let mut command = self.stage.command("unshare");
+        command.args([
+            "-Ur",
+            "sh",
+            "-c",
+            "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"",
+            "sh",
+        ]);
+        command.arg(inner.get_program()).args(inner.get_args());
+        let variables = inner.get_envs();
+        command.envs(variables.filter_map(|(name, value)| Some((name, value?))));
+        let answer = Answer::of(command.current_dir(self.work()).output().unwrap());
+        if answer.err.contains("unshare") {
+            skipped("a replay without namespaces", &answer.err);
+            return None;
+        }
+        Some(answer)
+    }
+}
+
 #[test]
 fn denied_namespaces_suggest_the_container_export() {
     if !needs("a replay without namespaces", &["unshare"]) {
@@ -160,26 +185,10 @@ fn denied_namespaces_suggest_the_container_export() {
     }
     let (place, run) = recorded("cat in > out");
     let again = place.path("../home/again");
-    let replay = place.command(&["replay", &run, "--output-dir", &again]);
-    let mut command = place.stage.command("unshare");
-    command.args([
-        "-Ur",
-        "sh",
-        "-c",
-        "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"",
-        "sh",
-    ]);
-    command.arg(replay.get_program()).args(replay.get_args());
-    command.envs(
-        replay
-            .get_envs()
-            .filter_map(|(name, value)| Some((name, value?))),
-    );
-    let answer = Answer::of(command.current_dir(place.work()).output().unwrap());
-    if answer.err.contains("unshare") {
-        skipped("a replay without namespaces", &answer.err);
+    let words = ["replay", &run, "--output-dir", &again];
+    let Some(answer) = place.without_namespaces(&words) else {
         return;
-    }
+    };
     answer.is_error(1, &["user namespace", "export oci"]);
     place.leaves_nothing();
 }

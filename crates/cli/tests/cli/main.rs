@@ -34,6 +34,7 @@ mod deep_cut;
 mod deep_ends;
 mod deep_gaps;
 mod deep_instructions;
+mod deep_isolated;
 mod deep_replay;
 mod deep_sshd;
 mod deep_starts;

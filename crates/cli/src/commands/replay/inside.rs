@@ -27,7 +27,7 @@ use crate::text::progress::{Progress, Unit};
 pub fn enter(own: &Path) -> Outcome {
     orphaned();
     let result = job(&own.join(PLAN)).and_then(|job| {
-        root::enter(&job.plan)?;
+        root::enter(&job.plan).map_err(|error| refused(error, job.deep.is_some()))?;
         // By the link in /proc: the path of the program may lead elsewhere in another root.
         let mut second = Command::new("/proc/self/exe");
         let status = second
@@ -41,6 +41,19 @@ pub fn enter(own: &Path) -> Outcome {
         Ok(status) => Ok(status as u8),
         Err(failure) => tell(&own.join(RESULT), &failed(failure.line)),
     }
+}
+
+/// The failure of the first process, with what to do. A container image of the run has no record
+/// that feeds its programs.
+fn refused(error: backstory_replay::Error, is_deep: bool) -> Failure {
+    if !matches!(error, backstory_replay::Error::NoNamespace { .. }) {
+        return error.into();
+    }
+    let advice = match is_deep {
+        true => "`backstory doctor` names the setting that allows it",
+        false => "`backstory export oci` makes a container image of the run instead",
+    };
+    Failure::not_found(format!("{error}: {advice}"))
 }
 
 /// The second process: the first one of a pid namespace. It builds the root, runs the command and
