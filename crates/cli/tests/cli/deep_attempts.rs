@@ -81,7 +81,8 @@ fn has_hanging(place: &Place) -> bool {
     }
     place.write_aged("line.py", "print(input())\n");
     place.deep("echo one | RECORD python3 line.py > out");
-    let other = "import threading; lock = threading.Lock(); lock.acquire(); lock.acquire()\n";
+    // A module that the recorded program has, too.
+    let other = "import _thread; lock = _thread.allocate_lock(); lock.acquire(); lock.acquire()\n";
     place.write("other.py", other);
     true
 }
