@@ -342,6 +342,72 @@ fn a_file_that_another_thread_wrote_leads_to_the_request_of_that_moment_and_says
     assert_eq!(one["files"][0]["path"], story.place.path("two"), "{one:#}");
 }
 
+/// A server that connects to the ports which a request names, and then writes a file.
+const RELAY: &str = r#"
+import os, socket
+s = socket.create_server(("127.0.0.1", 0))
+with open("port.new", "w") as f: f.write(str(s.getsockname()[1]))
+os.rename("port.new", "port")
+for n in range(2):
+    c, a = s.accept()
+    name, *ports = c.recv(100).decode().split()
+    for port in ports:
+        try: socket.create_connection(("127.0.0.1", int(port))).close()
+        except ConnectionRefusedError: pass
+    with open(name, "w") as file: file.write("stored")
+    c.sendall(b"done\n"); c.close()
+"#;
+
+/// Names a port that listens, and one that refuses.
+const RELAY_CLIENT: &str = r#"
+import os, socket, time
+while not os.path.exists("port"): time.sleep(0.01)
+listens, refuses = socket.create_server(("127.0.0.1", 0)), socket.socket()
+refuses.bind(("127.0.0.1", 0))
+ports = [str(s.getsockname()[1]) for s in (listens, refuses)]
+with open("ports", "w") as f: f.write(" ".join(ports))
+for words in (["one"], ["two", *ports]):
+    c = socket.create_connection(("127.0.0.1", int(open("port").read())))
+    c.sendall(" ".join(words).encode()); assert c.recv(9) == b"done\n"; c.close()
+"#;
+
+#[test]
+fn the_further_connections_of_a_request_are_in_its_report_and_in_no_other() {
+    if !needs("a server that connects further", &["/usr/bin/python3"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_aged("relay.py", RELAY);
+    place.write_aged("client.py", RELAY_CLIENT);
+    let line = "/usr/bin/python3 client.py & $B record --deep -- /usr/bin/python3 relay.py && wait";
+    let answer = place.shell(line);
+    assert_eq!(answer.status, 0, "{answer:?}");
+    let story = Story { place };
+    let ports = fs::read_to_string(story.place.path("ports")).unwrap();
+    let (listens, refuses) = ports.split_once(' ').unwrap();
+    let scene = story.scene("two");
+    let one = &scene["incidents"][0];
+    assert_eq!(one["request"]["number"], 2, "{one:#}");
+    let connections = one["connections"].as_array().unwrap().iter();
+    let connections: Vec<_> = connections
+        .map(|one| (text(one, "/address"), text(one, "/role"), &one["connected"]))
+        .collect();
+    let address = |port: &str| format!("127.0.0.1:{port}");
+    let (reached, refused) = (address(listens), address(refuses));
+    let wanted = [
+        (reached.as_str(), "client", &Value::Bool(true)),
+        (refused.as_str(), "client", &Value::Bool(false)),
+    ];
+    assert_eq!(connections, wanted, "{one:#}");
+    let page = story.place.run(&["scene", "two"]).out;
+    for part in [format!("to {reached}"), format!("failed {refused}")] {
+        assert!(page.contains(&part), "{part}: {page}");
+    }
+    let first = story.scene("one");
+    let none = serde_json::json!([]);
+    assert_eq!(first["incidents"][0]["connections"], none, "{first:#}");
+}
+
 #[test]
 fn a_deep_log_that_is_gone_or_cut_leaves_a_report_that_says_so() {
     let Some(story) = Story::recorded("--deep") else {
