@@ -6,4 +6,5 @@ mod harness;
 mod strace_oracle;
 
 mod bytes;
+mod full_disk;
 mod trouble;
