@@ -241,6 +241,8 @@ def test_names_that_vary_from_run_to_run_are_compared_by_their_shape() -> None:
         "Computing/sqlite",
         "Computing/x264",
         "Client starts/git",
+        "Client starts/libreoffice",
+        "Client starts/node",
         "Client starts/python",
         "Client starts/requests",
         "Client starts/chromium",

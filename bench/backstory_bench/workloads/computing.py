@@ -139,6 +139,7 @@ def _start(name: str, what: str, body: str, needs: tuple[Need, ...], clean: tupl
 
 
 _SPEEDTEST1 = Need(lambda: None if find("speedtest1") else "speedtest1 is not installed (built from SQLite's sources)")
+_MODULES = "; ".join(f'require("{name}")' for name in ("crypto", "dns", "fs", "http", "https", "tls", "zlib"))
 _NETWORK = "import asyncio, email, ftplib, http.client, http.server, json, smtplib, ssl, urllib.request"
 
 INSTANCES = [
@@ -197,6 +198,20 @@ INSTANCES = [
         _repository,
         ("clone",),
         ("clone/file19",),
+    ),
+    _start(
+        "libreoffice",
+        "LibreOffice without a window, which ends when it has started",
+        "rm -rf profile; soffice --headless --norestore --terminate_after_init"
+        ' "-env:UserInstallation=file://$PWD/profile" >err.txt 2>&1',
+        (program("soffice", "libreoffice-writer"),),
+        ("profile", "err.txt"),
+    ),
+    _start(
+        "node",
+        "Node with its modules for the network",
+        f"node -e '{_MODULES}; console.log(1)'",
+        (program("node", "nodejs"),),
     ),
     _start(
         "requests",
