@@ -73,8 +73,8 @@ fn a_request_that_depends_on_its_moment_is_equal_at_another_one() {
     assert_eq!(few.status, 1, "{few:?}");
 }
 
-/// Records a program, and writes a changed one that waits for itself without an end. False: there is
-/// no Python.
+/// Records a program, and writes a changed one that waits for itself without an end. False: Python
+/// is missing.
 fn has_hanging(place: &Place) -> bool {
     if !needs("a reconstruction that hangs", &["python3"]) {
         return false;

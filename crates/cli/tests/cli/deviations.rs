@@ -154,8 +154,8 @@ fn a_replay_has_the_network_only_on_request() {
 }
 
 impl Place {
-    /// Runs `backstory ARGS…` in `work`, where nobody can make a namespace. `None`, with a notice,
-    /// if such a place cannot be made.
+    /// Runs `backstory ARGS…` in `work`, where no namespace can be made. `None`, with a notice, if
+    /// that cannot be arranged.
     pub(super) fn without_namespaces(&self, args: &[&str]) -> Option<Answer> {
         let inner = self.command(args);
         let mut command = self.stage.command("unshare");

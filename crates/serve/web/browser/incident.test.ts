@@ -1,4 +1,4 @@
-// The page of an incident: from a file to the request that wrote it, its bytes, and the command that runs it again.
+// The page of an incident: from a file to the request that wrote it, its bytes, and its command.
 import { execFileSync, spawn } from "node:child_process";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -12,7 +12,7 @@ use crate::error::Failure;
 /// How `--with` names a build with a sanitizer, before its path.
 const BUILD: &[u8] = b"asan=";
 
-/// What runs the recorded program, and which build of it.
+/// The tool around the program, and the build of the program.
 #[derive(Debug, Default)]
 pub struct ToolChoice {
     /// The tool and its arguments, with its path on this machine. Empty without a tool.
