@@ -1,8 +1,8 @@
 """`backstory-bench`: list, run, subset, report, predict, questions, lineage, mounted, replay.
 
 The commands `bills`, `bytes`, `durability`, `engines`, `flushes`, `functions`, `granularity`,
-`hunt`, `inspected`, `logforms`, `prompt`, `scenes`, `servers`, `tpcc` and `watch` are of the same
-kind.
+`hunt`, `inspected`, `instructions`, `logforms`, `prompt`, `scenes`, `servers`, `tpcc` and `watch`
+are of the same kind.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from .flushes import main_flushes
 from .functions import main_functions
 from .granularity import main_granularity
 from .inspected import main_inspected
+from .instructions import add_instructions
 from .lineage import main_lineage
 from .log_forms import main_log_forms
 from .matrix.journal import Journal, Unusable
@@ -301,6 +302,7 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--workdir", default=tempfile.gettempdir(), help="the directory whose file system is measured")
     p.add_argument("--out", help="CSV to write")
     p.set_defaults(do=main_flushes)
+    add_instructions(commands)
     p = commands.add_parser("engines", help="measure storage engines with the workload of the Story Book paper")
     p.add_argument("--engines", default="sqlite,lsm,redb,berkeleydb,rocksdb", help="comma-separated words of engines")
     p.add_argument("--levels", default="3,4,5", help="comma-separated depths of the tree (the paper's: 5)")
