@@ -393,6 +393,7 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--keep-alive", action="store_true", help="make many requests on one connection")
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--workdir", default=tempfile.gettempdir(), help="the directory of the servers' files and stores")
+    p.add_argument("--perf", type=Path, metavar="DIR", help="profile all processors under each load into DIR (root)")
     p.add_argument("--out", help="CSV to write")
     p.set_defaults(do=main_servers)
     p = commands.add_parser(

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import backstory_program, deep_share, progress
+from . import backstory_program, deep_share, load_profile, progress
 from .collectors import COLLECTORS
 from .collectors.base import all_bytes
 from .deep_share import DeepShare
@@ -69,8 +69,8 @@ def words_before(mode: str, log: Path) -> list[str]:
     return [word.format(**names) for word in MODES[mode].words]
 
 
-def measure(args: argparse.Namespace, server: WebServer, mode: str) -> dict[str, object]:
-    """Measures one mode of one server."""
+def measure(args: argparse.Namespace, server: WebServer, mode: str, name: str) -> dict[str, object]:
+    """Measures one mode of one server. `name`: that of its profile, if one is wanted."""
     top = Path(tempfile.mkdtemp(prefix="bench-servers-", dir=args.workdir))
     top.chmod(0o755)
     try:
@@ -80,7 +80,8 @@ def measure(args: argparse.Namespace, server: WebServer, mode: str) -> dict[str,
         log = top / "log"
         log.mkdir()
         with server.running(top, words_before(mode, log), MODES[mode].stops_child) as port:
-            found = LOADS[args.load].make(args, f"http://127.0.0.1:{port}/small", top)
+            with load_profile.profiled(args.perf, name):
+                found = LOADS[args.load].make(args, f"http://127.0.0.1:{port}/small", top)
         share = deep_share.of_store(log) if mode == DEEP else None
         return {**found, "log_bytes": log_bytes(mode, log), **deep_share.fields(share)}
     finally:
@@ -144,7 +145,7 @@ def able(modes: Sequence[str]) -> list[str]:
 
 def main_servers(args: argparse.Namespace) -> int:
     """Runs the command."""
-    lacking = LOADS[args.load].missing()
+    lacking = LOADS[args.load].missing() or (load_profile.missing() if args.perf else None)
     if lacking:
         print(f"SKIPPED: {lacking}")
         return 0
@@ -159,7 +160,7 @@ def main_servers(args: argparse.Namespace) -> int:
             continue
         for number in range(args.rounds):
             for mode in random.sample(modes, k=len(modes)):
-                found = measure(args, server, mode)
+                found = measure(args, server, mode, f"{name}-{mode}-{number}")
                 row = {"server": name, "round": number, "mode": mode, "load": args.load} | found
                 rows.append(row)
                 print(f"{name}, round {number + 1}, {mode}: {row['requests_s']:.0f} requests/s", file=sys.stderr)

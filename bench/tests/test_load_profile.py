@@ -1,0 +1,31 @@
+"""A profile of a load has the processes that worked meanwhile, and none without a directory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from backstory_bench import load_profile
+
+
+def test_a_profile_names_the_program_that_worked(tmp_path: Path) -> None:
+    if reason := load_profile.missing():
+        pytest.skip(f"SKIPPED: {reason}")
+    # perf has written about the processes that exist, so it samples from now on.
+    script = "import os, sys\nwhile os.path.getsize(sys.argv[1]) < 4096: sum(range(10**6))\nsum(range(10**8))"
+    directory = tmp_path / "profiles"
+    with load_profile.profiled(directory, "one"):
+        data = directory / "one.data"
+        while not data.exists():
+            pass
+        subprocess.run([sys.executable, "-c", script, str(data)], check=True)
+    assert "python" in (directory / "one.txt").read_text()
+
+
+def test_without_a_directory_nothing_is_profiled(tmp_path: Path) -> None:
+    with load_profile.profiled(None, "one"):
+        pass
+    assert not list(tmp_path.iterdir())
