@@ -156,16 +156,22 @@ fn gdb_stops_where_the_request_writes_the_file() {
     };
     let scene = story.scene("page.py");
     let command = text(&scene["incidents"][0], "/reconstruct");
-    let with = "gdb -q -batch -ex 'catch syscall openat' \
-                -ex 'condition 1 $_regex((char *)$rsi, \".*page.py\")' -ex run -ex 'x/s $rsi'";
-    let Some(answer) = story.again(command, &["--with", with]) else {
-        return;
-    };
-    let seen = answer.out + &answer.err;
-    assert!(
-        seen.contains("Catchpoint 1") && seen.contains("\"uploads/../page.py\""),
-        "{seen}"
-    );
+    // The call that makes the file, and the one that writes into it.
+    for (call, begins, seen) in [
+        ("openat", ".*page.py", "\"uploads/../page.py\""),
+        ("write", "print.*", "\"print('not an upload')"),
+    ] {
+        let with = format!(
+            "gdb -q -batch -ex 'catch syscall {call}' \
+             -ex 'condition 1 $_regex((char *)$rsi, \"{begins}\")' -ex run -ex 'x/s $rsi'"
+        );
+        let Some(answer) = story.again(command, &["--with", &with]) else {
+            return;
+        };
+        let shown = answer.out + &answer.err;
+        let is_stopped = shown.contains("Catchpoint 1") && shown.contains(seen);
+        assert!(is_stopped, "{call}: {shown}");
+    }
 }
 
 #[test]
