@@ -13,7 +13,7 @@ from backstory_bench.cli import main
 from backstory_bench.scenes import CASES
 from backstory_bench.scenes.beside_paper import beside_paper, needed
 from backstory_bench.scenes.clients import GitClient, serving
-from backstory_bench.scenes.run import EQUAL, difference, summary
+from backstory_bench.scenes.run import EQUAL, difference, record_words, summary
 from backstory_bench.scenes.tls import TLS_CLIENTS, TLS_SERVERS, make_pem
 from backstory_bench.scenes.web import SIZES, ask, make_files
 from backstory_bench.scenes.whole import WHOLE, whole_table
@@ -23,6 +23,11 @@ RUNS = Path(__file__).resolve().parents[1] / "runs"
 
 def row(verdict: str, **more: object) -> dict[str, object]:
     return {"case": "nginx", "verdict": verdict, "calls": "20", "recorded_calls": "1000", "share": "0.02"} | more
+
+
+def test_options_of_a_record_come_before_its_command(tmp_path: Path) -> None:
+    words = record_words(tmp_path, "one", "--fixed-addresses")
+    assert words[-2:] == ["--fixed-addresses", "--"] and words[words.index("--name") + 1] == "one"
 
 
 def test_a_row_counts_its_verdicts_and_gives_the_first_difference() -> None:

@@ -146,7 +146,7 @@ def server_rows(scene: Scene, top: Path, args: argparse.Namespace) -> list[Row]:
     count = scene.count(args.requests)
     if count < args.requests:
         print(f"{scene.name}: makes {count} requests only, because each one takes long", file=sys.stderr)
-    with scene.running(work, port, record_words(store, scene.name)):
+    with scene.running(work, port, record_words(store, scene.name, *args.record)):
         scene.drive(work, port, count, rng)
     owner = scene.user if os.geteuid() == 0 else None
     index(store, owner)
@@ -177,7 +177,7 @@ def client_rows(scene: Client, top: Path, args: argparse.Namespace) -> list[Row]
         with serving(top, pem) as port:
             words = scene.words_for(top, f"{'https' if pem else 'http'}://127.0.0.1:{port}/{path}")
             subprocess.run(
-                [*record_words(store, name), *words],
+                [*record_words(store, name, *args.record), *words],
                 capture_output=True,
                 check=False,
                 cwd=top,
@@ -205,7 +205,7 @@ def whole_rows(scene: Whole, top: Path, args: argparse.Namespace) -> list[Row]:
             run.prepare(work)
             # A file that is younger than one tick of the file system's clock has no known content.
             time.sleep(0.05)
-            words = [*record_words(store, name, "--time", "exact"), *command(run, work)]
+            words = [*record_words(store, name, "--time", "exact", *args.record), *command(run, work)]
             record(words, work, scene.environment(work), args.limit)
             index(store, None)
             row = reconstruct(store, name, [], args.limit, texts=True)
