@@ -1,6 +1,8 @@
 /*
- * Measures what the designs of `record --time exact` and of the order of locks are compared by:
- * instructions CASE COUNT prints ns per operation, or a reason (exit status 3).
+ * Measures operations by which designs of deep recording are compared.
+ *
+ * `instructions CASE COUNT` prints ns per operation. If the machine does not have the case, it
+ * prints that, and its exit status is 3.
  *
  * - `rdtsc`, `cpuid`: the instruction.
  * - `rdtsc-fault`, `cpuid-fault`: the same while the kernel lets it fault, with a handler that

@@ -1,8 +1,8 @@
 """Measures the instructions, modes and locks by which designs of deep recording were chosen.
 
 Each round measures every case once, in random order, by a process of its own. With `--recorded`,
-the cases that a program may contain are also measured under `record --deep --time exact`: there,
-the recorder answers `rdtsc`, `cpuid` and the functions that take the time without a system call.
+some cases are also measured under `record --deep --time exact`. There, the recorder answers
+`rdtsc`, `cpuid`, and the functions that take the time without a system call.
 """
 
 from __future__ import annotations
