@@ -27,6 +27,7 @@ mod inspection_queue;
 mod json;
 mod lake_graphs;
 mod log_follower;
+mod member_subject;
 mod pager;
 mod parameter_file;
 mod pipeline_file;

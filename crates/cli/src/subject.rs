@@ -6,6 +6,7 @@
 //! | `PATH@RUN` | the newest version that the run used or made |
 //! | `PATH@{2 days ago}` | the version that was there at that moment |
 //! | `commit:HASH`, `git:HASH` | the object of a git commit, also by the beginning of its hash |
+//! | `ARCHIVE/MEMBER` | a member of a tar or zip archive: a file with its content |
 //! | `DIGEST`, `blake3:DIGEST`, `sha256:DIGEST` | a content, also by the beginning of its digest |
 //!
 //! In: a text. Out: a [`FileSubject`]. Invariant: a file whose name contains `@` is found by that
@@ -19,6 +20,7 @@ use backstory_eventlog::event::Time;
 use backstory_files::Digest;
 use backstory_graph::model::EntityKind;
 use backstory_query as query;
+use backstory_query::answer::{Node, Scope};
 use backstory_query::subject as versions;
 use backstory_query::{PathChange, PathEvent, TableGaps};
 use backstory_store::{ContentFacts, EntityKey, GraphStore, RunKey};
@@ -26,6 +28,7 @@ use backstory_store::{ContentFacts, EntityKey, GraphStore, RunKey};
 use crate::commit_subject;
 use crate::current_store::CurrentStore;
 use crate::error::Failure;
+use crate::member_subject;
 use crate::sha256_index;
 use crate::text::paths::shown;
 use crate::text::when::moment;
@@ -137,7 +140,14 @@ pub fn find(
     let found = |versions, note| Ok(FileSubject { versions, note });
     let path = match notation(current, wanted)? {
         PathNotation::OfRun(path, run) => {
-            return found(of_run(&path, &run)?, None);
+            let error = match of_run(&path, &run) {
+                Ok(keys) => return found(keys, None),
+                Err(error) => error,
+            };
+            return match of_member(current, &path, Some(&run), reach, &error)? {
+                Some(member) => Ok(member),
+                None => Err(error.into()),
+            };
         }
         PathNotation::AtMoment(path, time) => {
             let event = event_at(current, &path, time)?;
@@ -164,6 +174,9 @@ pub fn find(
         let note = said_equal(current, wanted, &path, &keys)?;
         return found(reach.of(keys), Some(note));
     }
+    if let Some(member) = of_member(current, &path, run, reach, &error)? {
+        return Ok(member);
+    }
     if let Some(hash) = commit_subject::notation(wanted.as_bytes()) {
         let object = commit_subject::object(current, hash)?;
         let of_pack = if object.is_packed { "a part of " } else { "" };
@@ -184,6 +197,77 @@ pub fn find(
         }
         None => Err(error.into()),
     }
+}
+
+/// Finds files with the content of a member of an archive, if a path is not found as itself.
+/// `None`: the path names no member.
+fn of_member(
+    current: &CurrentStore,
+    path: &Path,
+    run: Option<&str>,
+    reach: Reach,
+    error: &query::Error,
+) -> Result<Option<FileSubject>, Failure> {
+    if !matches!(
+        error,
+        query::Error::NotFound(_) | query::Error::OnlyMissing(_)
+    ) {
+        return Ok(None);
+    }
+    let Some(member) = member_subject::find(current, path, run)? else {
+        return Ok(None);
+    };
+    let name = &member.name;
+    let sources = match member.archive {
+        Some(archive) => sources_with(current, archive, &member.content)?,
+        None => Vec::new(),
+    };
+    let mut same = versions::with_content(&current.store, &member.content)?;
+    let (note, keys) = if !sources.is_empty() {
+        let of = name_of(current, &sources)?;
+        let note =
+            format!("{name} has the content of {of}, which is among the sources of the archive");
+        same.retain(|key| !sources.contains(key));
+        (note, [sources, same].concat())
+    } else if !same.is_empty() {
+        let of = name_of(current, &same)?;
+        let note = format!(
+            "{name} has the same content as {of}, which is not known as a source of the archive"
+        );
+        (note, same)
+    } else if let Some(archive) = member.archive {
+        let note = format!(
+            "no recorded file has the content of {name}, so the answer is about the archive"
+        );
+        (note, vec![archive])
+    } else {
+        return Err(Failure::not_found(format!(
+            "no run has seen the archive, and no recorded file has the content of {name}"
+        )));
+    };
+    Ok(Some(FileSubject {
+        versions: reach.of(keys),
+        note: Some(note),
+    }))
+}
+
+/// The versions with a content among the sources of an archive.
+fn sources_with(
+    current: &CurrentStore,
+    archive: EntityKey,
+    content: &Digest,
+) -> Result<Vec<EntityKey>, Failure> {
+    let lineage = query::ancestry_of(&current.store, &[archive], &Scope::default())?;
+    let source = |node: &Node| match node {
+        Node::Entity {
+            id,
+            kind: EntityKind::File,
+            digest: Some(digest),
+            ..
+        } if digest == content => Some(EntityKey(*id)),
+        _ => None,
+    };
+    Ok(lineage.nodes.iter().filter_map(source).collect())
 }
 
 /// Finds all versions of a table, or of a row of it, that a question means, the newest first.

@@ -43,6 +43,8 @@ pub struct PartPlace {
     pub name: Option<String>,
     /// A description of the ranges, if they have more than the part. `None`: they are the part.
     pub within: Option<String>,
+    /// BLAKE3 of the content of a member of an archive. It joins the member with recorded files.
+    pub content: Option<[u8; 32]>,
 }
 
 impl PartPlace {
@@ -62,6 +64,7 @@ impl PartPlace {
             ranges: self.ranges,
             name: self.name.as_deref().map(printable),
             within: self.within.as_deref().map(printable),
+            content: self.content,
         })
     }
 }

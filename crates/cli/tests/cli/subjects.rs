@@ -217,3 +217,62 @@ fn a_git_commit_that_came_in_a_pack_leads_to_the_command_that_brought_it() {
         .run(&["of", "commit:0123456789"])
         .is_error(1, &["0123456789"]);
 }
+
+#[test]
+fn a_member_of_an_archive_leads_to_the_file_that_was_packed_and_to_its_uses() {
+    let place = Place::new();
+    if !needs("archives", &["tar", "gzip"]) || !place.has_inspector() {
+        return;
+    }
+    place.keep("mkdir src out; seq 1 100 > src/numbers", &[]);
+    place.keep("seq 1 50 > src/others", &[]);
+    for (archive, pack, run) in [
+        ("data.tar", "-cf", "packed"),
+        ("data.tar.gz", "-czf", "smaller"),
+    ] {
+        place.keep(&format!("tar {pack} {archive} ./src"), &["--name", run]);
+        for wanted in [
+            format!("{archive}/src/numbers"),
+            format!("{archive}/src/numbers"),
+        ] {
+            let of = place.run(&["of", &wanted]);
+            assert!(of.status == 0 && of.out.contains("seq 1 100"), "{of:?}");
+            assert!(of.err.contains("src/numbers"), "{of:?}");
+            assert!(of.err.contains("sources of the archive"), "{of:?}");
+            // The other member came from another step.
+            assert!(!of.out.contains("seq 1 50"), "{of:?}");
+        }
+        let of = place.run(&["of", &format!("{archive}/src/nothing")]);
+        of.is_error(1, &[archive, "no member `src/nothing`"]);
+    }
+    place.keep("tar -xzf data.tar.gz -C out", &[]);
+    place.keep("wc -l < out/src/numbers > count", &[]);
+    let uses = place.run(&["uses", "data.tar.gz/src/numbers"]);
+    assert!(uses.status == 0 && uses.out.contains("count"), "{uses:?}");
+}
+
+#[test]
+fn a_member_of_an_archive_that_no_run_has_seen_is_found_by_its_content() {
+    let place = Place::new();
+    if !needs("archives", &["tar"]) || !place.has_inspector() {
+        return;
+    }
+    place.keep("mkdir src; seq 1 100 > src/numbers", &[]);
+    place.write("src/unknown", "of no run\n");
+    let mut tar = place.stage.command("tar");
+    tar.args(["-cf", "elsewhere.tar", "src"]);
+    assert!(tar.current_dir(place.work()).status().unwrap().success());
+    let of = place.run(&["of", "elsewhere.tar/src/numbers"]);
+    assert!(of.status == 0 && of.out.contains("seq 1 100"), "{of:?}");
+    assert!(of.err.contains("the same content as"), "{of:?}");
+    place
+        .run(&["of", "elsewhere.tar/src/unknown"])
+        .is_error(1, &["src/unknown", "no recorded file has the content"]);
+    place
+        .run(&["of", "elsewhere.tar/src"])
+        .is_error(1, &["src", "directory"]);
+    // A file that is no archive has no members.
+    place
+        .run(&["of", "src/numbers/1"])
+        .is_error(1, &["src/numbers/1"]);
+}

@@ -1,7 +1,7 @@
 //! Reads XML as a sequence of elements and texts, and members of the zip archive that an office
 //! document is.
 
-use std::io::{Cursor, Read as _};
+use std::io::{self, Cursor, Read as _};
 use std::ops::{ControlFlow, Range};
 
 use quick_xml::events::{BytesStart, Event};
@@ -41,6 +41,16 @@ impl<'d> DocumentParts<'d> {
             .read_to_end(&mut bytes)
             .map_err(|error| UnreadableContent(format!("{name}: {error}")))?;
         Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+    }
+
+    /// BLAKE3 of a member. `None` if it is not there, or cannot be unpacked: it is encrypted, damaged
+    /// or too large.
+    pub fn digest(&mut self, name: &str) -> Option<[u8; 32]> {
+        let number = self.archive.index_for_name(name)?;
+        let mut member = self.archive.by_index(number).ok()?.take(LARGEST_MEMBER + 1);
+        let mut digest = blake3::Hasher::new();
+        let length = io::copy(&mut member, &mut digest).ok()?;
+        (length <= LARGEST_MEMBER).then(|| *digest.finalize().as_bytes())
     }
 
     /// Where a member's data lie. `None` if the archive has no such member.

@@ -38,6 +38,7 @@ pub(crate) mod sqlite_rows;
 mod sqlite_states;
 mod structured_text;
 mod tar_archive;
+pub(crate) mod tar_stream;
 mod tensors;
 mod tiff_pages;
 mod word;

@@ -62,8 +62,8 @@ pub fn place(content: &[u8], name: &PartName) -> PartAnswer {
         }
         return Ok(PartPlace {
             ranges,
-            name: None,
             within: Some(within),
+            ..PartPlace::default()
         });
     }
     Err(absent(format!("it has {rows} rows of values")))

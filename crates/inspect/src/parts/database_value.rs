@@ -88,6 +88,7 @@ impl<'d> Table<'d> {
             ranges: pages.tree(self.root)?,
             name: Some(self.reader.name.clone()),
             within: Some("all pages of the table, with their free space".to_owned()),
+            ..PartPlace::default()
         })
     }
 

@@ -8,6 +8,7 @@
 //! | [`json_value`], [`toml_value`], [`notebook_cell`] | values in a text |
 //! | [`delimited_cell`] | cells of CSV and TSV |
 //! | [`zip_member`], [`workbook_cell`], `document_paragraph` | members of an archive, cells and paragraphs in them |
+//! | [`tar_member`] | members of an archive |
 //! | [`parquet_cell`], [`arrow_cell`] | values of a column |
 //! | `database_value` | tables, rows and values of SQLite |
 //! | `dataset_value` | datasets of HDF5, and values in them |
@@ -26,6 +27,7 @@ pub mod json_value;
 pub mod member_path;
 pub mod notebook_cell;
 pub mod parquet_cell;
+pub mod tar_member;
 pub mod tensor_value;
 pub mod toml_value;
 pub mod workbook_cell;

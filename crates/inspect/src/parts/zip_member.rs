@@ -7,14 +7,21 @@ use backstory_inspection::file_parts::{NoPart, PartAnswer, PartName, PartPlace};
 use super::{absent, listed, unreadable};
 use crate::formats::markup::{DocumentParts, MemberPlace};
 
-/// The place of a part of an archive that has no parts but its members.
+/// The place of a part of an archive that has no parts but its members, with the digest of the
+/// member's content.
 ///
 /// # Errors
 /// As [`place`].
 pub fn of_archive(content: &[u8], name: &PartName) -> PartAnswer {
     match name {
         PartName::Cell(_) => Err(NoPart::OtherKind),
-        PartName::Member(member) => place(content, member),
+        PartName::Member(member) => {
+            let digest = DocumentParts::open(content)?.digest(member);
+            Ok(PartPlace {
+                content: digest,
+                ..place(content, member)?
+            })
+        }
     }
 }
 

@@ -5,9 +5,12 @@ file, so that a search finds its place. The places of compressed parts are those
 `pyarrow` tell.
 """
 
+import gzip
+import io
 import json
 import sqlite3
 import struct
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -81,6 +84,19 @@ def packed(path, target, method, changes=None):
         members = {info.filename: old.read(info) for info in old.infolist()} | (changes or {})
         for name, content in members.items():
             new.writestr(name, content)
+
+
+def archives(directory):
+    path = directory / "plain.tar"
+    with tarfile.open(path, "w") as archive:
+        for name, content in [("a.txt", b"a first member\n"), ("dir/b.txt", b"a second member\n")]:
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    ask(path, "member", "dir/b.txt", [once(path, b"a second member\n")])
+    smaller = directory / "plain.tar.gz"
+    smaller.write_bytes(gzip.compress(path.read_bytes()))
+    ask(smaller, "member", "dir/b.txt", [(0, smaller.stat().st_size)], coarse=True)
 
 
 def stored(path, target):
@@ -338,6 +354,6 @@ def inner_parts(directory):
 def parts():
     directory = Path("parts")
     directory.mkdir()
-    for make in [text_parts, workbooks, spreadsheet, columns, datasets, databases, documents]:
+    for make in [text_parts, workbooks, spreadsheet, columns, datasets, databases, documents, archives]:
         make(directory)
     Path("parts.json").write_text(json.dumps({"questions": QUESTIONS, "inner": inner_parts(directory)}))

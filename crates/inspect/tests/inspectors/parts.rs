@@ -82,6 +82,20 @@ fn a_part_is_where_the_formats_own_tools_say() {
 }
 
 #[test]
+fn a_member_of_each_kind_of_archive_has_the_digest_of_its_content() {
+    let Some(samples) = Samples::made() else {
+        return;
+    };
+    let digest = *blake3::hash(b"one\n").as_bytes();
+    for kind in ["zip", "tar.gz", "tar.xz", "tar.bz2", "tar.zst"] {
+        let name = format!("old.{kind}");
+        let content = std::fs::read(samples.directory.path().join(&name)).unwrap();
+        let place = asked(&name, &content, &member("a.txt")).unwrap().unwrap();
+        assert_eq!(place.content, Some(digest), "{name}");
+    }
+}
+
+#[test]
 fn a_page_or_buffer_has_all_bytes_that_a_change_of_its_value_changes() {
     let Some(samples) = Samples::made() else {
         return;
@@ -134,6 +148,8 @@ fn a_part_that_is_not_there_is_told_apart_from_a_wrong_name_and_a_damaged_file()
     absent("old.feather", member("nothing[0]"), "no column `nothing`");
     absent("old.feather", cell("A999999"), "rows of values");
     absent("old.zip", member("c.txt"), "no member `c.txt`");
+    absent("old.tar.gz", member("c.txt"), "no member `c.txt`");
+    absent("old.tar.gz", member("link"), "symbolic link to `a.txt`");
     absent("old.docx", member("c.txt"), "no member `c.txt`");
     absent("old.csv", cell("Z1"), "no such cell");
     for (name, wanted) in [

@@ -1,0 +1,77 @@
+//! The members of a tar archive one after another, also of a compressed one.
+//!
+//! | compression | first bytes | decoder |
+//! | --- | --- | --- |
+//! | gzip | `1f 8b` | `flate2` |
+//! | bzip2 | `BZh` | `bzip2` |
+//! | xz | `fd 37 7a 58 5a 00` | `lzma-rust2` |
+//! | zstd | `28 b5 2f fd` | `zstd` |
+
+use std::io;
+
+use bzip2::read::MultiBzDecoder;
+use flate2::read::MultiGzDecoder;
+use lzma_rust2::XzReader;
+use tar::{Archive, EntryType};
+
+use crate::{Read, UnreadableContent};
+
+/// The most bytes that an archive may unpack to.
+const LARGEST: u64 = 1 << 30;
+
+/// The most memory of the dictionary of xz, in KiB.
+const DICTIONARY: u32 = 80 << 10;
+
+/// The word for a member with a content.
+pub const FILE: &str = "file";
+
+/// An archive that is read from its start.
+pub struct TarStream<'d> {
+    /// The word for its compression, empty without one.
+    pub compression: &'static str,
+    /// Its members.
+    pub archive: Archive<Box<dyn io::Read + 'd>>,
+}
+
+impl<'d> TarStream<'d> {
+    pub fn open(bytes: &'d [u8]) -> Read<TarStream<'d>> {
+        let (compression, reader): (_, Box<dyn io::Read + 'd>) = match bytes {
+            [0x1f, 0x8b, ..] => ("gzip", Box::new(MultiGzDecoder::new(bytes))),
+            [b'B', b'Z', b'h', ..] => ("bzip2", Box::new(MultiBzDecoder::new(bytes))),
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
+                let reader = XzReader::new_mem_limit(bytes, true, DICTIONARY);
+                ("xz", Box::new(reader))
+            }
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => {
+                let reader = zstd::Decoder::new(bytes).map_err(UnreadableContent::of)?;
+                ("zstd", Box::new(reader))
+            }
+            _ => ("", Box::new(bytes)),
+        };
+        Ok(TarStream {
+            compression,
+            archive: Archive::new(Box::new(io::Read::take(reader, LARGEST))),
+        })
+    }
+}
+
+/// The word for a kind of members.
+pub fn kind(of: EntryType) -> &'static str {
+    match of {
+        kind if kind.is_file() => FILE,
+        kind if kind.is_dir() => "directory",
+        kind if kind.is_symlink() => "symbolic link",
+        kind if kind.is_hard_link() => "hard link",
+        _ => "other",
+    }
+}
+
+/// The digest of a member's content.
+///
+/// # Errors
+/// The archive is damaged, or ends before.
+pub fn digest(content: &mut impl io::Read) -> Read<blake3::Hash> {
+    let mut digest = blake3::Hasher::new();
+    io::copy(content, &mut digest).map_err(UnreadableContent::of)?;
+    Ok(digest.finalize())
+}
