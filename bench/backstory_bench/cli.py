@@ -2,7 +2,7 @@
 
 The commands `bills`, `bytes`, `durability`, `engines`, `flushes`, `functions`, `granularity`,
 `hunt`, `inspected`, `instructions`, `logforms`, `prompt`, `scenes`, `servers`, `tpcc` and `watch`
-are of the same kind.
+are of the same kind. `tables` puts results into documents.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from .paired import run_paired
 from .prompt import STARTUP, main_prompt
 from .questions import main_questions
 from .replay import run_replay
+from .result_tables import add_parser as add_tables
 from .scenes import CASES as SCENES
 from .scenes import main_scenes
 from .servers import MODES as SERVER_MODES
@@ -414,6 +415,7 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--results", nargs="+", metavar="CSV", help="show earlier results, and reconstruct nothing")
     p.add_argument("--page", help="the page whose tables are renewed")
     p.set_defaults(do=main_scenes)
+    add_tables(commands)
     return parser
 
 

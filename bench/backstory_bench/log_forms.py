@@ -238,6 +238,12 @@ def running(server: DatabaseServer, pq: ctypes.CDLL, prepared: Path, top: Path, 
         yield Running(settings, made[0], made[1], collecting(process))
 
 
+def in_order(rows: Sequence[Mapping[str, object]]) -> list[Mapping[str, object]]:
+    """Returns the rows in the order of the forms, those of the server with a collector first."""
+    names = [form.name for form in FORMS]
+    return sorted(rows, key=lambda row: (row["collector"] == "no", names.index(str(row["form"]))))
+
+
 def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
     """Returns a table: the median difference to the same server and round without statements.
 
@@ -296,7 +302,5 @@ def main_log_forms(args: argparse.Namespace) -> int:
                 write_rows(args.out, FIELDS, rows)
             progress.show(f"log forms: round {number + 1} of {args.rounds}")
     progress.show("")
-    order_of_forms = [form.name for form in FORMS]
-    rows.sort(key=lambda row: (row["collector"] == "no", order_of_forms.index(str(row["form"]))))
-    print("\n".join(summary(rows)))
+    print("\n".join(summary(in_order(rows))))
     return 0

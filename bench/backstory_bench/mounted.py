@@ -224,7 +224,7 @@ def measure(place: Place, program: Path | None, size: Mapping[str, int], base: P
 
 
 def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
-    """Returns a table of medians, and of their ratios to the directory.
+    """Returns a table of medians, and of the ratios of all phases to the directory.
 
     Measurements in which a file system hung are counted beside its name.
     """
@@ -233,12 +233,17 @@ def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
     ended = {name: [float(each) for each in of if each != HUNG] for name, of in seconds.items()}
     medians = {name: statistics.median(of) for name, of in ended.items() if of}
     plain = medians.get("the directory")
-    lines = ["| Place | All phases (s) | To the directory |", "| --- | ---: | ---: |"]
+    lines = [
+        "| place | all phases (s) | of the directory | transactions (s) |",
+        "| --- | ---: | ---: | ---: |",
+    ]
     for name, of in seconds.items():
         median = f"{medians[name]:.2f}" if name in medians else ""
         ratio = f"{medians[name] / plain:.2f}" if plain and name in medians else ""
         hung = f" ({HUNG} in {of.count(HUNG)} of {len(of)} rounds)" if HUNG in of else ""
-        lines.append(f"| {name}{hung} | {median} | {ratio} |")
+        some = [float(str(row["transactions_s"])) for row in rows if row["place"] == name and row["all_s"] != HUNG]
+        transactions = f"{statistics.median(some):.2f}" if some else ""
+        lines.append(f"| {name}{hung} | {median} | {ratio} | {transactions} |")
     return lines
 
 

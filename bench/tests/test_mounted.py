@@ -77,10 +77,10 @@ def test_a_file_system_that_hangs_is_killed_and_said_to_hang(tmp_path: Path) -> 
 
 
 def test_a_place_that_hung_has_the_median_of_the_other_rounds() -> None:
-    times = [("the directory", "2"), ("hp", "3"), ("hp", HUNG), ("ll", HUNG)]
-    lines = summary([{"place": place, "all_s": seconds} for place, seconds in times])
+    times = [("the directory", "2", "1"), ("hp", "3", "2"), ("hp", HUNG, HUNG), ("ll", HUNG, HUNG)]
+    lines = summary([dict(zip(("place", "all_s", "transactions_s"), each, strict=True)) for each in times])
     assert lines[2:] == [
-        "| the directory | 2.00 | 1.00 |",
-        "| hp (hung in 1 of 2 rounds) | 3.00 | 1.50 |",
-        "| ll (hung in 1 of 1 rounds) |  |  |",
+        "| the directory | 2.00 | 1.00 | 1.00 |",
+        "| hp (hung in 1 of 2 rounds) | 3.00 | 1.50 | 2.00 |",
+        "| ll (hung in 1 of 1 rounds) |  |  |  |",
     ]
