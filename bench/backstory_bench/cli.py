@@ -305,7 +305,7 @@ def _parser() -> argparse.ArgumentParser:
     p.set_defaults(do=main_flushes)
     add_instructions(commands)
     p = commands.add_parser("engines", help="measure storage engines with the workload of the Story Book paper")
-    p.add_argument("--engines", default="sqlite,lsm,redb,berkeleydb,rocksdb", help="comma-separated words of engines")
+    p.add_argument("--engines", default="sqlite,lsm,redb,berkeleydb,rocksdb", help="comma-separated; also: postgresql")
     p.add_argument("--levels", default="3,4,5", help="comma-separated depths of the tree (the paper's: 5)")
     p.add_argument("--arity", type=int, default=ARITY)
     p.add_argument("--size", type=int, default=64 << 10, help="bytes of each file")

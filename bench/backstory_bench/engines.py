@@ -7,6 +7,9 @@ The workload is recorded once for each number of levels. Then every engine takes
 same log: ingestion by the size of the log (figure 6). It answers 50 questions about random files,
 the first 10 first (figure 9). Each question is a process of its own. Each round takes the engines
 in random order, because other programs use the machine, too.
+
+A server of PostgreSQL is run for the engine `postgresql`. Each store has a database of its own
+there. The processor time of the server is not measured.
 """
 
 from __future__ import annotations
@@ -21,11 +24,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from . import backstory_program, progress
+from .database_servers import SERVERS, Recording
 from .report import write_rows
 
 FIELDS = ["engine", "levels", "round", "log_bytes", "edges", "graph_bytes", "ingest_s", "cpu_s", "questions_s"]
@@ -33,6 +38,9 @@ ARITY = 14
 QUESTIONS = 50
 STEP = 10
 SEED = 20090223
+POSTGRESQL = "postgresql"
+NOT_BUILT = b"without which this program was built"
+"""In the message about a store whose engine the program does not have."""
 
 
 @dataclass(frozen=True)
@@ -106,13 +114,46 @@ def record(tree: Tree, top: Path, args: argparse.Namespace) -> Path:
     return store
 
 
-def prepare(engine: str, recorded: Path, store: Path) -> None:
+@dataclass
+class ServerDatabases:
+    """A running server of PostgreSQL, on which each store has a new database."""
+
+    data: Path
+    port: int
+    made: int = 0
+
+    def connection(self) -> str:
+        """Makes an empty database, and returns the text that names it. The one before is removed."""
+        server = SERVERS["postgres"]
+        server.execute(self.data, self.port, f"DROP DATABASE IF EXISTS store{self.made} WITH (FORCE)")
+        self.made += 1
+        server.execute(self.data, self.port, f"CREATE DATABASE store{self.made}")
+        return f"postgresql://root@127.0.0.1:{self.port}/store{self.made}"
+
+
+@contextmanager
+def server_databases(workdir: str) -> Iterator[ServerDatabases]:
+    """Runs a server."""
+    server = SERVERS["postgres"]
+    with tempfile.TemporaryDirectory(prefix="bench-engines-server-", dir=workdir) as made:
+        top = Path(made)
+        top.chmod(0o711)
+        server.make(top / "data")
+        with server.running(top / "data", Recording.NOTHING) as port:
+            yield ServerDatabases(top / "data", port)
+
+
+def prepare(engine: str, recorded: Path, store: Path, databases: ServerDatabases | None) -> None:
     """Makes a store with the logs of another one, and an empty database of an engine."""
     store.mkdir(mode=0o700)
-    shutil.copytree(recorded / "runs", store / "runs")
+    (store / "runs").mkdir(mode=0o700)
     shutil.copy(recorded / "format", store / "format")
-    if engine != "sqlite":
+    if databases is not None and engine == POSTGRESQL:
+        words = ["store", "migrate", "--to", engine, "--connection", databases.connection()]
+        backstory(words, store, store.parent)
+    elif engine != "sqlite":
         (store / "engine").write_text(engine + "\n")
+    shutil.copytree(recorded / "runs", store / "runs", dirs_exist_ok=True)
 
 
 def ingest(store: Path, top: Path) -> Ingestion:
@@ -134,14 +175,20 @@ def ask(tree: Tree, store: Path, work: Path) -> list[float]:
     return found
 
 
-def has_engine(engine: str, top: Path) -> bool:
-    """Whether the program was built with an engine."""
+def lacking(engine: str, top: Path) -> str | None:
+    """Returns why an engine cannot be measured here."""
+    if engine == POSTGRESQL and (missing := SERVERS["postgres"].missing()):
+        return missing
     store = Path(tempfile.mkdtemp(dir=top))
     (store / "runs").mkdir()
     (store / "format").write_text("1\n")
     (store / "engine").write_text(engine + "\n")
     argv = [backstory_program.chosen(), "store", "stats", "--store", str(store)]
-    return subprocess.run(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0
+    done = subprocess.run(argv, capture_output=True, check=False)
+    # A store on a server has no connection yet.
+    if done.returncode == 0 or (engine == POSTGRESQL and NOT_BUILT not in done.stderr):
+        return None
+    return "the program was built without it"
 
 
 def summary(rows: Sequence[Mapping[str, str]]) -> list[str]:
@@ -177,10 +224,13 @@ def main_engines(args: argparse.Namespace) -> int:
     """Runs the command."""
     rows: list[dict[str, str]] = []
     levels_measured = depths(args.levels)
-    with tempfile.TemporaryDirectory(prefix="bench-engines-", dir=args.workdir) as base:
-        chosen = [engine for engine in args.engines.split(",") if has_engine(engine, Path(base))]
-        for engine in set(args.engines.split(",")) - set(chosen):
-            print(f"SKIPPED {engine}: the program was built without it", file=sys.stderr)
+    with tempfile.TemporaryDirectory(prefix="bench-engines-", dir=args.workdir) as base, ExitStack() as servers:
+        why_not = {engine: lacking(engine, Path(base)) for engine in args.engines.split(",")}
+        chosen = [engine for engine, why in why_not.items() if why is None]
+        for engine, why in why_not.items():
+            if why is not None:
+                print(f"SKIPPED {engine}: {why}", file=sys.stderr)
+        databases = servers.enter_context(server_databases(args.workdir)) if POSTGRESQL in chosen else None
         for levels in levels_measured:
             tree = Tree(args.arity, levels)
             top = Path(base) / str(levels)
@@ -191,7 +241,7 @@ def main_engines(args: argparse.Namespace) -> int:
             for number in range(args.rounds):
                 for engine in random.sample(chosen, k=len(chosen)):
                     store = top / engine
-                    prepare(engine, recorded, store)
+                    prepare(engine, recorded, store, databases)
                     done = ingest(store, top)
                     asked = ask(tree, store, top / "work")
                     shutil.rmtree(store)

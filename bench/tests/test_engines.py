@@ -37,3 +37,25 @@ def test_five_levels_are_measured_and_a_tree_without_copies_is_refused() -> None
     assert engines.depths("3,4,5") == [3, 4, 5]
     with pytest.raises(SystemExit, match="at least 2 levels"):
         engines.depths("1,5")
+
+
+def test_each_store_on_a_server_has_a_database_that_is_new(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class Server:
+        def __init__(self) -> None:
+            self.databases: list[str] = []
+
+        def execute(self, _data: Path, _port: int, statement: str) -> None:
+            words = statement.split()
+            if words[0] == "CREATE":
+                self.databases.append(words[2])
+            elif words[4] in self.databases:
+                self.databases.remove(words[4])
+
+    server = Server()
+    monkeypatch.setattr(engines, "SERVERS", {"postgres": server})
+    databases = engines.ServerDatabases(tmp_path, 5432)
+    seen = set()
+    for _ in range(3):
+        name = databases.connection().rsplit("/", 1)[1]
+        assert server.databases == [name] and name not in seen
+        seen.add(name)
