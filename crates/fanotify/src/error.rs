@@ -9,7 +9,10 @@ use backstory_sys::FailedOperation;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The directory cannot be used.
-    #[error("cannot open the directory {}: {source}", path.display())]
+    #[error(
+        "cannot open the directory {}: {source}; give one that exists, of the file system to watch",
+        path.display()
+    )]
     Directory {
         /// The directory.
         path: PathBuf,
@@ -49,5 +52,20 @@ impl Error {
     /// For `map_err` on system calls without an object worth naming.
     pub(crate) fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Error {
         move |source| FailedOperation::of(what)(source).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_is_not_there_is_named_with_what_to_give_instead() {
+        let error = Error::Directory {
+            path: "/nowhere".into(),
+            source: io::ErrorKind::NotFound.into(),
+        };
+        let said = error.to_string();
+        assert!(said.contains("/nowhere") && said.contains("give one that exists"));
     }
 }
