@@ -33,7 +33,18 @@ from . import backstory_program, progress
 from .database_servers import SERVERS, Recording
 from .report import write_rows
 
-FIELDS = ["engine", "levels", "round", "log_bytes", "edges", "graph_bytes", "ingest_s", "cpu_s", "questions_s"]
+FIELDS = [
+    "engine",
+    "levels",
+    "round",
+    "log_bytes",
+    "edges",
+    "graph_bytes",
+    "ingest_s",
+    "cpu_s",
+    "questions_s",
+    "questions_cpu_s",
+]
 ARITY = 14
 QUESTIONS = 50
 STEP = 10
@@ -163,16 +174,21 @@ def ingest(store: Path, top: Path) -> Ingestion:
     return Ingestion(stats["log_bytes"], stats["edges"], stats["graph_bytes"], elapsed, processor)
 
 
-def ask(tree: Tree, store: Path, work: Path) -> list[float]:
-    """Asks where random files come from. Returns the seconds of the first 10, 20, … questions."""
+def ask(tree: Tree, store: Path, work: Path) -> tuple[list[float], float]:
+    """Asks where random files come from.
+
+    Returns the seconds of the first 10, 20, … questions, and the processor time of all in seconds.
+    """
     files = [path for path in tree.paths() if path != "."]
     chosen = random.Random(SEED).choices(files, k=QUESTIONS)
-    total, found = 0.0, []
+    total, processor, found = 0.0, 0.0, []
     for number, path in enumerate(chosen, 1):
-        total += backstory(["of", f"{path}/file", "--json"], store, work)[1]
+        _, elapsed, used = backstory(["of", f"{path}/file", "--json"], store, work)
+        total += elapsed
+        processor += used
         if number % STEP == 0:
             found.append(total)
-    return found
+    return found, processor
 
 
 def lacking(engine: str, top: Path) -> str | None:
@@ -243,10 +259,11 @@ def main_engines(args: argparse.Namespace) -> int:
                     store = top / engine
                     prepare(engine, recorded, store, databases)
                     done = ingest(store, top)
-                    asked = ask(tree, store, top / "work")
+                    asked, asked_cpu = ask(tree, store, top / "work")
                     shutil.rmtree(store)
                     values = [engine, levels, number, done.log_bytes, done.edges, done.graph_bytes]
                     times = [f"{done.elapsed:.3f}", f"{done.processor:.3f}", " ".join(f"{one:.3f}" for one in asked)]
+                    times.append(f"{asked_cpu:.3f}")
                     rows.append(dict(zip(FIELDS, [str(value) for value in [*values, *times]], strict=True)))
                 if args.out:
                     # Five levels take long. An interrupted measurement has its rounds so far.

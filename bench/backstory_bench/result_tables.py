@@ -102,6 +102,9 @@ def by_levels(rows: Rows) -> list[str]:
         questions = f"{word}: 50 questions"
         lines.append(of_engines(f"{word}, {log:.1f} MB: edges per second", own, of, "{:,.0f}", edges_per_second))
         lines.append(of_engines(questions, own, of, "{:.2f} s", lambda row: float(row["questions_s"].split()[-1])))
+        # Older results have no such column.
+        if "questions_cpu_s" in rows[0]:
+            lines.append(of_engines(f"{word}: their processor time", own, of, "{:.2f} s", seconds("questions_cpu_s")))
         lines.append(of_engines(f"{word}: bytes per edge", own, of, "{:,.1f}", bytes_per_edge))
     return lines
 

@@ -25,7 +25,7 @@ def test_the_script_copies_each_file_from_the_parent_of_its_directory(tmp_path: 
 
 def test_the_table_has_the_median_of_the_rounds_and_their_spread() -> None:
     def row(seconds: str, asked: str) -> dict[str, str]:
-        values = ["lsm", "5", "0", "2000000", "1000", "9000", seconds, "1", asked]
+        values = ["lsm", "5", "0", "2000000", "1000", "9000", seconds, "1", asked, "1"]
         return dict(zip(engines.FIELDS, values, strict=True))
 
     rows = [row("1", "1 2 3 4 5"), row("2", "2 3 4 5 6"), row("4", "3 4 5 6 7")]

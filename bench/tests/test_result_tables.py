@@ -71,14 +71,15 @@ def test_only_the_places_of_given_results_change(tmp_path: Path) -> None:
     page.parent.mkdir(parents=True)
     places = ["engines", "engines-memory"]
     page.write_text("".join(f"<!-- {name} -->\nold {name}\n<!-- end of {name} -->\n" for name in places))
-    columns = "engine,levels,round,log_bytes,edges,graph_bytes,ingest_s,cpu_s,questions_s"
-    file = write(tmp_path / "2026-11-28-engines.csv", columns, "lsm,5,0,2000000,1000,9000,0.5,1,1 2 3 4 5")
+    columns = "engine,levels,round,log_bytes,edges,graph_bytes,ingest_s,cpu_s,questions_s,questions_cpu_s"
+    file = write(tmp_path / "2026-11-28-engines.csv", columns, "lsm,5,0,2000000,1000,9000,0.5,1,1 2 3 4 5,4")
     assert main_tables(argparse.Namespace(results=[file], root=tmp_path)) == 0
     text = page.read_text()
     assert "old engines-memory" in text
-    assert block(text, "engines").splitlines()[2:5] == [
+    assert block(text, "engines").splitlines()[2:6] == [
         "| five levels, 2.0 MB: edges per second | 2,000 |",
         "| five levels: 50 questions | 5.00 s |",
+        "| five levels: their processor time | 4.00 s |",
         "| five levels: bytes per edge | 9.0 |",
     ]
 
