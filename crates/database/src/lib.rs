@@ -9,6 +9,7 @@
 //! | a watch, from its beginning to its end | `database_watch`, `database_gaps`, `error` |
 //! | the server | `connection_target`, `connection_uri`, `channel` |
 //! | the names in a statement | `statement_tables`, `statement_secrets`, `sql_dialect`, `columns::shape` |
+//! | its kind, by its first words | `first_words` |
 //! | what the names mean | `catalog`, `view_query`, `definitions`, `routines`, `built_in_functions`, `read_tables`, `written_tables`, `columns` |
 //! | the client | `client_process`, `socket_holders`, `socket_diag` |
 //! | a log that the server writes | `log_lines`, `log_news`, `log_reader` |
@@ -34,6 +35,7 @@ pub mod database_records;
 pub mod database_watch;
 pub mod definitions;
 pub mod error;
+pub mod first_words;
 pub mod hidden_work;
 pub mod log_lines;
 pub mod log_news;

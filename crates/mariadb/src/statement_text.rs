@@ -40,23 +40,10 @@ pub(crate) fn names_of(text: &str, dialect: SqlDialect) -> Result<StatementTable
     Ok(names)
 }
 
-/// The first word of a statement, in upper case, without comments before it.
+/// The first two words of a statement of MariaDB.
 pub(crate) fn first_words(text: &str) -> (String, String) {
-    let mut rest = text.trim_start();
-    while let Some(comment) = rest.strip_prefix("/*") {
-        // A comment with a mark is executed.
-        if comment.starts_with(['!', 'M']) {
-            break;
-        }
-        rest = comment
-            .split_once("*/")
-            .map_or("", |(_, after)| after)
-            .trim_start();
-    }
-    let end = |c: char| c.is_whitespace() || ";(".contains(c);
-    let mut words = rest.split(end).filter(|word| !word.is_empty());
-    let mut next = || words.next().unwrap_or_default().to_ascii_uppercase();
-    (next(), next())
+    let dialect = SqlDialect::MariaDb { lower_case: false };
+    backstory_database::first_words::first_words(text, dialect)
 }
 
 fn is_word(token: Option<&Token>, wanted: &str) -> bool {
@@ -226,16 +213,5 @@ mod tests {
         );
         let (reads, ..) = names("WITH t AS (SELECT * FROM a) SELECT * FROM t JOIN b USING (id)");
         assert_eq!(reads, ["a", "b"]);
-    }
-
-    #[test]
-    fn the_first_words_of_a_statement_are_behind_its_comments() {
-        let words = |text: &str| first_words(text);
-        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
-        assert_eq!(
-            words("/* x */ start transaction;"),
-            pair("START", "TRANSACTION")
-        );
-        assert_eq!(words(" commit;"), pair("COMMIT", ""));
     }
 }

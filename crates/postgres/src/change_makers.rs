@@ -24,6 +24,7 @@ use std::collections::{HashMap, HashSet};
 
 use backstory_database::catalog::{Catalog, TableName};
 use backstory_database::commit::Commit;
+use backstory_database::first_words::first_words;
 use backstory_database::logged_transaction::{ExecutedStatement, LoggedTransaction};
 use backstory_database::routines::can_mean;
 use backstory_database::row_change::{ColumnValue, RowChange, RowImage, RowOperation, StreamTable};
@@ -105,12 +106,10 @@ fn is_whole(logged: &LoggedTransaction, is_read: bool) -> bool {
     let statements = &logged.statements;
     let word = |one: Option<&ExecutedStatement>| {
         let text = one.map_or("", |one| &*one.text);
-        let word = text.split(|letter: char| !letter.is_alphabetic()).next();
-        word.unwrap_or_default().to_ascii_lowercase()
+        first_words(text, SqlDialect::Postgres).0
     };
-    let (first, last) = (word(statements.first()), word(statements.last()));
-    let begins = ["begin", "start"].contains(&&*first);
-    let ends = ["commit", "end"].contains(&&*last);
+    let begins = ["BEGIN", "START"].contains(&&*word(statements.first()));
+    let ends = ["COMMIT", "END"].contains(&&*word(statements.last()));
     let is_setting = |one: &ExecutedStatement| one.text.to_ascii_lowercase().contains(SETTING);
     let is_ended = ends || logged.ended.is_some() && is_read;
     is_ended && (begins || !ends) && !statements.iter().any(is_setting)

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Instant;
 
 use backstory_database::built_in_functions::BuiltInFunctions;
 use backstory_database::catalog::CatalogTable;
@@ -304,6 +305,14 @@ fn a_transaction_of_which_a_part_is_not_logged_has_no_known_statements() {
     let all = ["UPDATE b SET n = 1", "UPDATE a SET n = n + 1"];
     let without_begin = [all[0], all[1], "COMMIT"];
     assert_eq!(found_in(&catalog(), &without_begin, &changes), NONE);
+    let logged = LoggedTransaction {
+        statements: statements(&[all[0], all[1], "/* c */ COMMIT"]),
+        ended: Some((9, Instant::now())),
+        ..LoggedTransaction::begin("s".to_owned(), "3/1".to_owned(), 0)
+    };
+    assert!(!is_whole(&logged, true));
+    let whole = [" BEGIN", all[0], all[1], "/* c */ COMMIT"];
+    assert_eq!(found_in(&catalog(), &whole, &changes), [Some(2)]);
     let setting = ["SET log_statement = 'none'", all[0], all[1]];
     assert_eq!(found(&setting, &changes), NONE);
     assert_eq!(found(&all, &changes), [Some(2)]);
