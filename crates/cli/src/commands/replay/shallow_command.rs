@@ -10,6 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 use backstory_deep::DeepLog;
+use backstory_eventlog::run::RunEnd;
 use backstory_query as query;
 use backstory_reconstruct::RecordedRun;
 use backstory_reconstruct::process::ProcessStart;
@@ -21,13 +22,16 @@ use crate::commands::deep_programs;
 use crate::current_store::CurrentStore;
 use crate::error::Failure;
 
+/// The bit of the kernel's status that tells that a signal left a core dump. The record lacks it.
+const CORE: i32 = 0x80;
+
 /// The command, and how it ended.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ShallowCommand {
     pid: u32,
     program: Vec<u8>,
-    /// Its status and its signal.
-    end: (Option<i32>, Option<i32>),
+    /// The kernel's status of its end.
+    status: Option<i32>,
 }
 
 impl ShallowCommand {
@@ -48,7 +52,7 @@ impl ShallowCommand {
         Ok(path.map(|path| ShallowCommand {
             pid: first.activity.pid,
             program: path.to_vec(),
-            end: end.map_or((None, None), |end| (end.exit, end.signal)),
+            status: end.and_then(|end| wait_status(&end)),
         }))
     }
 
@@ -73,10 +77,11 @@ impl ShallowCommand {
 
     /// The end of the command is compared: nothing else of it can be.
     pub fn compare(&self, reconstruction: &mut Reconstruction) {
-        let Some(status) = reconstruction.status.map(ExitStatus::from_raw) else {
+        let Some(status) = reconstruction.status else {
             return;
         };
-        if reconstruction.stopped.is_none() && (status.code(), status.signal()) != self.end {
+        if reconstruction.stopped.is_none() && Some(status & !CORE) != self.status {
+            let status = ExitStatus::from_raw(status);
             reconstruction.stopped = Some(format!("the command ended otherwise: {status}"));
         }
     }
@@ -92,10 +97,15 @@ pub fn recorded_status(
     let executed = query::processes(&current.store, run)?;
     let end = current.store.run(run)?.map(|run| run.end);
     let end = end.filter(|_| deep_programs::has_command(log, &executed));
-    Ok(end.and_then(|end| match end.exit {
+    Ok(end.and_then(|end| wait_status(&end)))
+}
+
+/// The end of a command as the kernel reports it to the parent, without [`CORE`].
+fn wait_status(end: &RunEnd) -> Option<i32> {
+    match end.exit {
         Some(status) => Some((status & 0xff) << 8),
         None => end.signal,
-    }))
+    }
 }
 
 /// True for an ELF file of another architecture than x86-64, as far as it is on this machine.
