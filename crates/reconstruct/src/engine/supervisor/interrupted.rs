@@ -4,8 +4,9 @@
 //! the beginning, so it waits until then. Servers allow a signal only while they wait (`ppoll`). So
 //! the kernel makes such a wait, on nothing else than the signal.
 
+use super::child_waits::has_ended;
 use super::processes::Role;
-use super::waiting::{Ready, has_ended};
+use super::waiting::Ready;
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
 use crate::engine::proc_texts::signals;

@@ -5,6 +5,7 @@
 
 mod asking;
 mod behind_records;
+mod child_waits;
 mod child_work;
 mod clock;
 mod content;
