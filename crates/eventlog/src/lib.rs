@@ -31,6 +31,7 @@ pub mod log;
 pub mod map;
 mod merge;
 mod noted;
+mod operation;
 pub mod percent;
 mod preserved;
 mod read_records;
