@@ -12,14 +12,16 @@
 
 pub mod constants;
 pub mod deep;
+mod function_structs;
 pub mod ops;
 pub mod read;
 pub mod simulator_calls;
 mod structs;
 
 pub use constants::*;
+pub use function_structs::{FunctionTable, Place, Signature, Sled, Target, Value};
 pub use ops::{LIST, OPS, OpInfo, op, op_info};
 pub use structs::{
-    Arena, BrokerMessage, CallerIds, Chunk, DeepRecord, DeepSection, FunctionTable, GuardRequest,
-    LibrarySet, Place, Programs, Record, Signature, Sled, Start, Target, Value, Verdict, Verdicts,
+    Arena, BrokerMessage, CallerIds, Chunk, DeepRecord, DeepSection, GuardRequest, LibrarySet,
+    Programs, Record, Start, Verdict, Verdicts,
 };
