@@ -16,12 +16,14 @@ use backstory_database::logged_transaction::{ClientSession, ExecutedStatement, L
 use backstory_database::sql_dialect::WrittenName;
 use backstory_database::statement_cache::StatementCache;
 use backstory_database::statement_secrets::without_secrets;
-use backstory_database::statement_tables::StatementTables;
 use backstory_sys::clock::machine;
 
 use crate::audit_file::TimedLine;
 use crate::audit_line::AuditEvent;
 use crate::row_groups::CommittedGroup;
+use crate::statement_kind::{
+    autocommit_of, begins_transaction, has_no_tables, is_definition, uses_nothing,
+};
 use crate::statement_text::first_words;
 
 /// The server undid the whole transaction: a deadlock.
@@ -442,85 +444,6 @@ impl Unit {
         self.commits.extend(other.commits);
         self.by_statement |= other.by_statement;
         self.texts.extend(other.texts);
-    }
-}
-
-fn begins_transaction(first: &str, second: &str) -> bool {
-    match first {
-        "BEGIN" => true,
-        "START" => second == "TRANSACTION",
-        "XA" => ["START", "BEGIN"].contains(&second),
-        _ => false,
-    }
-}
-
-/// True for the first word of a statement that commits what was before it.
-fn is_definition(first: &str) -> bool {
-    [
-        "CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "GRANT", "REVOKE", "OPTIMIZE", "REPAIR",
-    ]
-    .contains(&first)
-}
-
-/// True for the first word of a statement that uses no table, unless it opened one.
-fn has_no_tables(first: &str) -> bool {
-    const WORDS: [&str; 30] = [
-        "SET",
-        "SHOW",
-        "USE",
-        "BEGIN",
-        "START",
-        "COMMIT",
-        "ROLLBACK",
-        "SAVEPOINT",
-        "RELEASE",
-        "XA",
-        "PREPARE",
-        "EXECUTE",
-        "DEALLOCATE",
-        "LOCK",
-        "UNLOCK",
-        "FLUSH",
-        "KILL",
-        "PURGE",
-        "RESET",
-        "CHANGE",
-        "STOP",
-        "DO",
-        "INSTALL",
-        "UNINSTALL",
-        "DESCRIBE",
-        "DESC",
-        "EXPLAIN",
-        "HELP",
-        "SIGNAL",
-        "BINLOG",
-    ];
-    WORDS.contains(&first)
-}
-
-/// True for a selection of values that are in no table, as `SELECT @@version`.
-fn uses_nothing(tables: &StatementTables) -> bool {
-    let calls = tables.functions.iter().any(|name| name.len() > 1);
-    tables.reads.is_empty() && tables.writes.is_empty() && tables.file.is_none() && !calls
-}
-
-/// The value that a statement gives `autocommit`.
-fn autocommit_of(text: &str) -> Option<bool> {
-    let text = text.to_ascii_lowercase();
-    let rest = text.trim_start().strip_prefix("set")?;
-    let (before, value) = rest.split_once("autocommit")?;
-    if before.contains("global") {
-        return None;
-    }
-    let value = value
-        .trim_start_matches([' ', ':', '=', '`'])
-        .split([',', ';', ' '])
-        .next()?;
-    match value {
-        "1" | "on" | "true" => Some(true),
-        "0" | "off" | "false" => Some(false),
-        _ => None,
     }
 }
 

@@ -45,6 +45,7 @@ mod reconnection;
 mod row_groups;
 mod row_value;
 mod server_settings;
+mod statement_kind;
 mod statement_text;
 
 use backstory_database::connection_target::ConnectionTarget;
