@@ -2,6 +2,7 @@
 //!
 //! Invariant: these modules are pure. Plain data goes in, text comes out.
 pub mod account;
+pub mod branches;
 mod change_statements;
 pub mod command;
 pub mod conversations;

@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use super::outline::Branch;
+use super::branches::Branch;
 
 /// Lines that fit a page.
 pub const PAGE: usize = 150;

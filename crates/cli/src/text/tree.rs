@@ -14,7 +14,8 @@ use std::io::{self, Write};
 use backstory_graph::model::{Certainty, EntityKind};
 use backstory_query::answer::{Lineage, Node};
 
-use super::outline::{Branch, Branches, Outline};
+use super::branches::{Branch, Branches};
+use super::outline::Outline;
 use super::paths::{Groups, is_system, shown};
 use super::plan::{FEW_LINES, Line, PAGE, Plan, first_few};
 use super::shell::{Call, SHORT};
