@@ -20,7 +20,7 @@ use backstory_sys::clock::machine;
 
 use crate::audit_file::TimedLine;
 use crate::audit_line::AuditEvent;
-use crate::row_groups::CommittedGroup;
+use crate::audit_unit::Unit;
 use crate::statement_kind::{
     autocommit_of, begins_transaction, has_no_tables, is_definition, uses_nothing,
 };
@@ -34,23 +34,6 @@ const STATISTICS: [&str; 3] = ["table_stats", "column_stats", "index_stats"];
 
 /// Most statements of a connection that are waited for.
 const MOST_OPENED: usize = 1000;
-
-/// A transaction, or a statement that commits alone.
-#[derive(Debug)]
-pub(crate) struct Unit {
-    pub(crate) logged: LoggedTransaction,
-    pub(crate) connection: u64,
-    /// The numbers of its statements.
-    pub(crate) queries: BTreeSet<u64>,
-    /// It used the watched database.
-    pub(crate) is_ours: bool,
-    /// The commits that are its own, with the times at which they arrived.
-    pub(crate) commits: Vec<(CommittedGroup, i64)>,
-    /// A commit was found by its statements alone.
-    pub(crate) by_statement: bool,
-    /// Texts of statements, as the log has them, that no commit has used yet.
-    pub(crate) texts: Vec<String>,
-}
 
 /// A connection, and its state in the server.
 #[derive(Debug, Default)]
@@ -431,19 +414,6 @@ impl AuditSessions {
             .collect();
         let removed = over.iter().filter_map(|id| self.sessions.remove(id));
         removed.map(|one| one.session).collect()
-    }
-}
-
-impl Unit {
-    /// Takes over a unit of a statement that this one's statement called.
-    fn take_over(&mut self, other: Unit) {
-        self.logged.began = self.logged.began.min(other.logged.began);
-        self.logged.statements.extend(other.logged.statements);
-        self.queries.extend(other.queries);
-        self.is_ours |= other.is_ours;
-        self.commits.extend(other.commits);
-        self.by_statement |= other.by_statement;
-        self.texts.extend(other.texts);
     }
 }
 

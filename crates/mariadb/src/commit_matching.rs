@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use backstory_database::sql_dialect::SqlDialect;
 use backstory_database::statement_secrets::without_secrets;
 
-use crate::audit_sessions::Unit;
+use crate::audit_unit::Unit;
 use crate::row_groups::CommittedGroup;
 use crate::statement_text::names_of;
 

@@ -8,7 +8,7 @@ use backstory_database::routines::Routines;
 use backstory_database::sql_dialect::WrittenName;
 use backstory_database::statement_secrets::without_secrets;
 
-use crate::audit_sessions::Unit;
+use crate::audit_unit::Unit;
 use crate::commit_matching::{give, is_same};
 use crate::database_watch::{MariadbWatch, WaitingCommit};
 use crate::row_groups::CommittedGroup;

@@ -19,7 +19,8 @@ use backstory_sys as sys;
 use backstory_vocabulary::RowsMode;
 
 use crate::audit_file::AuditFile;
-use crate::audit_sessions::{AuditSessions, Unit};
+use crate::audit_sessions::AuditSessions;
+use crate::audit_unit::Unit;
 use crate::binlog_stream::BinlogStream;
 use crate::catalog_reader::ServerCatalog;
 use crate::client_finder::ClientFinder;

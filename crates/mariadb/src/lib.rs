@@ -29,6 +29,7 @@
 mod audit_file;
 mod audit_line;
 mod audit_sessions;
+mod audit_unit;
 mod binlog_event;
 mod binlog_stream;
 mod byte_reader;
