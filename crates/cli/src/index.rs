@@ -16,17 +16,15 @@
 
 use backstory_ordering::SmallSort;
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use backstory_eventlog::event::{Bytes, Time};
 use backstory_eventlog::run::{RunEnd, RunHeader};
-use backstory_eventlog::{self as eventlog, Identities, Log, Reason};
-use backstory_files::Ident;
+use backstory_eventlog::{self as eventlog, Log, Reason};
 use backstory_files::regular;
 use backstory_graph as graph;
 use backstory_pipeline::{FilteredRun, Pipeline, PipelineReport};
@@ -35,6 +33,9 @@ use backstory_store::{self as store, Home, Store};
 
 use crate::error::chain;
 use crate::filtered_indexing::{LoggedRun, append_filtered, filtered};
+use crate::final_identities::{
+    FreshIdentities, LoggedIdentities, PreservedIdentities, preserved_identities,
+};
 use crate::handover::{self, HeldLock};
 use crate::pipeline_file::PipelineFiles;
 use crate::record_judging::JudgingSink;
@@ -359,66 +360,6 @@ fn with_log(home: &Home, run: &str, append: &mut Append<'_>) -> Result<(), LogEr
     })?;
     progress.end();
     Ok(())
-}
-
-/// Identities of the files that were preserved at each path, each with its time, in order of time.
-type PreservedIdentities = HashMap<Bytes, Vec<(Time, Ident)>>;
-
-fn preserved_identities(log: &Log) -> PreservedIdentities {
-    let mut all = PreservedIdentities::new();
-    for kept in log.preserved() {
-        let of_path = all.entry(kept.path).or_default();
-        of_path.push((kept.time, kept.ident));
-    }
-    all
-}
-
-fn first_since(kept: &PreservedIdentities, path: &[u8], since: Time) -> Option<(Time, Ident)> {
-    let mut kept = kept.get(path)?.iter();
-    kept.find(|(at, _)| *at >= since).copied()
-}
-
-/// Identities that the log has, for the fold. The crate `graph` has no access to logs, and
-/// `eventlog` none to graphs.
-struct LoggedIdentities<'a>(Identities, &'a PreservedIdentities);
-
-impl graph::FinalState for LoggedIdentities<'_> {
-    fn identity(&self, path: &[u8], follow: bool) -> Option<Option<Ident>> {
-        self.0.of(path, follow)
-    }
-
-    fn preserved(&self, path: &[u8], since: Time) -> Option<(Time, Ident)> {
-        first_since(self.1, path, since)
-    }
-
-    fn interpreter(&self, path: &[u8]) -> Option<Bytes> {
-        self.0.interpreter(path).map(Into::into)
-    }
-
-    fn link_text(&self, path: &[u8]) -> Option<Bytes> {
-        self.0.link_text(path).map(Into::into)
-    }
-}
-
-/// Identities that are taken from the file system now, while files are as the run left them.
-struct FreshIdentities<'a>(RefCell<IdentityResolver>, &'a PreservedIdentities);
-
-impl graph::FinalState for FreshIdentities<'_> {
-    fn identity(&self, path: &[u8], follow: bool) -> Option<Option<Ident>> {
-        Some(self.0.borrow_mut().of(path, follow))
-    }
-
-    fn preserved(&self, path: &[u8], since: Time) -> Option<(Time, Ident)> {
-        first_since(self.1, path, since)
-    }
-
-    fn interpreter(&self, path: &[u8]) -> Option<Bytes> {
-        self.0.borrow_mut().interpreter(path).map(Into::into)
-    }
-
-    fn link_text(&self, path: &[u8]) -> Option<Bytes> {
-        self.0.borrow_mut().link_text(path).map(Into::into)
-    }
 }
 
 /// The run's end from the log, with the damage of the log. If the command never ran, the end has

@@ -21,6 +21,7 @@ mod file_age;
 mod file_inspector;
 mod file_rows;
 mod filtered_indexing;
+mod final_identities;
 mod handover;
 mod index;
 mod inspection_queue;
