@@ -4,6 +4,7 @@
 mod attempts;
 mod deep;
 mod deep_report;
+mod deviations;
 mod directory;
 pub mod entered;
 mod inside;
@@ -27,7 +28,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use backstory_contents::Contents;
-use backstory_eventlog::event::Bytes;
 use backstory_export::unfinished::CleanupPath;
 use backstory_files::Digest;
 use backstory_replay::plan::{self, Deviations, Plan, Stdin};
@@ -36,6 +36,7 @@ use backstory_store::annotations::{self, AnnotationRecord};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
+pub use deviations::variables;
 pub use inside::{enter, inside};
 
 use directory::{FED, PLAN, RESULT, STORE, clear, directory};
@@ -80,7 +81,7 @@ struct ReplayRequest {
 
 /// Replays a run. Exits with 1 if an output differs.
 pub fn run(args: ReplayArgs, store: Option<&Path>) -> Outcome {
-    let deviations = deviations(&args)?;
+    let deviations = deviations::of(&args)?;
     ending::watch(Workers::Killed);
     let prepared = Prepared::new(&args, deviations, store)?;
     let own = directory(args.output_dir.as_deref(), &prepared.run)?;
@@ -258,68 +259,6 @@ impl Prepared {
         }
         attempts::play(&self.current, own, &self.plan, deep, args)
     }
-}
-
-/// The changes that the user wants.
-fn deviations(args: &ReplayArgs) -> Result<Deviations, Failure> {
-    let mut wanted = Deviations {
-        allow_host: args.allow_host,
-        network: args.network,
-        env: variables(&args.env)?,
-        command: args
-            .command
-            .iter()
-            .map(|arg| arg.as_bytes().into())
-            .collect(),
-        ..Deviations::default()
-    };
-    for arg in &args.arg {
-        let (number, value) = split(arg, "N=VALUE, as in --arg 2=-v")?;
-        let number = number.to_str().and_then(|number| number.parse().ok());
-        let number = number.ok_or_else(|| {
-            Failure::misuse("--arg needs the number of an argument, as in --arg 2=-v")
-        })?;
-        wanted.args.push((number, value.as_bytes().into()));
-    }
-    for input in &args.input {
-        let (old, new) = split(input, "OLD=NEW, as in --input data.csv=other.csv")?;
-        wanted.inputs.push((old.into(), new.into()));
-    }
-    Ok(wanted)
-}
-
-/// Splits at the first equals sign. The part before it must not be empty.
-fn split(text: &OsStr, what: &str) -> Result<(OsString, OsString), Failure> {
-    let bytes = text.as_bytes();
-    let at = bytes
-        .iter()
-        .position(|&byte| byte == b'=')
-        .filter(|&at| at > 0);
-    let at = at.ok_or_else(|| Failure::misuse(format!("{} is not {what}", text.display())))?;
-    Ok((
-        OsStr::from_bytes(&bytes[..at]).to_owned(),
-        OsStr::from_bytes(&bytes[at + 1..]).to_owned(),
-    ))
-}
-
-/// Reads `NAME=VALUE`, or `NAME` with the value of this environment.
-pub fn variables(given: &[OsString]) -> Result<Vec<(Bytes, Bytes)>, Failure> {
-    let one = |env: &OsString| {
-        let (name, value) = match env.as_bytes().contains(&b'=') {
-            true => split(env, "NAME=VALUE")?,
-            false => {
-                let missing = || {
-                    Failure::misuse(format!(
-                        "the variable {} is not set here: give --env NAME=VALUE",
-                        env.display()
-                    ))
-                };
-                (env.clone(), std::env::var_os(env).ok_or_else(missing)?)
-            }
-        };
-        Ok((name.as_bytes().into(), value.as_bytes().into()))
-    };
-    given.iter().map(one).collect()
 }
 
 /// Starts a process that builds the root and runs the command there, and waits for it. `record`:

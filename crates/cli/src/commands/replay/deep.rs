@@ -25,11 +25,12 @@ use backstory_replay::plan::{Deviations, Plan};
 use backstory_replay::root;
 use serde::{Deserialize, Serialize};
 
+use super::Played;
+use super::deviations::split;
 use super::directory::FED;
 use super::request_outputs::{self, RequestOutputs};
 use super::shallow_command::{ShallowCommand, recorded_status};
 use super::tool_choice::ToolChoice;
-use super::{Played, split};
 use crate::args::replay::ReplayArgs;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain};
