@@ -1,17 +1,15 @@
 //! Compares the facts of two contents, and says in plain sentences what changed.
 
-use std::collections::HashMap;
+mod paired_parts;
 
-use backstory_comparison::{
-    ContentDifference, LineMark, TextDifference, compare, excerpts, operations,
-};
+use backstory_comparison::{ContentDifference, LineMark, TextDifference, compare, excerpts};
 use backstory_vocabulary::counted;
 use serde_json::{Map, Value, json};
-use similar::DiffOp;
 
 use crate::assignment::{self, ChangedSetting};
 use crate::facts::{FileFacts, FilePart, PartList, TextBody};
 use crate::visible;
+use paired_parts::{PairedParts, by_name, by_value};
 
 /// The most parts that a sentence names.
 const NAMED: usize = 3;
@@ -197,15 +195,6 @@ impl<'v> PairedValues<'v> {
     }
 }
 
-/// Parts of both contents that belong together, and parts that only one has.
-#[derive(Default)]
-struct PairedParts<'p> {
-    removed: Vec<&'p FilePart>,
-    added: Vec<&'p FilePart>,
-    changed: Vec<(&'p FilePart, &'p FilePart)>,
-    is_moved: bool,
-}
-
 fn lists(
     old: &PartList,
     new: &PartList,
@@ -328,56 +317,6 @@ fn settings_in(old: &Value, new: &Value) -> Vec<ChangedSetting> {
         }
         _ => Vec::new(),
     }
-}
-
-fn by_name<'p>(old: &'p PartList, new: &'p PartList) -> PairedParts<'p> {
-    let before: HashMap<&str, (usize, &FilePart)> = old
-        .parts
-        .iter()
-        .enumerate()
-        .map(|(at, part)| (&*part.name, (at, part)))
-        .collect();
-    let after: HashMap<&str, ()> = new.parts.iter().map(|part| (&*part.name, ())).collect();
-    let mut paired = PairedParts::default();
-    let mut last = None;
-    for part in &new.parts {
-        match before.get(&*part.name) {
-            None => paired.added.push(part),
-            Some(&(at, other)) => {
-                paired.is_moved |= last.is_some_and(|last| last > at);
-                last = Some(at);
-                if other.value != part.value {
-                    paired.changed.push((other, part));
-                }
-            }
-        }
-    }
-    let gone = old.parts.iter();
-    paired.removed = gone
-        .filter(|part| !after.contains_key(&*part.name))
-        .collect();
-    paired
-}
-
-fn by_value<'p>(old: &'p PartList, new: &'p PartList) -> PairedParts<'p> {
-    let keys = |list: &PartList| -> Vec<String> {
-        list.parts
-            .iter()
-            .map(|part| part.value.to_string())
-            .collect()
-    };
-    let mut paired = PairedParts::default();
-    for op in operations(&keys(old), &keys(new)) {
-        if matches!(op, DiffOp::Equal { .. }) {
-            continue;
-        }
-        let (gone, come) = (&old.parts[op.old_range()], &new.parts[op.new_range()]);
-        let both = gone.len().min(come.len());
-        paired.changed.extend(gone.iter().zip(come));
-        paired.removed.extend(&gone[both..]);
-        paired.added.extend(&come[both..]);
-    }
-    paired
 }
 
 fn texts(
