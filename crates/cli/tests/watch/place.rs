@@ -119,6 +119,28 @@ impl<S: DatabaseServer> DatabasePlace<S> {
         show["incomplete_because"].to_string()
     }
 
+    /// The last run is not complete, and a reason has these words.
+    #[track_caller]
+    pub fn has_reason(&self, words: &str) {
+        let reasons = self.reasons();
+        assert!(reasons.contains(words), "no {words} in {reasons}");
+    }
+
+    /// Ends a watch, whose run is complete.
+    #[track_caller]
+    pub fn ends_complete(&self, watch: DatabaseWatcher) {
+        let said = watch.end().unwrap();
+        assert!(!said.contains("not complete"), "{said} {}", self.reasons());
+    }
+
+    /// The lineage of a row has a name or command with these words.
+    #[track_caller]
+    pub fn row_has(&self, table: &str, key: &str, words: &str) {
+        let row = self.lineage(&["--table", table, "--key", key]);
+        let has_words = row.iter().any(|node| node.contains(words));
+        assert!(has_words, "no {words} in {row:?}");
+    }
+
     /// The answer of `backstory ARGS… --json`.
     pub fn json(&self, args: &[&str]) -> Value {
         let mut command = self.stage.backstory(args);
