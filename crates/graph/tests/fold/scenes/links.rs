@@ -1,0 +1,98 @@
+//! Scenes of symbolic links, hard links and renamed directories.
+
+use super::check;
+use crate::common::*;
+use backstory_eventlog::event::{CWD, Op, Outcome};
+
+#[test]
+fn a_symbolic_link_is_another_name_for_its_target() {
+    let mut s = Scene::new(&["sh"]);
+    s.symlink(2, "real", "alias");
+    s.writes(2, "alias", OUT);
+    s.reads(2, "real");
+    check(
+        &s,
+        "sh#1 Make alias@1
+         sh#1 Read real@1
+         sh#1 Write real@1",
+    );
+    let graph = s.graph();
+    assert_eq!(&*graph.newest(b"/w/real").unwrap().aliases[0], b"/w/alias");
+}
+
+#[test]
+fn an_older_link_is_known_by_the_identity_behind_it() {
+    let mut s = Scene::new(&["sh"]);
+    s.writes(2, "real", WRONLY);
+    s.reads(2, "alias");
+    let file = ident(7, START - STEP, s.at(4));
+    let mut link = ident(8, START - STEP, START - STEP);
+    link.mode = 0o120_777;
+    let files = [(b"/w/real".to_vec(), file), (b"/w/alias".to_vec(), file)];
+    s.after = Some(After {
+        files: files.into(),
+        links: [(b"/w/alias".to_vec(), link)].into(),
+        ..After::default()
+    });
+    check(
+        &s,
+        "real@1 from real@0
+         sh#1 Read real@1
+         sh#1 Write real@1",
+    );
+}
+
+#[test]
+fn hard_links_share_the_written_content() {
+    let mut s = Scene::new(&["sh"]);
+    s.link(2, "a", "b");
+    s.writes(2, "b", WRONLY | APPEND);
+    s.reads(2, "a");
+    check(
+        &s,
+        "a@1 from b@1
+         b@0 from a@0
+         b@1 from a@0
+         sh#1 Make b@0
+         sh#1 Meta a@0
+         sh#1 Read a@1
+         sh#1 Write b@1",
+    );
+}
+
+#[test]
+fn a_renamed_directory_takes_files_and_directories_in_use_along() {
+    let mut s = Scene::new(&["sh"]);
+    s.done(
+        2,
+        Op::Mkdir {
+            dir: CWD,
+            path: bytes("d"),
+        },
+    );
+    s.open(2, "d", RDONLY, 3);
+    s.writes(2, "d/x", OUT);
+    s.rename(2, "d", "e");
+    s.push(
+        2,
+        Outcome::Done(4),
+        Op::Open {
+            dir: 3,
+            path: bytes("x"),
+            flags: RDONLY,
+            mode: 0,
+        },
+    );
+    s.close(2, 4);
+    check(
+        &s,
+        "e/x@2 from d/x@1
+         e@2 from d@1
+         sh#1 Delete d@1
+         sh#1 Make d@1
+         sh#1 Read e/x@2
+         sh#1 Rename e@2
+         sh#1 Stat e@2
+         sh#1 Write d/x@1",
+    );
+}
