@@ -1,5 +1,7 @@
 //! `of` and `uses`: all time-respecting paths from a file, over all runs.
 
+mod label;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::path::Path;
@@ -15,6 +17,7 @@ use crate::neighbours::{Direction, Key, Neighbour, NeighbourFinder, Seen};
 use crate::root::{self, Asked};
 use crate::runs::resolve;
 use crate::{Error, Globs, Result};
+use label::{Label, rank_of, time_of};
 
 /// The activities and entities that the newest version of `path` came from.
 pub fn ancestry(store: &dyn Store, path: &Path, scope: &Scope) -> Result<Lineage> {
@@ -135,35 +138,6 @@ pub fn hop(
     search.start(from, reach.unwrap_or(direction.always()))?;
     search.step()?;
     Ok(search.finished())
-}
-
-/// How a node was reached. More remaining time is better, and then fewer activities.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Label {
-    /// Greater is better in either direction.
-    rank: Time,
-    depth: Reverse<usize>,
-}
-
-impl Label {
-    fn covers(&self, other: &Label) -> bool {
-        self.rank >= other.rank && self.depth >= other.depth
-    }
-}
-
-/// The rank of the time that matters at a node.
-fn rank_of(time: Time, direction: Direction) -> Time {
-    match direction {
-        Direction::Back => time,
-        // The complement reverses the order, and exists for every time.
-        Direction::Forth => !time,
-    }
-}
-
-/// The time that has a rank.
-fn time_of(rank: Time, direction: Direction) -> Time {
-    // The complement of the complement is the time.
-    rank_of(rank, direction)
 }
 
 /// A search for everything that can be reached. Labels leave the queue best first, and time only
