@@ -33,6 +33,7 @@
 //! Absent: I/O, and clocks.
 
 mod access;
+mod call_context;
 mod channels;
 mod described;
 mod descriptor_lists;
@@ -78,20 +79,20 @@ mod unseen_pipes;
 mod versions;
 
 use backstory_eventlog::Reason;
-use backstory_eventlog::event::{Event, Op, Outcome, Pid, Time, Via};
+use backstory_eventlog::event::{Event, Op, Pid, Time};
 use backstory_eventlog::reason::{opens_memory, undecoded};
 use backstory_eventlog::run::{RunEnd, RunHeader};
-use backstory_files::{CLOCK_GRANULARITY, Ident};
+use backstory_files::CLOCK_GRANULARITY;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::FinalState;
 use crate::activity::Epoch;
-use crate::model::{Certainty, EntityId, Sink};
+use crate::model::{EntityId, Sink};
 use crate::object::{ObjectId, TrackedObject};
 use crate::paths::{ByPath, PathId, PathTable};
 use crate::process::ProcessState;
-use crate::serial::Serial;
 use crate::version::InodeKey;
+use call_context::CallContext;
 use final_state::FinalStateCache;
 use names::NameState;
 
@@ -105,42 +106,8 @@ const NEAR: Time = CLOCK_GRANULARITY;
 /// call began.
 const CALL: Time = 2_000_000_000;
 
-/// Errors that mean that no file has this name.
-const ENOENT: i32 = -2;
-const ENOTDIR: i32 = -20;
 /// The error of a call that was interrupted. It says nothing of the file.
 const EINTR: i32 = -4;
-
-/// The caller and the circumstances of the event that is being folded.
-#[derive(Debug, Clone, Copy)]
-struct CallContext {
-    time: Time,
-    pid: Pid,
-    tid: Pid,
-    epoch: Serial,
-    via: Via,
-    outcome: Outcome,
-    ident: Option<Ident>,
-    resolved: bool,
-}
-
-impl CallContext {
-    fn ok(&self) -> bool {
-        self.outcome.value().is_some_and(|v| v >= 0)
-    }
-
-    fn absent(&self) -> bool {
-        matches!(self.outcome.value(), Some(ENOENT | ENOTDIR))
-    }
-
-    /// How certain the outcome makes the operation.
-    fn certainty(&self) -> Certainty {
-        match self.outcome {
-            Outcome::Unknown => Certainty::Possible,
-            _ => Certainty::Seen,
-        }
-    }
-}
 
 /// The state of the run's processes, names and files at the time of the last event.
 pub struct Fold<'a, S: Sink> {
