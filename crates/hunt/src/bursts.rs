@@ -10,8 +10,9 @@ use backstory_eventlog::event::{Pid, Time};
 use crate::chains::ChangedFact;
 use crate::condition::Condition;
 use crate::correlation::{Correlation, Group};
+use crate::deadline::Deadline;
 use crate::fact::FactPlace;
-use crate::matching::{Deadline, Found, nanoseconds, pids_above};
+use crate::matching::{Found, nanoseconds, pids_above};
 use crate::rule::Rule;
 use crate::run_graph::RunGraph;
 
@@ -59,7 +60,7 @@ impl<'r> BurstSearch<'r> {
         for changed in facts {
             let known = self.hits.get(&changed.place);
             let is_hit = match changed.has_fields {
-                true => rule.meets(graph, &changed.fact, self.part),
+                true => rule.meets(graph, &changed.fact, self.part, clock),
                 false => known.is_some(),
             };
             let is_same = known.is_some_and(|(time, _)| *time == changed.fact.start);

@@ -18,10 +18,11 @@ use backstory_eventlog::event::Bytes;
 
 use crate::condition::Condition;
 use crate::correlation::{Correlation, Group};
+use crate::deadline::Deadline;
 use crate::fact::{Fact, FactPlace};
 use crate::flow::{FlowLink, FlowNode, FlowReached, source_node, target_node};
 use crate::match_key::MatchKey;
-use crate::matching::{Deadline, Found, MOST, SINGLE, is_same_file, is_within};
+use crate::matching::{Found, MOST, SINGLE, is_same_file, is_within};
 use crate::rule::Rule;
 use crate::run_graph::RunGraph;
 
@@ -152,7 +153,7 @@ impl<'r> ChainSearch<'r> {
             for (part, condition) in self.parts.iter().enumerate() {
                 let hits = &mut self.hits[part];
                 let is_hit = match changed.has_fields {
-                    true => rule.meets(graph, &changed.fact, condition),
+                    true => rule.meets(graph, &changed.fact, condition, clock),
                     false => hits.all.contains(&changed.place),
                 };
                 if is_hit {

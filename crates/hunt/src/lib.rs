@@ -6,13 +6,15 @@
 //! | module | what it does |
 //! | --- | --- |
 //! | `yaml` | reads YAML with the place of each value |
-//! | `library`, `rule`, `selection`, `condition`, `correlation`, `pattern` | compile rules |
+//! | `library`, `rule`, `selection`, `condition`, `correlation` | compile rules |
+//! | `pattern`, `glob` | the values of rules, and texts with wildcards |
 //! | `run_graph`, `fact`, `unexplained` | a run's graph as facts with fields |
 //! | `content` | what inspectors say of contents, for rules that ask for it |
 //! | `run_in_progress`, `growing_graph` | the graph of a run that goes on, and what is new in it |
 //! | `stream_matching`, `chains`, `bursts` | match rules against what is new |
 //! | `run_filter` | the runs of a lake in which rules can match, in SQL |
 //! | `matching`, `flow` | match rules against facts; follow information forward in time |
+//! | `deadline` | the end of the time for one rule |
 //! | `match_key` | tells matches apart |
 //! | `finding`, `cause`, `extent` | tell what was found, what caused it, and what came of it |
 //! | `interpreter` | where an interpreter gets its commands from |
@@ -29,10 +31,12 @@ mod chains;
 mod condition;
 mod content;
 mod correlation;
+mod deadline;
 mod extent;
 mod fact;
 mod finding;
 mod flow;
+mod glob;
 mod growing_graph;
 mod interpreter;
 mod library;

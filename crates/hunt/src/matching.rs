@@ -3,25 +3,22 @@
 //! In: a run's graph and rules. Out: what was found. It is bounded by time and by a number of
 //! findings for each rule. [`crate::stream_matching`] looks for the same in a run that goes on.
 
-use std::cell::Cell;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use backstory_eventlog::event::{Pid, Time};
 use backstory_graph::model::ActivityId;
 
 use crate::condition::Condition;
 use crate::correlation::{Correlation, CorrelationKind, Group};
+use crate::deadline::Deadline;
 use crate::fact::Fact;
 use crate::flow::FlowReached;
 use crate::match_key::{self, MatchKey};
 use crate::rule::{Rule, Shape};
 use crate::run_graph::RunGraph;
-
-/// Facts, and comparisons of facts, between two looks at the clock.
-const STEPS: usize = 16;
 
 /// Most beginnings of chains that are followed one by one. Of all later ones together, each
 /// operation ends one chain at most.
@@ -85,46 +82,6 @@ pub fn find(graph: &RunGraph, rule: &Rule, limits: Limits) -> RuleFindings {
     }
 }
 
-/// The end of the time for one rule.
-pub(crate) struct Deadline {
-    end: Option<Instant>,
-    steps: Cell<usize>,
-    is_over: Cell<bool>,
-}
-
-impl Deadline {
-    pub fn after(time: Duration) -> Deadline {
-        Deadline {
-            end: Instant::now().checked_add(time),
-            steps: Cell::new(0),
-            is_over: Cell::new(false),
-        }
-    }
-
-    /// True if the time was over at the last step.
-    pub fn is_over(&self) -> bool {
-        self.is_over.get()
-    }
-
-    /// Counts a step. False if the time is over.
-    pub fn goes_on(&self) -> bool {
-        let steps = self.steps.get() + 1;
-        self.steps.set(steps);
-        match steps.is_multiple_of(STEPS) {
-            true => self.has_time(),
-            false => !self.is_over.get(),
-        }
-    }
-
-    /// Looks at the clock before a step that can be long. False if the time is over.
-    pub fn has_time(&self) -> bool {
-        if self.end.is_some_and(|end| Instant::now() > end) {
-            self.is_over.set(true);
-        }
-        !self.is_over.get()
-    }
-}
-
 /// The chains, until the time is over.
 fn in_time<'f>(chains: &'f [Vec<Fact>], clock: &Deadline) -> impl Iterator<Item = &'f Vec<Fact>> {
     chains.iter().take_while(|_| clock.goes_on())
@@ -134,7 +91,7 @@ fn in_time<'f>(chains: &'f [Vec<Fact>], clock: &Deadline) -> impl Iterator<Item 
 fn hits(graph: &RunGraph, rule: &Rule, condition: &Condition, clock: &Deadline) -> Vec<Fact> {
     let facts = graph.facts().take_while(|_| clock.goes_on());
     let mut hits: Vec<Fact> = facts
-        .filter(|fact| rule.meets(graph, fact, condition))
+        .filter(|fact| rule.meets(graph, fact, condition, clock))
         .collect();
     hits.sort_by_key(Fact::order);
     hits
@@ -412,6 +369,25 @@ mod tests {
             let findings = find(&graph, &two_reads(group, "0s"), limits);
             assert!(findings.is_cut, "{group}");
         }
+    }
+
+    #[test]
+    fn a_rule_that_compares_many_values_with_one_text_ends_in_time_and_finds_nothing() {
+        let mut graph = reads(1);
+        graph.activities[0].argv = vec!["a".repeat(100_000).into_bytes().into()];
+        graph.complete();
+        let values = vec!["aaab"; 10_000].join(", ");
+        let text = format!(
+            "title: t\nid: t\ndetection: {{a: {{Operation: read}}, \
+             b: {{CommandLine|contains: [{values}]}}, condition: a and not b}}\n"
+        );
+        let rule = Rule::parse(&yaml::documents(&text).unwrap()[0], "t.yml").unwrap();
+        let limits = Limits {
+            time: Duration::ZERO,
+            findings: 100,
+        };
+        let findings = find(&graph, &rule, limits);
+        assert!(findings.is_cut && findings.found.is_empty());
     }
 
     #[test]

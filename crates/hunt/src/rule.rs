@@ -6,6 +6,7 @@
 
 use crate::condition::Condition;
 use crate::correlation::Correlation;
+use crate::deadline::Deadline;
 use crate::fact::{Fact, Field, Operation};
 use crate::run_graph::RunGraph;
 use crate::selection::Selection;
@@ -158,16 +159,27 @@ impl Rule {
     }
 
     /// Whether a fact meets everything but the content in a selection that asks for it.
-    pub(crate) fn depends_on_content(&self, graph: &RunGraph, fact: &Fact) -> bool {
+    pub(crate) fn depends_on_content(
+        &self,
+        graph: &RunGraph,
+        fact: &Fact,
+        clock: &Deadline,
+    ) -> bool {
         let mut selections = self.selections.iter();
-        selections.any(|selection| selection.depends_on_content(graph, fact))
+        selections.any(|selection| selection.depends_on_content(graph, fact, clock))
     }
 
-    /// Whether a fact certainly meets a condition over the rule's selections.
-    pub(crate) fn meets(&self, graph: &RunGraph, fact: &Fact, condition: &Condition) -> bool {
-        self.is_about(fact.operation)
-            && condition.holds(&mut |number| self.selections[number].matches(graph, fact))
-                == Some(true)
+    /// Whether a fact certainly meets a condition over the rule's selections. False if the time is
+    /// over before that is known.
+    pub(crate) fn meets(
+        &self,
+        graph: &RunGraph,
+        fact: &Fact,
+        condition: &Condition,
+        clock: &Deadline,
+    ) -> bool {
+        let mut selected = |number: usize| self.selections[number].matches(graph, fact, clock);
+        self.is_about(fact.operation) && condition.holds(&mut selected) == Some(true)
     }
 
     /// A selection by its number in conditions.

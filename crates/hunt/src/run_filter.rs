@@ -13,7 +13,8 @@ use backstory_graph::model::EntityKind;
 use crate::condition::Condition;
 use crate::correlation::CorrelationKind;
 use crate::fact::{Field, Operation};
-use crate::pattern::{Pattern, Piece};
+use crate::glob::Piece;
+use crate::pattern::Pattern;
 use crate::rule::{Rule, Shape};
 use crate::selection::FieldTest;
 
@@ -212,7 +213,7 @@ fn value(field: Field, pattern: &Pattern) -> Formula {
         (Field::ContentChange | Field::ContentFact, _) => Formula::Never,
         (Field::DestinationIp | Field::DestinationPort | Field::Protocol, _) => {
             let inside = match pattern {
-                Pattern::Glob(pieces, cased) => within("path", pieces, *cased),
+                Pattern::Glob(glob) => within("path", glob.pieces(), glob.is_cased()),
                 _ => None,
             };
             let is_socket = file(SOCKET.to_owned());
@@ -221,7 +222,7 @@ fn value(field: Field, pattern: &Pattern) -> Formula {
                 None => is_socket,
             }
         }
-        (field, Pattern::Glob(pieces, cased)) => field_text(field, pieces, *cased),
+        (field, Pattern::Glob(glob)) => field_text(field, glob.pieces(), glob.is_cased()),
         _ => Formula::Always,
     }
 }

@@ -3,8 +3,10 @@
 //! All fields of a map must match. Of a list of maps, one must. Of a list of values, one must,
 //! unless the modifier `all` is given.
 
+use crate::deadline::Deadline;
 use crate::fact::{FIELDS, Fact, Field, Operation};
-use crate::pattern::{Anchor, Comparison, Pattern};
+use crate::glob::{Anchor, Glob};
+use crate::pattern::{Comparison, Pattern};
 use crate::run_graph::RunGraph;
 use crate::yaml::{Mistake, Node, NodeValue};
 
@@ -89,26 +91,32 @@ impl Selection {
     }
 
     /// Whether a fact meets everything but the content in an alternative that asks for it.
-    pub(crate) fn depends_on_content(&self, graph: &RunGraph, fact: &Fact) -> bool {
+    pub(crate) fn depends_on_content(
+        &self,
+        graph: &RunGraph,
+        fact: &Fact,
+        clock: &Deadline,
+    ) -> bool {
         let mut alternatives = self.alternatives.iter();
-        alternatives.any(|tests| asks_content(tests) && matches_without(tests, graph, fact))
+        alternatives.any(|tests| asks_content(tests) && matches_without(tests, graph, fact, clock))
     }
 
     /// Whether a fact is selected. `None`: it depends on a content that no inspector was asked
-    /// about.
-    pub(crate) fn matches(&self, graph: &RunGraph, fact: &Fact) -> Option<bool> {
+    /// about, or the time is over.
+    pub(crate) fn matches(&self, graph: &RunGraph, fact: &Fact, clock: &Deadline) -> Option<bool> {
         let is_known = graph.knows_content(fact);
         let mut found = Some(false);
         for tests in &self.alternatives {
             if asks_content(tests) && !is_known {
-                if matches_without(tests, graph, fact) {
+                if matches_without(tests, graph, fact, clock) {
                     found = None;
                 }
-            } else if tests.iter().all(|test| test.matches(graph, fact)) {
+            } else if tests.iter().all(|test| test.matches(graph, fact, clock)) {
                 return Some(true);
             }
         }
-        found
+        // A comparison that was not made finds nothing, so `not` must not hold.
+        found.filter(|_| !clock.is_over())
     }
 }
 
@@ -118,9 +126,9 @@ fn asks_content(tests: &[FieldTest]) -> bool {
 }
 
 /// Whether a fact meets everything but the content in an alternative.
-fn matches_without(tests: &[FieldTest], graph: &RunGraph, fact: &Fact) -> bool {
+fn matches_without(tests: &[FieldTest], graph: &RunGraph, fact: &Fact, clock: &Deadline) -> bool {
     let mut others = tests.iter().filter(|test| !test.field.is_of_content());
-    others.all(|test| test.matches(graph, fact))
+    others.all(|test| test.matches(graph, fact, clock))
 }
 
 impl FieldTest {
@@ -181,12 +189,15 @@ impl FieldTest {
         })
     }
 
-    fn matches(&self, graph: &RunGraph, fact: &Fact) -> bool {
+    /// Whether a fact has such a value. False if the time is over before the comparison.
+    fn matches(&self, graph: &RunGraph, fact: &Fact, clock: &Deadline) -> bool {
         if let Some(exists) = self.exists {
             return graph.any_value(fact, self.field, &mut |_| true).is_some() == exists;
         }
         let matches = |pattern: &Pattern| {
-            let found = graph.any_value(fact, self.field, &mut |text| pattern.matches(text));
+            let found = graph.any_value(fact, self.field, &mut |text| {
+                clock.compares(text) && pattern.matches(text)
+            });
             found.unwrap_or(matches!(pattern, Pattern::Absent))
         };
         match self.all {
@@ -231,5 +242,6 @@ fn pattern(node: &Node, modifiers: &[&str]) -> Result<Pattern, Mistake> {
     ];
     let anchor = anchors.iter().find(|(word, _)| has(word));
     let anchor = anchor.map_or(Anchor::Whole, |(_, anchor)| *anchor);
-    Ok(Pattern::glob(text, anchor, has("cased")))
+    let glob = Glob::new(text, anchor, has("cased")).map_err(fail)?;
+    Ok(Pattern::Glob(glob))
 }

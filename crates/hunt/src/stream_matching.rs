@@ -14,9 +14,10 @@ use crate::bursts::BurstSearch;
 use crate::chains::{ChainSearch, ChangedFact};
 use crate::condition::Condition;
 use crate::correlation::CorrelationKind;
+use crate::deadline::Deadline;
 use crate::growing_graph::GraphNews;
 use crate::match_key::{self, MatchKey};
-use crate::matching::{Deadline, Found, Limits, MOST, RuleFindings};
+use crate::matching::{Found, Limits, MOST, RuleFindings};
 use crate::rule::{Rule, Shape};
 use crate::run_graph::RunGraph;
 
@@ -132,7 +133,7 @@ fn single(
         }
         let fact = changed.fact;
         if known.len() < MOST
-            && rule.meets(graph, &fact, condition)
+            && rule.meets(graph, &fact, condition, clock)
             && known.insert(match_key::of_first(graph, &fact))
         {
             found.push(Found {

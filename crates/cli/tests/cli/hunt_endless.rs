@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 
 use super::Place;
 
-/// A value that is compared with every beginning in a long command line, and a rule that matches.
+/// A rule that looks for many values in a long command line, and a rule that matches.
 fn rules() -> String {
-    let value = "a".repeat(400);
+    let values = vec!["aaab"; 1_000].join(", ");
     format!(
         "title: Endless\nid: endless\nlevel: low\n\
-         detection: {{a: {{CommandLine|contains: {value}b}}, condition: a}}\n---\n\
+         detection: {{a: {{CommandLine|contains: [{values}]}}, condition: a}}\n---\n\
          title: Made\nid: made\nlevel: low\n\
          detection: {{a: {{TargetFilename|endswith: /made-7}}, condition: a}}\n"
     )

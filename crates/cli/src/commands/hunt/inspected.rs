@@ -29,13 +29,13 @@ pub fn ask(
 ) -> Result<bool, Failure> {
     let is_asked = |field| rules.iter().any(|rule| rule.asks_for(field));
     let (changes, facts) = (is_asked(Field::ContentChange), is_asked(Field::ContentFact));
-    let end = Instant::now().checked_add(limits(seconds).time);
-    for version in contents_asked(graph, rules) {
+    let time = limits(seconds).time;
+    let end = Instant::now().checked_add(time);
+    let (versions, mut is_cut) = contents_asked(graph, rules, time);
+    for version in versions {
         if end.is_some_and(|end| Instant::now() > end) {
-            complain(&format!(
-                "inspectors were not asked about all files of run {run} within {seconds} s (--timeout)"
-            ));
-            return Ok(true);
+            is_cut = true;
+            break;
         }
         let file = EntityKey::new(key, version);
         let mut answers = ContentAnswers::default();
@@ -53,7 +53,12 @@ pub fn ask(
         }
         graph.set_content(version, answers);
     }
-    Ok(false)
+    if is_cut {
+        complain(&format!(
+            "inspectors were not asked about all files of run {run} within {seconds} s (--timeout)"
+        ));
+    }
+    Ok(is_cut)
 }
 
 fn said(found: Option<Inspection>, text: impl Fn((String, Option<Value>)) -> String) -> Vec<Bytes> {
