@@ -4,7 +4,7 @@ Three Debian packages are built, two commands of npm's packages run, and so do o
 program of PyPI's packages. Each result has two bills of materials: `backstory export cyclonedx` is
 about what the run used, and `syft` reads the directory with the sources, the installed packages and
 the result. Packages are compared by type, name and version, and the table names some that one side
-has alone.
+has alone. The CSV has them all.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from .projects import POOL, Source
+from .report import read_rows, write_rows
 
+FIELDS = ["result", "type", "name", "version", "declared", "used"]
 HEAD = ["Result", "Declared", "Used", "Both", "Only declared", "Only used"]
 NAMED = 3
 """Packages of a type that a cell names."""
@@ -119,16 +121,14 @@ class Package:
 def packages(bill: Mapping[str, object]) -> set[Package]:
     """The packages of a bill in CycloneDX's JSON."""
     components = bill.get("components")
-    found = (
-        {Package.of(str(one["purl"])) for one in components if "purl" in one} if isinstance(components, list) else ()
-    )
-    return {one for one in found if one}
+    some = {Package.of(str(one["purl"])) for one in components if "purl" in one} if isinstance(components, list) else ()
+    return {one for one in some if one}
 
 
-def named(found: Iterable[Package]) -> str:
-    """Some of the packages, by type."""
+def named(some: Iterable[Package]) -> str:
+    """Names a few of the packages, by type."""
     by_type: defaultdict[str, list[str]] = defaultdict(list)
-    for one in sorted(found):
+    for one in sorted(some):
         if f"`{one.name}`" not in by_type[one.type]:
             by_type[one.type].append(f"`{one.name}`")
     cells = []
@@ -138,13 +138,32 @@ def named(found: Iterable[Package]) -> str:
     return "; ".join(cells)
 
 
-def row(title: str, declared: set[Package], used: set[Package]) -> list[str]:
-    """The row of a result."""
-    counts = [len(declared), len(used), len(declared & used)]
-    return [title, *map(str, counts), named(declared - used), named(used - declared)]
+def found(title: str, declared: set[Package], used: set[Package]) -> list[dict[str, object]]:
+    """Returns a row of the CSV for each package of a result."""
+    rows: list[dict[str, object]] = []
+    for one in sorted(declared | used):
+        values = [title, one.type, one.name, one.version, int(one in declared), int(one in used)]
+        rows.append(dict(zip(FIELDS, values, strict=True)))
+    return rows
 
 
-def _made(case: Case, home: Path, backstory: str, syft: str) -> list[str]:
+def table(rows: Iterable[Mapping[str, object]]) -> list[str]:
+    """Returns the table of Markdown."""
+    sides: dict[str, tuple[set[Package], set[Package]]] = {}
+    for one in rows:
+        declared, used = sides.setdefault(str(one["result"]), (set(), set()))
+        package = Package(str(one["type"]), str(one["name"]), str(one["version"]))
+        for side, field in ((declared, "declared"), (used, "used")):
+            if int(str(one[field])):
+                side.add(package)
+    lines = [HEAD, ["---"] * len(HEAD)]
+    for title, (declared, used) in sides.items():
+        counts = [len(declared), len(used), len(declared & used)]
+        lines.append([title, *map(str, counts), named(declared - used), named(used - declared)])
+    return [f"| {' | '.join(cells)} |" for cells in lines]
+
+
+def _made(case: Case, home: Path, backstory: str, syft: str) -> list[dict[str, object]]:
     if not (home / "prepared").exists():
         shutil.rmtree(home, ignore_errors=True)
         home.mkdir(parents=True)
@@ -165,18 +184,23 @@ def _made(case: Case, home: Path, backstory: str, syft: str) -> list[str]:
     subprocess.run([backstory, *store, "export", "cyclonedx", str(result), "-o", str(bills[0])], check=True)
     subprocess.run([syft, "scan", "-q", f"dir:{home}", "-o", f"cyclonedx-json={bills[1]}"], check=True)
     used, declared = (packages(json.loads(bill.read_text())) for bill in bills)
-    return row(case.title, declared, used)
+    return found(case.title, declared, used)
 
 
 def main_bills(args: argparse.Namespace) -> int:
-    """Makes the results, and prints the table."""
-    rows = [HEAD, ["---"] * len(HEAD)]
+    """Makes the results, or reads earlier ones, and prints the table. `--out` names the CSV."""
+    if args.results:
+        print("\n".join(table(read_rows(args.results, FIELDS))))
+        return 0
+    rows: list[dict[str, object]] = []
     failed = 0
     for name in args.cases.split(",") if args.cases else CASES:
         try:
-            rows.append(_made(CASES[name], (args.dir / name).resolve(), args.backstory, args.syft))
+            rows += _made(CASES[name], (args.dir / name).resolve(), args.backstory, args.syft)
         except (KeyError, OSError, ValueError, subprocess.CalledProcessError) as error:
             print(f"backstory-bench: {name}: {error}", file=sys.stderr)
             failed = 1
-    print("\n".join(f"| {' | '.join(cells)} |" for cells in rows))
+    if args.out:
+        write_rows(args.out, FIELDS, rows)
+    print("\n".join(table(rows)))
     return failed

@@ -50,7 +50,7 @@ from .tpcc import main_tpcc
 from .watch_delay import main_watch_delay
 from .web_load import LOADS
 from .web_servers import WEB_SERVERS
-from .workloads import INSTANCES, Instance, select, suite
+from .workloads import EVERY, Instance, select, suite
 from .workloads.sources import VARIABLE
 
 MATRIX_SUITES = ("full", "minimal", "groups")
@@ -103,7 +103,7 @@ def _list(args: argparse.Namespace) -> int:
             {"name": w.name, "group": "promises", "what": w.what, "missing": promises.lacking(w.name)}
             for w in promises.WORKLOADS.values()
         ]
-        rows += [{"name": i.key, "group": i.group, "what": i.what, "missing": i.lacking()} for i in INSTANCES.values()]
+        rows += [{"name": i.key, "group": i.group, "what": i.what, "missing": i.lacking()} for i in EVERY.values()]
     else:
         rows += [
             {"name": c.name, "what": c.what, "missing": c.missing(), "install": c.how_to_install()}
@@ -238,15 +238,17 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--out", help="CSV to write")
     p.set_defaults(do=_lineage)
     p = commands.add_parser("bills", help="compare the packages that runs used with those that `syft` declares")
-    p.add_argument("--dir", type=Path, required=True, help="directory of the results; the same one makes them again")
+    report.add_directory(p, "directory of the results; the same one makes them again")
     p.add_argument("--cases", help="comma-separated results; default: all")
     p.add_argument("--syft", default="syft", help="the program of github.com/anchore/syft")
+    p.add_argument("--out", help="CSV to write: a row for each package of a result")
     backstory_program.add_option(p)
     p.set_defaults(do=main_bills)
     p = commands.add_parser("hunt", help="count what `backstory hunt` finds in ordinary runs")
-    p.add_argument("--dir", type=Path, required=True, help="directory of store and workloads; the same one resumes")
+    report.add_directory(p, "directory of store and workloads; the same one resumes")
     p.add_argument("--runs", type=int, default=1000, help="the number of runs to record; 0: only count")
-    p.add_argument("--workloads", help="comma-separated workloads; default: all that can run here")
+    p.add_argument("--workloads", help="comma-separated workloads; default: ordinary work that can be done here")
+    p.add_argument("--out", help="CSV to write: a row for each rule and workload")
     backstory_program.add_option(p)
     p.set_defaults(do=main_false_alarms)
     p = commands.add_parser("watch", help="measure how long `record --watch` takes to report an operation")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import csv
 import os
@@ -56,6 +57,26 @@ def write_rows(path: str | Path, fields: Sequence[str], rows: Sequence[Mapping[s
         writer = csv.DictWriter(out, fields)
         writer.writeheader()
         writer.writerows(rows)
+
+
+def add_directory(command: argparse.ArgumentParser, what: str) -> None:
+    """Adds `--dir`, and instead of it `--results`."""
+    either = command.add_mutually_exclusive_group(required=True)
+    either.add_argument("--dir", type=Path, help=what)
+    either.add_argument("--results", metavar="CSV", help="show earlier results, and record nothing")
+
+
+def read_rows(path: str | Path, fields: Sequence[str]) -> list[dict[str, object]]:
+    """Reads what `write_rows` has written.
+
+    # Errors
+    `Unusable` if the file has other columns.
+    """
+    with Path(path).open(newline="") as file:
+        table = csv.DictReader(file)
+        if lacking := [name for name in fields if name not in (table.fieldnames or ())]:
+            raise Unusable(f"{path} is another table: its first line lacks {', '.join(lacking)}")
+        return [{name: row[name] for name in fields} for row in table]
 
 
 def load(path: Path) -> Results:

@@ -1,6 +1,12 @@
 """The command `bills`: which packages are the same, and what a row says."""
 
-from backstory_bench.bills import Package, named, packages, row
+import argparse
+from pathlib import Path
+
+import pytest
+
+from backstory_bench import bills
+from backstory_bench.bills import CASES, Package, found, named, packages, table
 
 
 def test_a_package_has_one_name_in_all_bills() -> None:
@@ -21,11 +27,29 @@ def test_a_bill_has_the_packages_of_its_components() -> None:
     assert packages({}) == set()
 
 
+DECLARED = {Package("npm", "a", "1"), Package("npm", "b", "1")}
+USED = {Package("npm", "a", "1"), *(Package("deb", name, "2") for name in "wxyz")}
+
+
 def test_a_row_counts_both_sides_and_names_what_one_side_has_alone() -> None:
-    declared = {Package("npm", "a", "1"), Package("npm", "b", "1")}
-    used = {Package("npm", "a", "1"), *(Package("deb", name, "2") for name in "wxyz")}
-    assert row("made", declared, used) == [
-        *("made", "2", "5", "1", "npm: `b`"),
-        "deb: `w`, `x`, `y`, 1 more",
+    assert table(found("made", DECLARED, USED))[2:] == [
+        "| made | 2 | 5 | 1 | npm: `b` | deb: `w`, `x`, `y`, 1 more |",
     ]
     assert named(set()) == ""
+
+
+def test_each_package_of_a_result_is_a_row_of_the_csv_and_makes_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bills, "_made", lambda case, *_: found(case.title, DECLARED, USED))
+    out = tmp_path / "bills.csv"
+    given = {"results": None, "out": str(out), "cases": "tree,lzip", "dir": tmp_path, "backstory": "", "syft": ""}
+    assert bills.main_bills(argparse.Namespace(**given)) == 0
+    printed = capsys.readouterr().out
+    lines = out.read_text().splitlines()
+    assert lines[0] == "result,type,name,version,declared,used"
+    titles = [CASES[name].title for name in ("tree", "lzip")]
+    assert len(lines) == 1 + 2 * len(DECLARED | USED) and all(title in printed for title in titles)
+    assert sum(line.endswith(",npm,a,1,1,1") for line in lines) == 2
+    assert bills.main_bills(argparse.Namespace(results=str(out))) == 0
+    assert capsys.readouterr().out == printed

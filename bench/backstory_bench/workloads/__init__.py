@@ -1,4 +1,4 @@
-"""All workloads of the matrix, one file for each kind, and their suites."""
+"""All workloads of the matrix, one file for each kind, and their suites; ordinary work."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from . import (
     http_server,
     lmbench,
     nextflow,
+    ordinary,
     postmark,
     splash,
     unixbench,
@@ -53,7 +54,15 @@ _GROUPS = (
 )
 
 INSTANCES: dict[str, Instance] = {i.key: i for group in _GROUPS for i in group.INSTANCES}
-"""All instances, by `group/name`."""
+"""All instances of the matrix, by `group/name`."""
+
+ORDINARY: dict[str, Instance] = {
+    **{i.key: i for i in ordinary.INSTANCES},
+    **{key: INSTANCES[key] for key in ordinary.OF_MATRIX},
+}
+"""Ordinary work, by `group/name`. Some of it belongs to the matrix, too."""
+
+EVERY = INSTANCES | ORDINARY
 
 PAPER_GROUPS = (
     "BLAST",
@@ -113,11 +122,11 @@ def select(names: list[str]) -> list[Instance]:
     """Selects instances by group, by name, or by `group/name`."""
     found = []
     for name in names:
-        some = [i for i in INSTANCES.values() if name in (i.key, i.group, i.name)]
+        some = [i for i in EVERY.values() if name in (i.key, i.group, i.name)]
         if not some:
             raise KeyError(f"there is no workload, group or suite {name!r}; see: backstory-bench list workloads")
         found.extend(some)
     return list(dict.fromkeys(found))
 
 
-__all__ = ["INSTANCES", "PAPER_GROUPS", "Instance", "minimal", "select", "suite"]
+__all__ = ["EVERY", "INSTANCES", "ORDINARY", "PAPER_GROUPS", "Instance", "minimal", "select", "suite"]
