@@ -125,7 +125,9 @@ def _ask(given: argparse.Namespace) -> int:
 
 
 def _page(given: argparse.Namespace) -> int:
-    print(page.text(measure.read(given.csv)), end="")
+    # The page names no directory of this machine.
+    source = given.csv.name if given.csv.is_absolute() else str(given.csv)
+    print(page.text(measure.read(given.csv), source), end="")
     return 0
 
 

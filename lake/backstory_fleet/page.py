@@ -38,7 +38,7 @@ _METHOD = """
 
 `scripts/scale` records about 40 ordinary commands, makes fleets like them, asks both engines, and
 writes this page. A fleet repeats recorded runs on many machines and days. Its machines share
-directories, copies of files, and container layers.
+directories, copies of files, and container layers. The measurements are the rows of `{source}`.
 
 - `s` is wall time. `core s` is the time of all cores, which other programs hardly change. The time
   of Spark's driver is not in it.
@@ -60,14 +60,15 @@ asks single questions about a lake.
 """
 
 
-def text(measured: list[Measurement]) -> str:
-    """The page. Small lakes come first, whenever they were measured."""
+def text(measured: list[Measurement], source: str) -> str:
+    """The page. Small lakes come first, whenever they were measured. `source` has the rows."""
     measured = sorted(measured, key=lambda one: one.edges)
     found = models(measured)
     plan = Plan(measured, found)
     method = _METHOD.replace("{others}", _others(measured))
     method = method.replace("{lacking}", "".join(f"- {one}\n" for one in _lacking(measured)))
     method = method.replace("{commands}", "\n".join(_commands(measured)))
+    method = method.replace("{source}", source)
     parts = [_BEGIN, method, _fleet(measured), _lakes(measured), _questions(measured)]
     parts += [_model(found), plan.text()]
     return "".join(map(_wrapped, "".join(parts).splitlines()))
@@ -287,7 +288,8 @@ def _questions(measured: list[Measurement]) -> str:
 ## Questions, measured
 
 `of` is the ancestry of files, and `uses` what came from one. A lineage has a row for each link.
-"Skew" is the most bytes that a task of the largest shuffle reads, over the mean.
+"Skew" is the most bytes that a task of the largest shuffle reads, over the mean. Near 1 the tasks
+have even work. The causes of higher values were not examined.
 {table(head, rows)}"""
 
 

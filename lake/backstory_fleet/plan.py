@@ -9,7 +9,7 @@ from backstory_lake.batches import NUMBERS
 from backstory_lake.flows import BROADCAST
 
 from .measure import Measurement
-from .model import Model
+from .model import OWNERS, Model
 
 #: A worker of the plan: its cores, and its bytes of memory.
 CORES, MEMORY = 16, 64e9
@@ -66,7 +66,7 @@ class Plan:
             for workers in WORKERS:
                 times = [
                     self._seconds(kind, edges, workers)
-                    for kind in ("Spark: first", "Spark: lineage", "Spark: fleet")
+                    for kind in ("Spark: first", "Spark: lineage", f"Spark: {OWNERS}")
                 ]
                 rows.append(
                     [
@@ -78,7 +78,7 @@ class Plan:
                     ]
                 )
         head = ["edges", "TB in the lake", "workers", "s, first question", "s, ancestry"]
-        head += ["s, fleet question", "GB kept a worker"]
+        head += [f"s, {OWNERS}", "GB kept a worker"]
         return f"""
 ## Larger lakes, extrapolated
 
@@ -107,12 +107,12 @@ like those that were measured.{self._constant()}
         for edges in (1e8, 1e9, 1e10):
             files = edges * lake.bytes / lake.edges / DATA_FILE
             times = []
-            for kind in ("DuckDB: open", "DuckDB: lineage", "DuckDB: fleet"):
+            for kind in ("DuckDB: open", "DuckDB: lineage", f"DuckDB: {OWNERS}"):
                 model = self._models.get(kind)
                 one = Measurement("", "", int(edges), links=LINKS, files=math.ceil(files))
                 times.append(number(model.predict(one) / CORES) if model else "not measured")
             rows.append([number(edges), number(math.ceil(files)), *times])
-        head = ["edges", "data files", "s, open", "s, ancestry", "s, fleet question"]
+        head = ["edges", "data files", "s, open", "s, ancestry", f"s, {OWNERS}"]
         return f"""
 DuckDB on one such machine, if memory suffices:
 {table(head, rows)}"""
@@ -181,25 +181,22 @@ The edges at which a lake with {WORKERS[-1]} workers meets each limit, the neare
         return sorted(found, key=lambda one: one.edges)
 
     def _refuted(self) -> str:
-        lines = []
+        from .page import table
+
+        rows = []
         for model in self._models.values():
-            error = max(model.worst, model.beyond or 0)
-            lines.append(
-                f"- {model.kind.name}: a lake ten times as large as the largest one above, whose "
-                f"core seconds differ from the model's by more than {2 * error:.0%}."
-            )
+            factor = 1 + 2 * max(model.worst, model.beyond or 0)
+            rows.append([model.kind.name, f"{1 / factor:.2f}", f"{factor:.2f}"])
         lake = self._lake["all tables"]
-        lines.append(
-            f"- The lake: a lake of 10^8 edges, after `compact`, with more than "
-            f"{1.25 * lake.bytes / lake.edges:.0f} bytes an edge."
-        )
-        lines.append(
-            "- The division by cores: a cluster of ten workers whose ancestry takes more than "
-            "twice the core seconds of two workers."
-        )
-        listed = "\n".join(lines)
         return f"""
 ## Numbers that would refute this
 
-{listed}
+Measure a lake that is ten times as large as the largest one above. The model of a kind is refuted
+if the core seconds, as parts of the model's, are outside of these bounds. They follow from twice
+the worst error above: where they are far apart, the model gives an order of magnitude.
+{table(["kind", "less than", "more than"], rows)}
+- The lake is refuted by one of 10^8 edges, after `compact`, with more than \
+{1.25 * lake.bytes / lake.edges:.0f} bytes an edge.
+- The division by cores is refuted by a cluster of ten workers whose ancestry takes more than twice
+  the core seconds of two workers.
 """

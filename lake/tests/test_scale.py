@@ -14,7 +14,7 @@ import pytest
 from backstory_fleet import asking, cli, measure, page
 from backstory_fleet.asking import measure_all
 from backstory_fleet.measure import Measurement
-from backstory_fleet.model import models
+from backstory_fleet.model import FLEET, OWNERS, models
 from backstory_lake.errors import LakeError
 
 #: The cores' seconds of an invented engine: for a question, an edge and a link.
@@ -50,6 +50,22 @@ def test_a_cost_of_another_form_is_seen_in_the_error() -> None:
         row.cpu = (row.edges / 1e5) ** 2
     (wrong,) = models(rows)
     assert max(wrong.worst, wrong.beyond or 0) > 0.5
+
+
+def test_each_question_about_a_fleet_has_a_model_with_bounds_on_both_sides() -> None:
+    costs = {name: 3.0**at for at, name in enumerate(FLEET)}
+    rows = [row for edges in SIZES for row in of_lake(edges)]
+    rows += [
+        Measurement("duckdb", name, edges, cpu=cost * (1 + edges / 1e6))
+        for edges in SIZES
+        for name, cost in costs.items()
+    ]
+    found = {one.kind.name: one for one in models(rows)}
+    assert [found[f"DuckDB: {name}"].factors["question"] for name in FLEET] == pytest.approx(
+        list(costs.values()), rel=0.01
+    )
+    assert all(found[f"DuckDB: {name}"].worst < 0.01 for name in FLEET)
+    assert f"| DuckDB: {OWNERS} | 1.00 | 1.00 |" in page.text(rows, "runs.csv")
 
 
 def test_an_interrupted_measurement_goes_on_where_it_was(
@@ -154,7 +170,7 @@ def test_the_page_names_options_questions_not_asked_and_lakes_that_differ() -> N
     rows = [row for edges in sorted({edges for _, edges, _ in answers}) for row in of_lake(edges)]
     for engine, edges, questions in answers:
         rows += [Measurement(engine, name, edges, links=n) for name, n in questions.items()]
-    text = page.text(rows)
+    text = page.text(rows, "runs.csv")
     assert "$ scripts/scale FILE --sizes 1e6\n" in text
     assert "$ scripts/scale FILE --sizes 1e7 --engines duckdb\n" in text
     assert "$ scripts/scale FILE --sizes 1e7 --engines spark --most 1e7\n" in text
@@ -170,7 +186,7 @@ def test_small_lakes_come_first_on_the_page() -> None:
     rows: list[Measurement] = []
     for edges in (2_000_000, 1_000_000):
         rows += [*of_lake(edges), Measurement("duckdb", "open", edges, 10, cpu=1)]
-    text = page.text(rows)
+    text = page.text(rows, "runs.csv")
     places = [
         text.index(begin)
         for size in ("1", "2")
@@ -232,11 +248,12 @@ def test_measurements_make_a_page(
     text = capsys.readouterr().out
     (busy,) = [one for one in found if one.question == "others"]
     assert 0 <= busy.cpu and "other programs used" in text
-    assert text == page.text(measure.read(out))
+    assert text == page.text(measure.read(out), out.name)
     measure.append(out, [Measurement("machine", "others", 1, workers=2, cpu=999)])
-    words = " ".join(page.text(measure.read(out)).split())
+    words = " ".join(page.text(measure.read(out), out.name).split())
     busiest = "Before the lake of 1 edges was asked, other programs used up to 999 of 2 cores."
     assert busiest in words
     assert words.count("wall times are provisional") == 1 + (busy.cpu > page.QUIET)
+    assert "the rows of `runs.csv`" in " ".join(text.split())
     for words in ("| DuckDB: lineage |", "not measured", "31 bits", "would refute"):
         assert words in text, words
