@@ -256,6 +256,7 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--beside", type=int, default=0, metavar="N", help="another process writes about N files a second meanwhile"
     )
+    p.add_argument("--busy", type=int, default=0, metavar="N", help="N processes that are not recorded compute")
     p.add_argument("--rounds", type=int, default=20)
     p.add_argument("--workdir", default=tempfile.gettempdir())
     p.add_argument("--out", help="CSV to write")

@@ -2,24 +2,26 @@
 
 The recorded program first makes many ordinary operations, so that the log has some size. Then it
 writes start-up files, and says when each write began. Meanwhile nothing else happens, or another
-process writes files (`--beside`). The report is a line in the file of `--watch-to`, which is read
-once a millisecond.
+process writes files (`--beside`), or processes that are not recorded compute (`--busy`). The report
+is a line in the file of `--watch-to`, which is read once a millisecond.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from .report import write_rows
 
-FIELDS = ("files_before", "beside", "log_bytes", "round", "delay_ms")
+FIELDS = ("files_before", "beside", "busy", "log_bytes", "round", "delay_ms")
 HEAD = ["Files written before", "Log", "Median delay", "Longest delay"]
 LONGEST = 60.0
 """Seconds after which a report is missing."""
@@ -49,6 +51,16 @@ finally:
     if child:
         os.kill(child, 9)
 """
+
+
+@contextlib.contextmanager
+def computing(count: int) -> Iterator[None]:
+    """Keeps so many processors busy, each by a process that only computes."""
+    with contextlib.ExitStack() as stack:
+        for _ in range(count):
+            other = stack.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
+            stack.callback(other.kill)
+        yield
 
 
 class Missing(Exception):
@@ -106,10 +118,10 @@ def row(files: int, found: list[float], log: int) -> str:
     return f"| {' | '.join([*cells, f'{1e3 * max(found):.0f} ms'])} |"
 
 
-def measured(files: int, beside: int, found: list[float], log: int) -> list[dict[str, object]]:
+def measured(files: int, beside: int, busy: int, found: list[float], log: int) -> list[dict[str, object]]:
     """Returns a row of the CSV for each delay."""
     return [
-        dict(zip(FIELDS, [files, beside, log, number, f"{1e3 * delay:.3f}"], strict=True))
+        dict(zip(FIELDS, [files, beside, busy, log, number, f"{1e3 * delay:.3f}"], strict=True))
         for number, delay in enumerate(found)
     ]
 
@@ -121,11 +133,12 @@ def main_watch_delay(args: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="backstory-watch-", dir=args.workdir) as top:
         for files in (int(word) for word in args.files.split(",")):
             try:
-                found, log = delays(args.backstory, Path(top), files, args.rounds, args.beside)
+                with computing(args.busy):
+                    found, log = delays(args.backstory, Path(top), files, args.rounds, args.beside)
             except Missing as missing:
                 raise SystemExit(f"backstory-bench: {missing}") from missing
             print(row(files, found, log), flush=True)
-            rows += measured(files, args.beside, found, log)
+            rows += measured(files, args.beside, args.busy, found, log)
             if args.out:
                 write_rows(args.out, FIELDS, rows)
     return 0

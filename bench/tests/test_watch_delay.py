@@ -1,6 +1,7 @@
 """The command `watch`: when a report is there."""
 
 import argparse
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -24,10 +25,32 @@ def test_a_row_has_the_median_and_the_longest_delay() -> None:
 def test_each_delay_is_a_row_of_the_csv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch_delay, "delays", lambda *_: ([0.02, 0.5], 2_000_000))
     out = tmp_path / "watch.csv"
-    given = {"workdir": tmp_path, "backstory": "", "files": "0,10", "rounds": 2, "beside": 500, "out": str(out)}
+    given = {
+        "workdir": tmp_path,
+        "backstory": "",
+        "files": "0,10",
+        "rounds": 2,
+        "beside": 500,
+        "busy": 0,
+        "out": str(out),
+    }
     assert watch_delay.main_watch_delay(argparse.Namespace(**given)) == 0
-    rows = [f"{files},500,2000000,{row}" for files in (0, 10) for row in ("0,20.000", "1,500.000")]
-    assert out.read_text().split() == ["files_before,beside,log_bytes,round,delay_ms", *rows]
+    rows = [f"{files},500,0,2000000,{row}" for files in (0, 10) for row in ("0,20.000", "1,500.000")]
+    assert out.read_text().split() == ["files_before,beside,busy,log_bytes,round,delay_ms", *rows]
+
+
+def test_processes_that_compute_end_with_the_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[subprocess.Popen[bytes]] = []
+    begin = subprocess.Popen
+
+    def kept(words: list[str]) -> subprocess.Popen[bytes]:
+        begun.append(begin(words))
+        return begun[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", kept)
+    with watch_delay.computing(2):
+        assert [one.poll() for one in begun] == [None, None]
+    assert all(one.returncode is not None for one in begun)
 
 
 def test_a_recorded_program_that_ends_too_early_is_told(tmp_path: Path) -> None:
