@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread::JoinHandle;
 
-use backstory_testkit::need::needs;
+use backstory_testkit::need::{needs, skipped};
 use serde_json::Value;
 
 use super::Place;
@@ -273,6 +273,44 @@ fn an_install_script_that_reads_keys_is_found_and_known_hosts_are_not() {
         found(&place, &run, "install-script-reads-keys"),
         [Value::Null; 0]
     );
+}
+
+/// Records an install by npm itself of a package that has this script. `None` if the stage has no
+/// npm.
+fn installed_by_npm(place: &Place, script: &str) -> Option<String> {
+    let scripts = serde_json::json!({ "postinstall": script });
+    let package = serde_json::json!({ "name": "p", "version": "1.0.0", "scripts": scripts });
+    place.write("package.json", &package.to_string());
+    let summary = place.path("..summary.json");
+    let line = "command -v npm > /dev/null && command -v node > /dev/null || exit 77\n\
+                export npm_config_cache=\"$PWD/cache\" npm_config_update_notifier=false\n\
+                npm install --silent --offline --no-audit --no-fund";
+    let record = ["record", "--json-summary", &summary, "--", "sh", "-c", line];
+    let answer = place.run(&record);
+    if answer.status == 77 {
+        skipped("an install by npm itself", "needs npm and node");
+        return None;
+    }
+    assert_eq!(answer.status, 0, "{answer:?}");
+    let text = std::fs::read(&summary).unwrap();
+    std::fs::remove_file(&summary).unwrap();
+    let read: Value = serde_json::from_slice(&text).unwrap();
+    Some(read["run"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn an_install_script_that_npm_itself_runs_is_found_if_it_reads_keys() {
+    let place = Place::new();
+    npm(&place, "");
+    let rule = "install-script-reads-keys";
+    let Some(run) = installed_by_npm(&place, "cat .ssh/known_hosts > /dev/null") else {
+        return;
+    };
+    assert_eq!(found(&place, &run, rule), [Value::Null; 0]);
+    let run = installed_by_npm(&place, "cat .ssh/id_ed25519 > /dev/null").unwrap();
+    let all = found(&place, &run, rule);
+    assert_eq!(all.len(), 1, "{all:?}");
+    assert_eq!(targets(&all[0]), [place.path(".ssh/id_ed25519")]);
 }
 
 #[test]
