@@ -90,6 +90,20 @@ def test_a_rule_that_names_one_path_reads_the_runs_that_have_it(
     assert (unknown.returncode, unknown.stderr) == (1, "backstory-lake: no run run9 in the lake\n")
 
 
+def test_a_value_of_many_wildcards_is_compared_with_a_long_command_line(
+    lake: Path, hunter: Hunter, tmp_path: Path
+) -> None:
+    made = Invented()
+    run = made.run("run00001", host="h")
+    made.process(run, program="/bin/echo", command=f"echo {'a' * 5000}", cwd="/")
+    made.written(lake)
+    value = "*a" * 40 + "*b"
+    rules = written([rule("many", of={"CommandLine|contains": value})], tmp_path / "rules")
+    assert hunter.found("hunt", "--lake", str(lake), "--rules", rules, "--rule", "many") == []
+    # Only the first texts of the value chose the run.
+    assert hunter.chosen == (1, 1)
+
+
 def test_a_run_of_another_machine_explains_no_path_and_its_contents_do(
     lake: Path, hunter: Hunter
 ) -> None:

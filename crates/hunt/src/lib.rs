@@ -12,7 +12,7 @@
 //! | `content` | what inspectors say of contents, for rules that ask for it |
 //! | `run_in_progress`, `growing_graph` | the graph of a run that goes on, and what is new in it |
 //! | `stream_matching`, `chains`, `bursts` | match rules against what is new |
-//! | `run_filter` | the runs of a lake in which rules can match, in SQL |
+//! | `run_filter`, `text_condition` | the runs of a lake in which rules can match, in SQL |
 //! | `matching`, `flow` | match rules against facts; follow information forward in time |
 //! | `deadline` | the end of the time for one rule |
 //! | `match_key` | tells matches apart |
@@ -49,6 +49,7 @@ mod run_graph;
 mod run_in_progress;
 mod selection;
 mod stream_matching;
+mod text_condition;
 mod unexplained;
 mod yaml;
 

@@ -17,6 +17,7 @@ use crate::glob::Piece;
 use crate::pattern::Pattern;
 use crate::rule::{Rule, Shape};
 use crate::selection::FieldTest;
+use crate::text_condition::{text, whole, within};
 
 /// A condition for runs of a lake.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -269,102 +270,11 @@ fn of_operation(operation: Operation) -> Formula {
     }
 }
 
-/// The texts between the wildcards. `None` stands for wildcards.
-fn literals(pieces: &[Piece]) -> Vec<Option<String>> {
-    let mut found: Vec<Option<String>> = Vec::new();
-    let mut bytes = Vec::new();
-    let end = |bytes: &mut Vec<u8>, found: &mut Vec<Option<String>>| {
-        if !bytes.is_empty() {
-            let literal = String::from_utf8(std::mem::take(bytes)).ok();
-            // A lake has texts without a null character.
-            found.push(literal.filter(|literal| !literal.contains('\0')));
-        }
-    };
-    for piece in pieces {
-        match piece {
-            Piece::Byte(byte) => bytes.push(*byte),
-            // `_` of SQL is a character, and `?` is a byte.
-            Piece::One | Piece::Any => {
-                end(&mut bytes, &mut found);
-                if found.last() != Some(&None) {
-                    found.push(None);
-                }
-            }
-        }
-    }
-    end(&mut bytes, &mut found);
-    found
-}
-
-/// The column as a whole matches, or a text that differs in nothing but bytes that are not UTF-8.
-/// `None`: all texts match.
-fn whole(column: &str, pieces: &[Piece], cased: bool) -> Option<String> {
-    let literals = literals(pieces);
-    match literals.as_slice() {
-        [] => Some(format!("{column} = ''")),
-        [None] => None,
-        [Some(literal)] => Some(compared(column, "=", &text(literal), cased)),
-        several => {
-            let parts = several.iter().map(|one| match one {
-                Some(literal) => escaped(literal),
-                None => "%".to_owned(),
-            });
-            Some(like(column, &parts.collect::<String>(), cased))
-        }
-    }
-}
-
-/// The column, which may have quotes of a shell, contains the texts of the pattern in their order.
-/// `None`: all texts do.
-fn within(column: &str, pieces: &[Piece], cased: bool) -> Option<String> {
-    // Quotes stand between words, and take the place of characters that need them.
-    let is_plain = |c: char| c.is_ascii_graphic() && c != '\'' && c != '\\';
-    let mut form = String::from("%");
-    for literal in literals(pieces).into_iter().flatten() {
-        for part in literal
-            .split(|c| !is_plain(c))
-            .filter(|part| !part.is_empty())
-        {
-            form.push_str(&escaped(part));
-            form.push('%');
-        }
-    }
-    (form != "%").then(|| like(column, &form, cased))
-}
-
-fn like(column: &str, form: &str, cased: bool) -> String {
-    compared(column, "LIKE", &text(form), cased) + r" ESCAPE '\'"
-}
-
-/// The case of letters that are not ASCII may matter to a pattern, and does not matter here.
-fn compared(column: &str, how: &str, value: &str, cased: bool) -> String {
-    match cased {
-        true => format!("{column} {how} {value}"),
-        false => format!("lower({column}) {how} lower({value})"),
-    }
-}
-
-/// A text of which no character is a wildcard in SQL.
-fn escaped(literal: &str) -> String {
-    let mut form = String::new();
-    for c in literal.chars() {
-        if "%_\\".contains(c) {
-            form.push('\\');
-        }
-        form.push(c);
-    }
-    form
-}
-
-/// A text in SQL.
-fn text(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::library::Library;
+    use crate::text_condition::{LONGEST, PARTS};
     use crate::yaml;
 
     /// The filter of a rule with this detection.
@@ -377,14 +287,15 @@ mod tests {
     #[test]
     fn a_rule_that_names_one_path_asks_for_this_path_alone() {
         let found = filter("TargetFilename|cased: /etc/it's");
-        let own = "path = '/etc/it''s' OR aliases LIKE '%/etc/it%s%' ESCAPE '\\'";
+        let own =
+            "path = '/etc/it''s' OR (contains(aliases, '/etc/it') AND contains(aliases, 's'))";
         assert_eq!(
             (found.files, found.condition),
             (vec![own.to_owned()], "coalesce(f0, false)".to_owned())
         );
         let found = filter("Operation: write, TargetFilename|endswith: /a_b");
         assert_eq!(found.edges, ["how = 'write'"]);
-        assert!(found.files[0].starts_with(r"lower(path) LIKE lower('%/a\_b') ESCAPE '\' OR "));
+        assert!(found.files[0].starts_with("suffix(lower(path), lower('/a_b')) OR "));
         assert_eq!(
             found.condition,
             "(coalesce(e0, false) AND coalesce(f0, false))"
@@ -420,8 +331,21 @@ mod tests {
         let found = filter("Image: a?c");
         assert_eq!(
             found.processes,
-            [r"lower(program) LIKE lower('a%c') ESCAPE '\'"]
+            ["(starts_with(lower(program), lower('a')) AND suffix(lower(program), lower('c')))"]
         );
+    }
+
+    #[test]
+    fn a_test_of_a_row_asks_for_few_short_texts() {
+        let many = format!("CommandLine|cased|contains: {}b", "a*".repeat(500));
+        let test = &filter(&many).processes[0];
+        assert_eq!(test.matches("contains(command, 'a')").count(), PARTS);
+        let long = format!("TargetFilename|cased: /x*{}*y", "a".repeat(500));
+        let test = &filter(&long).files[0];
+        let part = format!("contains(path, '{}')", "a".repeat(LONGEST));
+        let own = format!("(starts_with(path, '/x') AND {part} AND suffix(path, 'y')) OR ");
+        assert!(test.starts_with(&own), "{test}");
+        assert!(!test.contains("LIKE"), "{test}");
     }
 
     #[test]
