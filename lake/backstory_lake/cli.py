@@ -34,6 +34,7 @@ from .questions import Limits, Question, add_limits, add_memory_limit, chosen_li
 def main(words: Sequence[str] | None = None) -> int:
     """Runs a command, and reports a failure in one line."""
     given = _parser().parse_args(words)
+    given.is_program = words is None
     try:
         return int(given.run(given) or 0)
     except LakeError as error:
@@ -142,6 +143,7 @@ def _ship(given: argparse.Namespace) -> int:
 
 def _query(given: argparse.Namespace) -> int:
     question = Question(Lake.open(given.lake), chosen_limits(given))
+    question.ends_program = given.is_program
     sql = given.sql
     if given.schema:
         sql = schema.COLUMNS

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -37,6 +38,8 @@ class Limits:
     megabytes: int = 512
 
 
+#: Seconds after the time is over in which DuckDB ends a question by itself.
+GRACE = 5
 #: The bounds of a command without options.
 USUAL = Limits()
 
@@ -76,6 +79,9 @@ class Question:
     def __init__(self, lake: Lake, limits: Limits) -> None:
         self._lake = lake
         self._limits = limits
+        #: Whether the program ends if DuckDB does not obey. It looks for an interruption between
+        #: blocks of rows only, and one value can take very long.
+        self.ends_program = False
         files = snapshot(lake, _data_files)
         self._paths = [file.path for of in files.values() for file in of]
         #: Whether the views of lineage are there, and the steps between runs are known.
@@ -127,10 +133,13 @@ class Question:
         """The answer, while the context lasts."""
         statement = self._one_select(sql)
         with self.bounded():
-            self.prepare(sql)
-            if lineage.needs_jumps(sql):
-                self.meet()
-            yield self.connection.execute(statement)
+            # Printing the answer may take any time, as in a pager.
+            with self._watched():
+                self.prepare(sql)
+                if lineage.needs_jumps(sql):
+                    self.meet()
+                found = self.connection.execute(statement)
+            yield found
 
     @contextmanager
     def bounded(self) -> Iterator[None]:
@@ -147,6 +156,31 @@ class Question:
         finally:
             if timer:
                 timer.cancel()
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Ends the program if DuckDB does not obey an interruption."""
+        timer = None
+        if self._limits.seconds and self.ends_program:
+            timer = threading.Timer(self._limits.seconds + GRACE, self._end)
+            timer.daemon = True
+            timer.start()
+        try:
+            yield
+        finally:
+            if timer:
+                timer.cancel()
+
+    def _end(self) -> None:
+        print(f"backstory-lake: {self._late()}", file=sys.stderr, flush=True)
+        self._scratch.cleanup()
+        os._exit(1)
+
+    def _late(self) -> str:
+        return (
+            f"no answer within {self._limits.seconds} s: narrow the question "
+            "(`WHERE run = ...`), or allow more with --timeout"
+        )
 
     def execute(self, sql: str) -> duckdb.DuckDBPyConnection:
         """Executes a statement, which may name views of lineage."""
@@ -186,10 +220,7 @@ class Question:
     def _explained(self, error: duckdb.Error) -> LakeError:
         text = first_line(error)
         if isinstance(error, duckdb.InterruptException):
-            return LakeError(
-                f"no answer within {self._limits.seconds} s: narrow the question "
-                "(`WHERE run = ...`), or allow more with --timeout"
-            )
+            return LakeError(self._late())
         if isinstance(error, duckdb.OutOfMemoryException):
             return LakeError(
                 f"the question needs more than {self._limits.megabytes} MB of memory: narrow it, "

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from conftest import LIMITS, Machine, answer, command
+from conftest import LIMITS, PACKAGE, Machine, answer, command
 from pyiceberg.types import StringType
 
 from backstory_lake import history, lineage, upkeep, views
@@ -151,6 +154,22 @@ def test_a_question_that_takes_too_long_or_too_much_ends(shipped: tuple[Machine,
         number = "1" if limit == "--timeout" else "50"
         ended = command("query", "--lake", str(shipped[1]), limit, number, sql)
         assert ended.returncode == 1 and words in ended.stderr, ended.stderr
+
+
+@pytest.mark.long
+def test_a_value_that_takes_too_long_ends_the_program(shipped: tuple[Machine, Path]) -> None:
+    # One row, whose value DuckDB does not interrupt.
+    text = "repeat('a', 20000 + range::INT)"
+    sql = f"SELECT {text} LIKE '{'%a' * 20}%b%' ESCAPE '$' FROM range(1)"
+    words = [sys.executable, "-m", "backstory_lake.cli", "query", "--timeout", "1"]
+    ended = subprocess.run(
+        [*words, "--lake", str(shipped[1]), sql],
+        env=os.environ | {"PYTHONPATH": str(PACKAGE)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 1 and "no answer within 1 s" in ended.stderr, ended.stderr
 
 
 def test_files_of_older_and_newer_writers_are_read_together(machine: Machine, lake: Path) -> None:
