@@ -196,6 +196,16 @@ def test_small_lakes_come_first_on_the_page() -> None:
     assert "several days" not in text
 
 
+def test_a_lake_is_opened_by_one_core_of_a_larger_machine() -> None:
+    rows = [row for edges in SIZES for row in of_lake(edges)]
+    rows += [
+        Measurement("duckdb", "open", edges, files=edges // 1000, cpu=0.5 + edges / 1e7)
+        for edges in SIZES
+    ]
+    # 1e10 edges have 1,250 files of 128 MB, and each costs 0.1 ms.
+    assert "| 1 × 10^10 | 1,250 | 0.625 | not measured | not measured |" in page.text(rows, "a.csv")
+
+
 def test_spark_s_log_is_read_while_it_grows(tmp_path: Path) -> None:
     def task(stage: int, size: int) -> str:
         read = {"Remote Bytes Read": size, "Local Bytes Read": 0}
