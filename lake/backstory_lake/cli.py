@@ -152,7 +152,7 @@ def _query(given: argparse.Namespace) -> int:
     elif sql == "-":
         sql = sys.stdin.read()
     with closing(question), question.rows(sql) as found:
-        answer = printing.Answer.of(found)
+        answer = printing.Answer.of(found, question.watched)
         if given.schema:
             answer = schema.described(answer)
         if given.json:

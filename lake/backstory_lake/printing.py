@@ -6,7 +6,8 @@ import json
 import os
 import sys
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TextIO
@@ -27,11 +28,19 @@ class Answer:
     rows: Iterator[tuple[Any, ...]]
 
     @classmethod
-    def of(cls, found: duckdb.DuckDBPyConnection) -> Answer:
-        """An answer of DuckDB."""
+    def of(
+        cls,
+        found: duckdb.DuckDBPyConnection,
+        watched: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> Answer:
+        """An answer of DuckDB. `watched` is entered while it computes rows."""
 
         def rows() -> Iterator[tuple[Any, ...]]:
-            while some := found.fetchmany(ROWS):
+            while True:
+                with watched():
+                    some = found.fetchmany(ROWS)
+                if not some:
+                    return
                 yield from some
 
         return cls([column[0] for column in found.description or []], rows())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 import tempfile
 import threading
@@ -133,8 +134,7 @@ class Question:
         """The answer, while the context lasts."""
         statement = self._one_select(sql)
         with self.bounded():
-            # Printing the answer may take any time, as in a pager.
-            with self._watched():
+            with self.watched():
                 self.prepare(sql)
                 if lineage.needs_jumps(sql):
                     self.meet()
@@ -158,8 +158,11 @@ class Question:
                 timer.cancel()
 
     @contextmanager
-    def _watched(self) -> Iterator[None]:
-        """Ends the program if DuckDB does not obey an interruption."""
+    def watched(self) -> Iterator[None]:
+        """Ends the program if DuckDB does not obey an interruption.
+
+        DuckDB computes rows when they are fetched, too. Printing may take any time, as in a pager.
+        """
         timer = None
         if self._limits.seconds and self.ends_program:
             timer = threading.Timer(self._limits.seconds + GRACE, self._end)
@@ -172,9 +175,12 @@ class Question:
                 timer.cancel()
 
     def _end(self) -> None:
-        print(f"backstory-lake: {self._late()}", file=sys.stderr, flush=True)
-        self._scratch.cleanup()
-        os._exit(1)
+        try:
+            print(f"backstory-lake: {self._late()}", file=sys.stderr, flush=True)
+            # DuckDB may still write there.
+            shutil.rmtree(self._scratch.name, ignore_errors=True)
+        finally:
+            os._exit(1)
 
     def _late(self) -> str:
         return (

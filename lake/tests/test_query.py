@@ -157,10 +157,14 @@ def test_a_question_that_takes_too_long_or_too_much_ends(shipped: tuple[Machine,
 
 
 @pytest.mark.long
-def test_a_value_that_takes_too_long_ends_the_program(shipped: tuple[Machine, Path]) -> None:
-    # One row, whose value DuckDB does not interrupt.
-    text = "repeat('a', 20000 + range::INT)"
-    sql = f"SELECT {text} LIKE '{'%a' * 20}%b%' ESCAPE '$' FROM range(1)"
+@pytest.mark.parametrize("before", [0, 100_000])
+def test_a_value_that_takes_too_long_ends_the_program(
+    shipped: tuple[Machine, Path], before: int
+) -> None:
+    # The value of the last row, which DuckDB does not interrupt. Many rows before it are fetched.
+    slow = f"repeat('a', 20000 + range::INT) LIKE '{'%a' * 20}%b%' ESCAPE '$'"
+    value = f"CASE WHEN range < {before} THEN repeat('x', 100) ELSE ({slow})::VARCHAR END"
+    sql = f"SELECT {value} FROM range({before + 1})"
     words = [sys.executable, "-m", "backstory_lake.cli", "query", "--timeout", "1"]
     ended = subprocess.run(
         [*words, "--lake", str(shipped[1]), sql],
