@@ -142,6 +142,9 @@ static void one(enum way way, int count, const char *file, double *wall, double 
     pid_t child = fork();
     if (child == 0)
         work(ends[1], way, count, file);
+    /* If the child fails, its end is closed, and no read here waits for it. */
+    close(ends[1]);
+    need(child > 0, "fork");
     char byte;
     int listener = -1;
     if (way == NATIVE)
@@ -165,7 +168,7 @@ static void one(enum way way, int count, const char *file, double *wall, double 
     need(read(ends[0], result, sizeof result) == sizeof result, "read");
     *wall = result[0], *cpu = result[1] + own;
     waitpid(child, NULL, 0);
-    close(ends[0]), close(ends[1]);
+    close(ends[0]);
     if (listener >= 0)
         close(listener);
 }
