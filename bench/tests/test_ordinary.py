@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from backstory_bench.workloads import ORDINARY, ordinary
+from backstory_bench.workloads import INSTANCES, ORDINARY, ordinary, select
 
 # Their caches are cold, and take most of a minute.
 COLD = {"Builds/go", "Test suites/go-test"}
@@ -29,3 +29,8 @@ def test_ordinary_work_has_builds_suites_and_installs_of_many_tools() -> None:
     names = {instance.key for instance in ordinary.INSTANCES}
     assert names >= {"Builds/make-install", "Builds/cmake", "Builds/cargo", "Builds/go"}
     assert names >= {"Test suites/pytest", "Test suites/shell", "Package installs/pip", "Package installs/npm"}
+
+
+def test_a_name_of_the_matrix_selects_no_other_ordinary_work() -> None:
+    assert all(instance.key in INSTANCES for instance in select(["gzip", "node"]))
+    assert [instance.key for instance in select(["Tools/gzip", "pytest"])] == ["Tools/gzip", "Test suites/pytest"]

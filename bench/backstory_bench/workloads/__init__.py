@@ -119,10 +119,14 @@ def suite(name: str) -> list[Instance]:
 
 
 def select(names: list[str]) -> list[Instance]:
-    """Selects instances by group, by name, or by `group/name`."""
+    """Selects instances by group, by name, or by `group/name`. The matrix comes before other work."""
+
+    def named(name: str, among: dict[str, Instance]) -> list[Instance]:
+        return [i for i in among.values() if name in (i.key, i.group, i.name)]
+
     found = []
     for name in names:
-        some = [i for i in EVERY.values() if name in (i.key, i.group, i.name)]
+        some = named(name, INSTANCES) or named(name, ORDINARY)
         if not some:
             raise KeyError(f"there is no workload, group or suite {name!r}; see: backstory-bench list workloads")
         found.extend(some)
