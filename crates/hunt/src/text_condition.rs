@@ -3,14 +3,15 @@
 //! In: a column, and the pieces of a text. Out: a test that each matching row meets. Other rows may
 //! meet it, too.
 //!
-//! The time for a row is bounded: a test asks for few texts, each with a longest length. `LIKE` has
-//! no such bound, because it tries all places for each `%`.
+//! The time for a row is bounded: a test asks for few texts. One that may stand anywhere has a longest
+//! length, and the others have one place. `LIKE` has no such bound, because it tries all places for
+//! each `%`.
 
 use crate::glob::Piece;
 
 /// Most texts that a test asks for.
 pub(crate) const PARTS: usize = 8;
-/// Most characters of a text that is looked for.
+/// Most characters of a text that may stand anywhere.
 pub(crate) const LONGEST: usize = 64;
 
 /// The texts between the wildcards. `None` stands for wildcards.
