@@ -124,7 +124,10 @@ def _record_one(backstory: str, top: Path, instance: Instance, number: int) -> N
 
 
 def record(backstory: str, top: Path, instances: Sequence[Instance], runs: int) -> None:
-    """Records the instances in turn until the store has `runs` runs. Leaves out what fails."""
+    """Records the instances in turn until the store has `runs` runs.
+
+    An instance that fails is not done again. Its runs so far stay in the store, and count.
+    """
     able = list(instances)
     number = _recorded(backstory, top / "store")
     while able and number < runs:
