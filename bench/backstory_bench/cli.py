@@ -47,7 +47,7 @@ from .servers import main_servers
 from .tpcc import MODES as TPCC_MODES
 from .tpcc import PROMISED as TPCC_PROMISED
 from .tpcc import main_tpcc
-from .watch_delay import main_watch_delay
+from .watch_delay import add_watch
 from .web_load import LOADS
 from .web_servers import WEB_SERVERS
 from .workloads import EVERY, Instance, select, suite
@@ -251,17 +251,7 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--out", help="CSV to write: a row for each rule and workload")
     backstory_program.add_option(p)
     p.set_defaults(do=main_false_alarms)
-    p = commands.add_parser("watch", help="measure how long `record --watch` takes to report an operation")
-    p.add_argument("--files", default="0,10000,100000", help="comma-separated numbers of files written before")
-    p.add_argument(
-        "--beside", type=int, default=0, metavar="N", help="another process writes about N files a second meanwhile"
-    )
-    p.add_argument("--busy", type=int, default=0, metavar="N", help="N processes that are not recorded compute")
-    p.add_argument("--rounds", type=int, default=20)
-    p.add_argument("--workdir", default=tempfile.gettempdir())
-    p.add_argument("--out", help="CSV to write")
-    backstory_program.add_option(p)
-    p.set_defaults(do=main_watch_delay)
+    add_watch(commands)
     p = commands.add_parser("replay", help="measure replays of the promised commands against native runs")
     p.add_argument("--workloads", help="comma-separated names of the promised commands")
     p.add_argument("--rounds", type=int, default=9)

@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from . import backstory_program
 from .report import write_rows
 
 FIELDS = ("files_before", "beside", "busy", "log_bytes", "round", "delay_ms")
@@ -124,6 +125,21 @@ def measured(files: int, beside: int, busy: int, found: list[float], log: int) -
         dict(zip(FIELDS, [files, beside, busy, log, number, f"{1e3 * delay:.3f}"], strict=True))
         for number, delay in enumerate(found)
     ]
+
+
+def add_watch(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds the command `watch`."""
+    p = commands.add_parser("watch", help="measure how long `record --watch` takes to report an operation")
+    p.add_argument("--files", default="0,10000,100000", help="comma-separated numbers of files written before")
+    p.add_argument(
+        "--beside", type=int, default=0, metavar="N", help="another process writes about N files a second meanwhile"
+    )
+    p.add_argument("--busy", type=int, default=0, metavar="N", help="N processes that are not recorded compute")
+    p.add_argument("--rounds", type=int, default=20)
+    p.add_argument("--workdir", default=tempfile.gettempdir())
+    p.add_argument("--out", help="CSV to write")
+    backstory_program.add_option(p)
+    p.set_defaults(do=main_watch_delay)
 
 
 def main_watch_delay(args: argparse.Namespace) -> int:
