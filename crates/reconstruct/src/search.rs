@@ -2,7 +2,7 @@
 //!
 //! In: the verdicts of attempts. Out: the next attempt. The order is:
 //!
-//! 1. the request alone
+//! 1. the request alone; one of a client comes with all before it
 //! 2. with the earlier requests on its connection
 //! 3. with those that wrote a file which it opened
 //! 4. with those that have a rare word in common with it

@@ -118,12 +118,13 @@ fn searched(
     let mut all = ExecutedCalls::default();
     // All attempts have the same start, so the first one looks for the obstacles to a copy.
     let mut obstacles = None;
+    let is_client = deep.is_of_client()?;
     while let Some(attempt) = search.attempt() {
         if search.tries() > 1 {
             // The files of the attempt before are no part of this one.
             directory::empty(own);
         }
-        let progress = Progress::start(&words(&search, &attempt));
+        let progress = Progress::start(&words(&search, &attempt, is_client));
         let mut again = deep.at(&attempt);
         again.lists_obstacles &= obstacles.is_none();
         let again = Some(again);
@@ -179,10 +180,12 @@ fn searched(
     Ok(best)
 }
 
-/// The attempt that is being made, for a user who waits.
-fn words(search: &Search, attempt: &Attempt) -> String {
+/// The attempt that is being made, for a user who waits. `is_client`: the request is one that the
+/// program made itself.
+fn words(search: &Search, attempt: &Attempt, is_client: bool) -> String {
     let (number, most) = (search.tries(), search.most());
     let fed = match attempt.fed.len() {
+        0 if is_client => "the request and all before it".to_owned(),
         0 => "the request alone".to_owned(),
         fed => format!(
             "with {}",
@@ -234,5 +237,22 @@ fn result_of(reconstruction: &Reconstruction) -> AttemptResult {
         Likeness::EqualWhereRecorded if first.is_none() => AttemptResult::Equal,
         _ if takes_time && unclear => AttemptResult::DifferentWithTime,
         _ => AttemptResult::Different,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use backstory_reconstruct::search::{Candidates, Search};
+
+    use super::words;
+
+    #[test]
+    fn an_attempt_tells_whether_its_request_is_alone() {
+        let mut search = Search::new(&Candidates::default(), 9);
+        let attempt = search.attempt().unwrap();
+        let said = |is_client| words(&search, &attempt, is_client);
+        assert_eq!(said(false), "attempt 1 of at most 9: the request alone");
+        let all = "attempt 1 of at most 9: the request and all before it";
+        assert_eq!(said(true), all);
     }
 }

@@ -233,6 +233,15 @@ impl DeepRequest {
         self.request.is_some()
     }
 
+    /// True if the program made that request itself. All that came before it runs again, too.
+    pub fn is_of_client(&self) -> Result<bool, Failure> {
+        let Some(wanted) = self.request else {
+            return Ok(false);
+        };
+        let chosen = backstory_reconstruct::request::chosen(&self.read()?.run, wanted);
+        Ok(chosen.is_ok_and(|unit| unit.is_client))
+    }
+
     /// True if a tool runs the program, or it gets other input.
     pub fn is_changed(&self) -> bool {
         self.has_tool() || self.has_other_input()
