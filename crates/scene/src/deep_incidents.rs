@@ -127,7 +127,8 @@ fn request(
     })
 }
 
-/// The command that runs the request, or the process, again.
+/// The command that runs the request again, or else the process. The replay of a request that the
+/// program made itself ends behind that request.
 fn command(run: &DeepRun<'_>, request: Option<&SceneRequest>, epoch: u64) -> String {
     let id = &run.run.id;
     let process = run
@@ -135,7 +136,7 @@ fn command(run: &DeepRun<'_>, request: Option<&SceneRequest>, epoch: u64) -> Str
         .processes()
         .iter()
         .find(|process| process.epoch == epoch);
-    match (request.filter(|request| request.is_served), process) {
+    match (request, process) {
         (Some(request), _) => {
             let number = request.number;
             format!("backstory replay --deep {id} --request {number} --with gdb")

@@ -105,6 +105,19 @@ fn a_request_of_a_client_runs_again_with_all_before_it_and_ends_the_record() {
 }
 
 #[test]
+fn the_scene_of_a_file_names_the_request_of_a_client_to_run_again() {
+    let Some(place) = recorded(CLIENT) else {
+        return;
+    };
+    let scene = place.json(&["scene", "got-two", "--json"]);
+    let one = &scene["incidents"][0];
+    assert_eq!(one["request"]["number"], 2, "{scene:#}");
+    assert_eq!(one["request"]["role"], "client", "{scene:#}");
+    let command = one["reconstruct"].as_str().unwrap();
+    assert!(command.contains(" --request 2 "), "{command}");
+}
+
+#[test]
 fn another_client_differs_in_its_own_request_alone() {
     let Some(place) = recorded(CLIENT) else {
         return;
