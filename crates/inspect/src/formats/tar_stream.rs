@@ -50,8 +50,38 @@ impl<'d> TarStream<'d> {
         };
         Ok(TarStream {
             compression,
-            archive: Archive::new(Box::new(io::Read::take(reader, LARGEST))),
+            archive: Archive::new(Box::new(BoundedReader {
+                reader,
+                left: LARGEST,
+            })),
         })
+    }
+}
+
+/// A reader that fails behind its bound. An end there would be taken for the end of the archive, and
+/// the members behind it for absent ones.
+struct BoundedReader<'d> {
+    reader: Box<dyn io::Read + 'd>,
+    /// How many more bytes may come.
+    left: u64,
+}
+
+impl io::Read for BoundedReader<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let room = usize::try_from(self.left).unwrap_or(usize::MAX);
+        let room = room.min(into.len());
+        if room == 0 && !into.is_empty() {
+            let most = LARGEST >> 20;
+            return match io::Read::read(&mut self.reader, &mut [0])? {
+                0 => Ok(0),
+                _ => Err(io::Error::other(format!(
+                    "it unpacks to more than {most} MiB"
+                ))),
+            };
+        }
+        let length = io::Read::read(&mut self.reader, &mut into[..room])?;
+        self.left -= length as u64;
+        Ok(length)
     }
 }
 
@@ -74,4 +104,25 @@ pub fn digest(content: &mut impl io::Read) -> Read<blake3::Hash> {
     let mut digest = blake3::Hasher::new();
     io::copy(content, &mut digest).map_err(UnreadableContent::of)?;
     Ok(digest.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+
+    #[test]
+    fn an_archive_that_unpacks_to_too_much_fails_and_does_not_end() {
+        let read = |left| {
+            let mut all = Vec::new();
+            let reader = Box::new(&b"12345678"[..]);
+            let mut reader = BoundedReader { reader, left };
+            reader.read_to_end(&mut all).map(|_| all)
+        };
+        assert_eq!(read(9).unwrap(), b"12345678");
+        assert_eq!(read(8).unwrap(), b"12345678");
+        let error = read(7).unwrap_err().to_string();
+        assert!(error.contains("unpacks to more than"), "{error}");
+    }
 }
