@@ -58,9 +58,15 @@ pub fn find(
     };
     let archive_name = archive.as_os_str().as_bytes();
     let Some(content) = content else {
+        let most = LARGEST_CONTENT >> 20;
+        let why = match version {
+            Some(_) => format!(
+                "is not available, or has more than {most} MiB: record with --contents=lazy"
+            ),
+            None => format!("cannot be read, or has more than {most} MiB"),
+        };
         return Err(Failure::not_found(format!(
-            "no run has seen {}, and the content of {} is not available: record with \
-             --contents=lazy",
+            "no run has seen {}, and the content of {} {why}",
             shown(path.as_os_str().as_bytes()),
             shown(archive_name)
         )));
