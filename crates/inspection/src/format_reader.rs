@@ -367,7 +367,8 @@ impl FormatReader {
                 })?),
             Err(NoPart::Misnamed(why)) => Err(NoPart::Misnamed(printable(&why))),
             Err(NoPart::Absent(why)) => Err(NoPart::Absent(printable(&why))),
-            Err(other) => Err(other),
+            Err(NoPart::Unreadable(why)) => Err(NoPart::Unreadable(printable(&why))),
+            Err(NoPart::OtherKind) => Err(NoPart::OtherKind),
         })
     }
 

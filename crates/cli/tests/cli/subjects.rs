@@ -276,3 +276,23 @@ fn a_member_of_an_archive_that_no_run_has_seen_is_found_by_its_content() {
         .run(&["of", "src/numbers/1"])
         .is_error(1, &["src/numbers/1"]);
 }
+
+#[test]
+fn the_error_of_a_damaged_archive_reorders_no_text_on_a_terminal() {
+    let place = Place::new();
+    if !needs("archives", &["tar"]) || !place.has_inspector() {
+        return;
+    }
+    // The error names the member, as the archive does.
+    let name = "\u{202e}member";
+    place.write(name, "x\n");
+    let mut tar = place.stage.command("tar");
+    tar.args(["-cf", "damaged.tar", name]);
+    assert!(tar.current_dir(place.work()).status().unwrap().success());
+    let mut bytes = fs::read(place.path("damaged.tar")).unwrap();
+    bytes[148..156].copy_from_slice(b"zzzzzzzz");
+    fs::write(place.path("damaged.tar"), bytes).unwrap();
+    let of = place.run(&["of", "damaged.tar/x"]);
+    of.is_error(1, &["damaged.tar", "cksum", "member"]);
+    assert!(!of.err.contains('\u{202e}'), "{of:?}");
+}
