@@ -25,7 +25,7 @@ pub struct RecordedUnit {
     pub until: u64,
     /// Time-stamp counter at its last call that moved bytes.
     pub ended: u64,
-    /// That at its last call.
+    /// That at its last call before the next unit on this connection.
     pub worked_until: u64,
     /// Time-stamp counter before the last call that sent bytes of it. Without one, as `began`.
     pub sent: u64,
@@ -65,6 +65,9 @@ pub fn units(processes: &[RecordedProcess], requests: &[Request]) -> Vec<Option<
                 && let Some(Some(earlier)) = units.get_mut(index)
             {
                 earlier.until = ended;
+                // Another thread may send this request while that of the earlier one works.
+                let work = earlier.worked_until.min(request.began.saturating_sub(1));
+                earlier.worked_until = work.max(earlier.ended);
             }
             Some(RecordedUnit {
                 process,

@@ -55,15 +55,20 @@ fn moved(call: u16, at: (u64, i32), bytes: &[u8]) -> Vec<u8> {
     record(call, at, bytes.len() as i64, (100, 0), (kind, bytes))
 }
 
-/// A client that asks three times on one connection, and prints each answer.
-fn run() -> RecordedRun {
+/// The calls before the first request.
+fn connected() -> Vec<Vec<u8>> {
     let (inet, stream) = (libc::AF_INET as u64, libc::SOCK_STREAM as u64);
     let none: (u16, &[u8]) = (deep::ENTERED, b"");
-    let mut records = vec![
+    vec![
         record(deep::BEGIN, (50, -1), 1, (deep::BY_EXEC, 10), none),
         record(SOCKET, (100, -1), i64::from(FD), (inet, stream), none),
         record(CONNECT, (200, FD), 0, (0, 0), (deep::ADDRESS, ADDRESS)),
-    ];
+    ]
+}
+
+/// A client that asks three times on one connection, and prints each answer.
+fn run() -> RecordedRun {
+    let mut records = connected();
     for (time, question, answer) in [
         (300, "one", "ONE"),
         (500, "two", "TWO"),
@@ -73,23 +78,31 @@ fn run() -> RecordedRun {
         records.push(moved(READ, (time + 50, FD), answer.as_bytes()));
         records.push(moved(WRITE, (time + 100, 1), answer.as_bytes()));
     }
+    let none: (u16, &[u8]) = (deep::ENTERED, b"");
     records.push(record(EXIT_GROUP, (900, -1), 0, (0, 0), none));
-    let records = records.concat();
-    let head = Chunk {
-        magic: CHUNK_MAGIC,
-        pid: 10,
-        tid: 10,
-        epoch: 1,
-        ppid: 1,
-        next: (Chunk::SIZE + records.len()) as u64,
-        flags: CHUNK_DEEP,
-        ..Chunk::default()
-    };
+    loaded(&[records])
+}
+
+/// A process whose threads made these calls.
+fn loaded(threads: &[Vec<Vec<u8>>]) -> RecordedRun {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("log.deep");
     let mut log = DeepWriter::open(&path, &DeepHeader::default()).unwrap();
-    let bytes = [&head.to_bytes()[..], &records].concat();
-    log.chunk(&bytes, Compression::Usual).unwrap();
+    for (tid, records) in (10..).zip(threads) {
+        let records = records.concat();
+        let head = Chunk {
+            magic: CHUNK_MAGIC,
+            pid: 10,
+            tid,
+            epoch: 1,
+            ppid: 1,
+            next: (Chunk::SIZE + records.len()) as u64,
+            flags: CHUNK_DEEP,
+            ..Chunk::default()
+        };
+        let bytes = [&head.to_bytes()[..], &records].concat();
+        log.chunk(&bytes, Compression::Usual).unwrap();
+    }
     log.end(&DeepEnd::default()).unwrap();
     RecordedRun::load(&DeepLog::open(&path).unwrap())
 }
@@ -134,6 +147,25 @@ fn the_end_of_a_request_of_a_client_is_the_last_call_for_it() {
     let mut printed = streams.filter(|(id, _)| **id != unit.connection);
     let (_, printed) = printed.next().unwrap();
     assert_eq!(printed.output.remaining(), 6);
+}
+
+#[test]
+fn the_end_of_a_request_of_a_client_is_before_another_thread_sends_the_next_one() {
+    let mut first = connected();
+    first.extend([
+        moved(WRITE, (300, FD), b"one"),
+        moved(READ, (350, FD), b"ONE"),
+        moved(WRITE, (800, 1), b"ONE"),
+    ]);
+    let second = vec![
+        moved(WRITE, (500, FD), b"two"),
+        moved(READ, (550, FD), b"TWO"),
+    ];
+    let mut run = loaded(&[first, second]);
+    let unit = choose(&mut run, 1, &[], 0).unwrap();
+    assert_eq!((unit.ended, unit.worked_until), (350, 499));
+    let streams = &run.processes[0].streams[&unit.connection];
+    assert_eq!(streams.output.remaining(), 3);
 }
 
 #[test]
