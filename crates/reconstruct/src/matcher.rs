@@ -169,7 +169,8 @@ impl ProcessMatcher {
         self.reached(time);
         if let Taken::Bytes(bytes, _) = &taken {
             self.entered += bytes.len() as u64;
-            self.idle = 0;
+            // A look at bytes that stay is no progress.
+            self.idle = if peek { self.idle } else { 0 };
         }
         self.matched += u64::from(taken != Taken::Exhausted);
         taken

@@ -189,5 +189,10 @@ fn waits_whose_time_is_up_count_only_between_bytes_of_the_record() {
         answer("ONE")
     );
     assert!(!sleeps(&mut matcher));
+    // A look at the next bytes takes none of them.
+    assert_eq!(
+        matcher.read(unit.connection, 100, true, true),
+        answer("TWO")
+    );
     assert!(sleeps(&mut matcher));
 }
