@@ -58,8 +58,8 @@ impl<'d> TarStream<'d> {
     }
 }
 
-/// A reader that fails behind its bound. An end there would be taken for the end of the archive, and
-/// the members behind it for absent ones.
+/// A reader that fails behind its bound. An end there would be taken for the end of the archive,
+/// and the members behind it for absent ones.
 struct BoundedReader<'d> {
     reader: Box<dyn io::Read + 'd>,
     /// How many more bytes may come.
@@ -99,7 +99,8 @@ pub fn kind(of: EntryType) -> &'static str {
 /// The digest of a member's content.
 ///
 /// # Errors
-/// The archive is damaged, or ends before.
+/// The archive cannot be read. One that ends within the content fails at the next header: so
+/// callers read on.
 pub fn digest(content: &mut impl io::Read) -> Read<blake3::Hash> {
     let mut digest = blake3::Hasher::new();
     io::copy(content, &mut digest).map_err(UnreadableContent::of)?;
