@@ -20,9 +20,9 @@ while True:
     c.sendall(b"over" if time.time() > float(moment) else b"soon"); c.close()
 "#;
 
-/// Asks until the server had a moment early enough. On a busy machine, the moment can be nearly over
-/// before the server has it. The server waits for 0.2 s, so the time of the answer tells that. The
-/// number of the last request is in a file.
+/// Asks until the server had a moment early enough. On a busy machine, the moment can be nearly
+/// over before the server has it. The server waits for 0.2 s, so the time of the answer tells that.
+/// The number of the last request is in a file.
 const WAITED: &str = r#"
 import os, socket, time
 while not os.path.exists("port"): time.sleep(0.01)
