@@ -37,15 +37,18 @@ pub use object_id::ObjectId;
 /// A repository in words, as a part of a sentence.
 pub const STORE: &str = "a git repository";
 
-/// Opens an object in a directory of objects.
+/// Opens an object in a directory of objects. A crash can leave an empty file of an object that a
+/// pack has, too.
 ///
 /// # Errors
 /// `NotFound` if the directory does not have it. `InvalidData` and others if it cannot be read.
 pub fn open(objects: &Path, id: &ObjectId) -> io::Result<Object> {
-    match loose::open(&id.path_in(objects)) {
-        Err(error) if is_absent(&error) => pack::open(objects, id),
-        opened => opened,
-    }
+    let damage = match loose::open(&id.path_in(objects)) {
+        Ok(object) => return Ok(object),
+        Err(error) => Some(error).filter(|error| !is_absent(error)),
+    };
+    let packed = pack::open(objects, id);
+    packed.map_err(|error| damage.filter(|_| is_absent(&error)).unwrap_or(error))
 }
 
 /// Opens a blob by the path that it has as a loose object, `objects/ab/REST`. It may be in a pack.

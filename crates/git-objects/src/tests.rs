@@ -106,6 +106,20 @@ fn an_object_comes_from_its_file_or_from_a_pack_through_all_deltas() {
 }
 
 #[test]
+fn an_object_whose_own_file_is_damaged_comes_from_a_pack() {
+    let tmp = tempfile::tempdir().unwrap();
+    let objects = tmp.path();
+    write_pack(objects, &with_deltas());
+    for number in [2, 5] {
+        write(&id(number).path_in(objects), b"");
+    }
+    assert_eq!(content(objects, &id(2)).unwrap(), b"abcd");
+    // No pack has this one. It is there, and damaged.
+    let damaged = content(objects, &id(5)).unwrap_err();
+    assert_ne!(damaged.kind(), ErrorKind::NotFound);
+}
+
+#[test]
 fn a_cut_at_any_byte_is_an_error_and_no_other_content() {
     let tmp = tempfile::tempdir().unwrap();
     let objects = tmp.path();
