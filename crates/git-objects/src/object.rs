@@ -1,7 +1,7 @@
 //! An open object.
 
 use std::fs::File;
-use std::io::{self, BufReader, Cursor, ErrorKind, Read};
+use std::io::{self, BufReader, Cursor, ErrorKind, Read, Take};
 
 use flate2::bufread::ZlibDecoder;
 
@@ -22,7 +22,8 @@ pub enum Kind {
     Tag,
 }
 
-/// An object that is being read. It may have another number of bytes than it states.
+/// An object that is being read. It has the number of bytes that it states, or fewer, or one more.
+/// So no reader goes on for the gigabytes that a small file can hold.
 pub struct Object {
     kind: Kind,
     size: u64,
@@ -33,13 +34,13 @@ pub struct Object {
 pub type Stored = ZlibDecoder<BufReader<File>>;
 
 enum Bytes {
-    Stored(Stored),
+    Stored(Take<Stored>),
     Made(Cursor<Vec<u8>>),
 }
 
 impl Object {
     pub(crate) fn stored(kind: Kind, size: u64, bytes: Stored) -> Object {
-        let bytes = Bytes::Stored(bytes);
+        let bytes = Bytes::Stored(bytes.take(size.saturating_add(1)));
         Object { kind, size, bytes }
     }
 

@@ -1,7 +1,7 @@
 //! Promises about objects, in repositories that the tests write themselves.
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::PathBuf;
 
 use flate2::Compression;
@@ -150,6 +150,24 @@ fn a_cut_at_any_byte_is_an_error_and_no_other_content() {
         if let Ok(found) = content(objects, &id(1)) {
             assert_eq!(found, b"loose", "object cut at {cut}");
         }
+    }
+}
+
+#[test]
+fn an_object_with_more_bytes_than_it_states_ends_one_byte_behind_them() {
+    let tmp = tempfile::tempdir().unwrap();
+    let objects = tmp.path();
+    let large = vec![0; 1 << 20];
+    let loose = [&b"blob 5\0"[..], &large].concat();
+    write(&id(1).path_in(objects), zlib(&loose));
+    let packed = entry(3, 5, &[&zlib(&large)]);
+    write_pack(objects, &pack_of(&[(id(2), packed)]));
+    for number in [1, 2] {
+        let mut object = open(objects, &id(number)).unwrap();
+        assert_eq!(object.size(), 5);
+        let mut read = Vec::new();
+        object.read_to_end(&mut read).unwrap();
+        assert_eq!(read.len(), 6);
     }
 }
 
