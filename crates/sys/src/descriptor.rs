@@ -169,18 +169,49 @@ fn receive(
         message.msg_iov = &mut iov;
         message.msg_iovlen = 1;
         message.msg_control = control.0.as_mut_ptr().cast();
-        message.msg_controllen = CONTROL as _;
+        // Room for one descriptor, without padding: the kernel closes any other.
+        message.msg_controllen = libc::CMSG_LEN(4) as _;
         let got = libc::recvmsg(
             socket.as_raw_fd(),
             &mut message,
             flags | libc::MSG_CMSG_CLOEXEC,
         );
-        let count = usize::try_from(got).ok().filter(|count| *count > 0)?;
+        let count = usize::try_from(got).ok()?;
         let header = libc::CMSG_FIRSTHDR(&message);
-        if header.is_null() || (*header).cmsg_type != libc::SCM_RIGHTS {
-            return Some((count, None));
-        }
-        let fd = libc::CMSG_DATA(header).cast::<RawFd>().read_unaligned();
-        Some((count, Some(OwnedFd::from_raw_fd(fd))))
+        let passed = !header.is_null() && (*header).cmsg_type == libc::SCM_RIGHTS;
+        let fd = passed.then(|| libc::CMSG_DATA(header).cast::<RawFd>().read_unaligned());
+        // An empty message can have a descriptor, too.
+        let fd = fd.map(|fd| OwnedFd::from_raw_fd(fd));
+        (count > 0).then_some((count, fd))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+    use std::fs;
+    use std::io::IoSlice;
+    use std::mem::MaybeUninit;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn of_a_message_with_two_descriptors_one_arrives_and_none_is_left_open() {
+        let (ours, theirs) = socket_pair().unwrap();
+        let (read, write) = rustix::pipe::pipe().unwrap();
+        let pipe = fs::read_link(format!("/proc/self/fd/{}", read.as_raw_fd())).unwrap();
+        let both = [read.as_fd(), write.as_fd()];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        assert!(control.push(SendAncillaryMessage::ScmRights(&both)));
+        let bytes = [IoSlice::new(b"x")];
+        sendmsg(&theirs, &bytes, &mut control, SendFlags::empty()).unwrap();
+        let mut byte = [0];
+        let (count, first) = receive_message(ours.as_fd(), &mut byte).unwrap();
+        assert!(count == 1 && first.is_some());
+        drop((read, write, first));
+        let open = fs::read_dir("/proc/self/fd").unwrap().flatten();
+        let is_pipe = |fd: &fs::DirEntry| fs::read_link(fd.path()).is_ok_and(|to| to == pipe);
+        assert_eq!(open.filter(is_pipe).count(), 0);
     }
 }
