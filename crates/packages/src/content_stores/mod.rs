@@ -200,22 +200,43 @@ mod tests {
         path
     }
 
+    /// A repository whose commit has `file` as this blob. Returns the path of the blob and its id.
+    fn repository(root: &Path, id: &str, blob: &[u8]) -> (PathBuf, [u8; 20]) {
+        let blob = write_object(root, id, blob);
+        let id: [u8; 20] = crate::records::hex(id).unwrap();
+        let (commit, tree) = ("30".repeat(20), "20".repeat(20));
+        let entry = [&b"100644 file\0"[..], &id].concat();
+        let head = format!("tree {}\0", entry.len());
+        write_object(root, &tree, &[head.as_bytes(), &entry].concat());
+        let text = format!("tree {tree}\n");
+        let head = format!("commit {}\0", text.len());
+        write_object(root, &commit, (head + &text).as_bytes());
+        write(&root.join(".git/HEAD"), &commit);
+        (blob, id)
+    }
+
+    #[test]
+    fn a_file_that_git_may_pack_beyond_reach_is_not_left_in_its_repository() {
+        let tmp = tempfile::tempdir().unwrap();
+        let root = tmp.path().canonicalize().unwrap();
+        for (size, is_left) in [(8 << 20, true), ((8 << 20) + 1, false)] {
+            let id = "10".repeat(20);
+            // Only the size that the blob states is compared here.
+            let (blob, id) = repository(&root, &id, format!("blob {size}\0").as_bytes());
+            let file = std::fs::File::create(root.join("file")).unwrap();
+            file.set_len(size).unwrap();
+            let expected = ("a git repository", blob, Checksum::GitBlob { size, id });
+            assert_eq!(holder(&root.join("file")), is_left.then_some(expected));
+        }
+    }
+
     #[test]
     fn a_git_repository_has_a_committed_file_of_the_same_size() {
         let tmp = tempfile::tempdir().unwrap();
         let root = tmp.path().canonicalize().unwrap();
         // `git hash-object` of "hello\n".
         let id = "ce013625030ba8dba906f756967f9e9ca394464a";
-        let blob = write_object(&root, id, b"blob 6\0hello\n");
-        let id: [u8; 20] = crate::records::hex(id).unwrap();
-        let (commit, tree) = ("30".repeat(20), "20".repeat(20));
-        let entry = [&b"100644 file\0"[..], &id].concat();
-        let head = format!("tree {}\0", entry.len());
-        write_object(&root, &tree, &[head.as_bytes(), &entry].concat());
-        let text = format!("tree {tree}\n");
-        let head = format!("commit {}\0", text.len());
-        write_object(&root, &commit, (head + &text).as_bytes());
-        write(&root.join(".git/HEAD"), &commit);
+        let (blob, id) = repository(&root, id, b"blob 6\0hello\n");
         let file = root.join("file");
         for (text, other) in [("hello\n", false), ("hello", true), ("hallo\n", false)] {
             write(&file, text);
