@@ -367,8 +367,10 @@ static void write_all(struct bs_jump *jumps, u32 count)
 
 bool bs_has_one_thread(void)
 {
+    if (bs_threaded)
+        return false;
     const char *single = bs_next_or_null("__libc_single_threaded");
-    return single && *single && !bs_threaded;
+    return single && *single;
 }
 
 void bs_redirect_internal(void)

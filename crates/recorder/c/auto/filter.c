@@ -200,8 +200,9 @@ bool bs_preserve_without_filter(const struct bs_look *look, u32 change,
 {
     static u32 asked;
     bool filtered = bs_is_filtered();
-    if (!filtered &&
-        (!bs_has_one_thread() || __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED) > MANY)) {
+    /* Without the list of libraries, the loader would be asked, which is not safe here (next.c). */
+    if (!filtered && (!bs_first_library || !bs_has_one_thread() ||
+                      __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED) > MANY)) {
         bs_need_filter();
         filtered = bs_is_filtered();
     }
