@@ -163,7 +163,8 @@ impl ContentChange<'_> {
 pub struct FoundFile {
     /// The path as the caller names it: absolute, unless its directory could not be found.
     pub path: Vec<u8>,
-    /// The file, opened with `O_PATH`.
+    /// The file, opened with `O_PATH`, or by the process that is about to change it. In the second
+    /// case it may be open for writing alone.
     pub file: OwnedFd,
 }
 

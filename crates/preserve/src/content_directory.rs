@@ -47,8 +47,8 @@ impl ContentDirectory {
         made.as_ref().map(AsFd::as_fd).map_err(|errno| *errno)
     }
 
-    /// Links a file (an `O_PATH` descriptor) into the directory. Fails where hard links are not
-    /// possible or not permitted.
+    /// Links a file into the directory. Its descriptor need not permit reading. Fails where hard
+    /// links are not possible or not permitted.
     pub(super) fn link(&self, file: BorrowedFd<'_>, number: i32) -> Result<(), Errno> {
         let source = format!("/proc/self/fd/{}", file.as_raw_fd());
         let name = number.to_string();
@@ -61,8 +61,8 @@ impl ContentDirectory {
         )
     }
 
-    /// Copies a file (an `O_PATH` descriptor), sharing its blocks where the file system can. Fails
-    /// if the file is not in the state `before` any more. Returns the method.
+    /// Copies a file, sharing its blocks where the file system can. Its descriptor need not permit
+    /// reading. Fails if the file is not in the state `before` any more. Returns the method.
     pub(super) fn copy(
         &self,
         file: BorrowedFd<'_>,
@@ -129,8 +129,8 @@ fn make(path: &Path) -> Result<OwnedFd, Errno> {
     Ok(directory)
 }
 
-/// Reopens an `O_PATH` descriptor for reading. It does not change the access time where that is
-/// permitted, and does not wait for a lease.
+/// Reopens a descriptor for reading: it may be an `O_PATH` one. It does not change the access time
+/// where that is permitted, and does not wait for a lease.
 fn reopen(file: BorrowedFd<'_>) -> Result<File, Errno> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
