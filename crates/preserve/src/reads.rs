@@ -7,7 +7,7 @@
 //!
 //! Invariant: a content that was read and has not changed since is in the set. If that cannot be
 //! decided any more, every file counts as read. Causes are an unknown directory, another root, lost
-//! operations, or a directory that was moved.
+//! operations, records behind one that was never finished, or a directory that was moved.
 
 mod records;
 pub(super) mod unfiltered;
@@ -66,6 +66,10 @@ struct ReadSet {
     /// yet.
     renamed: Vec<Vec<u8>>,
     everything: bool,
+    /// A chunk has records behind one that is not finished. A signal handler has written them, or
+    /// the writer of the unfinished record was killed. Until they are examined, every file counts
+    /// as read.
+    hidden: bool,
     /// Files that are not yet in the arena's filter.
     fresh: Vec<FileKey>,
     /// Paths that were looked up in this examination, each of which led to a file. Another look
@@ -148,7 +152,7 @@ impl Reads {
     pub(super) fn take(&self, stock: &ChunkSupply, file: FileKey, all: Logged<'_>) -> bool {
         let mut known = lock(&self.known);
         self.catch_up(&mut known, stock, all);
-        let unclear = known.everything || !known.missing.is_empty();
+        let unclear = known.everything || known.hidden || !known.missing.is_empty();
         known.files.remove(&file) || unclear || stock.arena.is_shared(file.0, file.1)
     }
 
@@ -183,7 +187,7 @@ impl Reads {
         }
         if known.everything {
             arena.publish_filtered(0);
-        } else if whole && known.missing.is_empty() && all() {
+        } else if whole && !known.hidden && known.missing.is_empty() && all() {
             arena.publish_filtered(reported);
         }
     }
@@ -195,6 +199,7 @@ impl Reads {
             lock(&self.arrived).chunks.clear();
             return true;
         }
+        known.hidden = false;
         let mut whole = true;
         let mut records = Vec::new();
         // The arena comes first: a chunk that leaves it meanwhile has been announced before.
@@ -228,6 +233,8 @@ impl Reads {
                 left.push(chunk);
             }
         }
+        // No record of these chunks will be finished any more.
+        known.everything |= std::mem::take(&mut known.hidden);
         for (head, at, bytes) in &live {
             // Unless the chunk has left meanwhile and was examined as a whole.
             if !waiting.contains(&head.index) && known.news(head) == Some(*at) {
@@ -299,6 +306,7 @@ impl ReadSet {
                 || end > bytes.len()
                 || ![RESERVED, DONE].contains(&record.state)
             {
+                self.hidden |= hides_others(&bytes[at..], &record);
                 break;
             }
             if record.time > until {
@@ -378,6 +386,14 @@ impl ReadSet {
             self.read(named, false);
         }
     }
+}
+
+/// True if something stands behind an unfinished record, which begins these bytes. Memory that no
+/// record has reached is zero.
+fn hides_others(bytes: &[u8], unfinished: &Record) -> bool {
+    let size = Some(usize::from(unfinished.size)).filter(|size| *size >= Record::SIZE);
+    let behind = bytes.get(size.unwrap_or(0)..);
+    behind.is_none_or(|behind| behind.iter().any(|byte| *byte != 0))
 }
 
 /// Reads the first bytes of a file without waiting. Returns their number.

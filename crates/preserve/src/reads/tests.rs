@@ -155,6 +155,34 @@ fn everything_counts_as_read_once_a_program_may_read_anything() {
     assert!(known.everything);
 }
 
+/// A child on its parent's memory can be killed while it writes a record into its parent's chunk.
+/// A signal handler can write records before the interrupted one is finished.
+#[test]
+fn records_behind_one_that_is_not_finished_are_not_forgotten() {
+    let finished = RecordBuilder::new()
+        .start(op::CLOSE, 1)
+        .result(0)
+        .finish()
+        .to_vec();
+    // Nothing of it was written, then all but its state.
+    let unwritten = vec![0; finished.len()];
+    let mut begun = finished.clone();
+    begun[..2].fill(0);
+    let head = Chunk::default();
+    let collected = |parts: &[&[u8]]| {
+        let bytes = parts.concat();
+        let (mut known, mut records) = (ReadSet::default(), Vec::new());
+        assert!(known.collect((&head, Chunk::SIZE), &bytes, u64::MAX, &mut records));
+        (records.len(), known.hidden)
+    };
+    let finished = &finished[..];
+    assert_eq!(collected(&[finished, finished]), (2, false));
+    for unfinished in [&unwritten[..], &begun[..]] {
+        assert_eq!(collected(&[finished, unfinished]), (1, false));
+        assert_eq!(collected(&[finished, unfinished, finished]), (1, true));
+    }
+}
+
 #[test]
 fn a_missing_program_counts_as_executed_until_its_process_goes_on() {
     let (dir, mut known) = process_in_directory();
