@@ -197,6 +197,8 @@ class ResultTable:
     """The kinds of results that it is made of. It needs all."""
     lines: Callable[..., list[str]]
     """Makes the table of the rows of each kind."""
+    figures: str = "Medians"
+    """What the figures of the table are of the rounds."""
 
 
 def _tpcc(lines: Callable[..., list[str]], warehouses: str) -> ResultTable:
@@ -218,7 +220,9 @@ TABLES = {
     "mounted-larger": ResultTable(PERFORMANCE, ("mounted-larger",), places),
     "inspected": ResultTable(PERFORMANCE, ("inspected",), shares),
     "inspected-mounted": ResultTable(PERFORMANCE, ("inspected-mounted",), shares),
-    "logforms": ResultTable(PERFORMANCE, ("logforms",), lambda rows: log_forms.summary(log_forms.in_order(rows))),
+    "logforms": ResultTable(
+        PERFORMANCE, ("logforms",), lambda rows: log_forms.summary(log_forms.in_order(rows)), "Low percentiles"
+    ),
     "tpcc": _tpcc(throughput, ""),
     "tpcc-times": _tpcc(response_times, ""),
     "tpcc-10": _tpcc(throughput, "-10"),
@@ -257,7 +261,7 @@ def made(table: ResultTable, found: Mapping[str, tuple[str, Rows]]) -> list[str]
     unit = "round" if "round" in results[0][1][0] else "message"
     count = len({row[unit] for _, rows in results for row in rows})
     lines = table.lines(*(rows for _, rows in results))
-    said = f"Medians of {count} {unit}{'' if count == 1 else 's'} ({files})."
+    said = f"{table.figures} of {count} {unit}{'' if count == 1 else 's'} ({files})."
     return [*lines, "", *textwrap.wrap(said, 100, break_long_words=False, break_on_hyphens=False)]
 
 
