@@ -259,9 +259,10 @@ def made(table: ResultTable, found: Mapping[str, tuple[str, Rows]]) -> list[str]
     results = [found[kind] for kind in table.kinds]
     files = ", ".join(f"`bench/runs/{name}`" for name, _ in results)
     unit = "round" if "round" in results[0][1][0] else "message"
-    count = len({row[unit] for _, rows in results for row in rows})
+    counts = dict.fromkeys(len({row[unit] for row in rows}) for _, rows in results)
     lines = table.lines(*(rows for _, rows in results))
-    said = f"{table.figures} of {count} {unit}{'' if count == 1 else 's'} ({files})."
+    number = " and ".join(map(str, counts))
+    said = f"{table.figures} of {number} {unit}{'' if number == '1' else 's'} ({files})."
     return [*lines, "", *textwrap.wrap(said, 100, break_long_words=False, break_on_hyphens=False)]
 
 

@@ -4,7 +4,6 @@
 //! the others. When the request has been served, all are ended. A request of a client has been
 //! served when the client waits behind it.
 
-use super::processes::state_and_time;
 use super::{Response, Supervisor};
 use crate::engine::Options;
 use crate::engine::caller::NotifiedCall;
@@ -265,18 +264,6 @@ impl Supervisor {
         }
         let now = self.processor_time();
         self.part.as_mut().is_some_and(|part| part.is_stalled(now))
-    }
-
-    /// True if a thread of a program computes, or waits for a processor.
-    fn a_thread_runs(&self) -> bool {
-        let tasks = |pid: &u32| std::fs::read_dir(format!("/proc/{pid}/task"));
-        let mut threads = self.live.keys().filter_map(|pid| tasks(pid).ok()).flatten();
-        threads.any(|task| {
-            let name = task.ok().map(|task| task.file_name());
-            let tid: Option<u32> = name.and_then(|name| name.to_str()?.parse().ok());
-            let found = tid.and_then(state_and_time);
-            found.is_some_and(|(state, _)| state == 'R')
-        })
     }
 
     /// Recorded output of the request that did not come is a difference.
