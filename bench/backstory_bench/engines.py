@@ -134,7 +134,7 @@ class ServerDatabases:
     made: int = 0
 
     def connection(self) -> str:
-        """Makes an empty database, and returns the text that names it. The one before is removed."""
+        """Replaces the database before by an empty one. Returns the text that names it."""
         server = SERVERS["postgres"]
         server.execute(self.data, self.port, f"DROP DATABASE IF EXISTS store{self.made} WITH (FORCE)")
         self.made += 1

@@ -68,7 +68,7 @@ def engines(rows: Rows) -> list[str]:
 
 
 def of_engines(label: str, rows: Rows, of: Sequence[str], form: str, value: Value) -> str:
-    """Returns a line with the median of each engine. An engine without results has an empty cell."""
+    """Returns a line with the median of each engine, or an empty cell without results."""
     cells = []
     for engine in of:
         own = [value(row) for row in rows if row["engine"] == engine]
@@ -198,7 +198,7 @@ class ResultTable:
     lines: Callable[..., list[str]]
     """Makes the table of the rows of each kind."""
     figures: str = "Medians"
-    """What the figures of the table are of the rounds."""
+    """The word for the figures of the table, before the number of rounds."""
 
 
 def _tpcc(lines: Callable[..., list[str]], warehouses: str) -> ResultTable:

@@ -119,7 +119,7 @@ def suite(name: str) -> list[Instance]:
 
 
 def select(names: list[str]) -> list[Instance]:
-    """Selects instances by group, by name, or by `group/name`. The matrix comes before other work."""
+    """Selects instances by group, name, or `group/name`. The matrix comes before other work."""
 
     def named(name: str, among: dict[str, Instance]) -> list[Instance]:
         return [i for i in among.values() if name in (i.key, i.group, i.name)]

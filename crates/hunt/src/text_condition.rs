@@ -3,9 +3,9 @@
 //! In: a column, and the pieces of a text. Out: a test that each matching row meets. Other rows may
 //! meet it, too.
 //!
-//! The time for a row is bounded: a test asks for few texts. One that may stand anywhere has a longest
-//! length, and the others have one place. `LIKE` has no such bound, because it tries all places for
-//! each `%`.
+//! The time for a row is bounded: a test asks for few texts. One that may stand anywhere has a
+//! longest length, and the others have one place. `LIKE` has no such bound, because it tries all
+//! places for each `%`.
 
 use crate::glob::Piece;
 

@@ -51,7 +51,7 @@ struct Process {
 #[derive(Debug)]
 struct Unborn {
     parent: u32,
-    /// What the parent had when it forked.
+    /// The state of the parent when it forked.
     inherited: Process,
 }
 

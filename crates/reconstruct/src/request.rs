@@ -1,7 +1,7 @@
 //! Requests: the units of work of a run, and the choice of those that are fed.
 //!
-//! In: the units that `backstory requests` lists. Out: a run from which the others were removed. For
-//! a unit of a client, all behind it was removed instead.
+//! In: the units that `backstory requests` lists. Out: a run from which the others were removed.
+//! For a unit of a client, all behind it was removed instead.
 //! Invariant: a removed connection reaches no process, and a process that only served removed
 //! connections is not made.
 
@@ -98,7 +98,7 @@ pub fn choose(
     Ok(unit)
 }
 
-/// What left on the connection of a unit before it only prepares it.
+/// Output on the connection of a unit before it only prepares it.
 fn prepare(run: &mut RecordedRun, unit: &RecordedUnit) {
     let process = &mut run.processes[unit.process];
     if let Some(streams) = process.streams.get_mut(&unit.connection) {

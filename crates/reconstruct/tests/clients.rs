@@ -134,7 +134,7 @@ fn a_request_of_a_client_gets_all_before_it_and_nothing_behind_it() {
     let (matcher, answers) = second(&["one", "two", "other"]);
     assert_eq!(answers, [answer("ONE"), answer("TWO"), Taken::Exhausted]);
     assert_eq!(matcher.divergence, None);
-    // What it sends behind the request is not compared.
+    // Output behind the request is not compared.
     assert_eq!(matcher.left, 6);
 }
 

@@ -14,9 +14,9 @@ int clone(child_function *function, void *stack, int flags, void *argument, ...)
 
 #ifdef BS_AUTO
 /*
- * True if the child may be unable to reach the supervisor, or if it runs beside its parent on one
- * memory or with one table of descriptors. A process notes in its memory whether it has the filter,
- * and a request uses descriptors.
+ * True if the child may be unable to reach the supervisor. It is also true if the child shares
+ * memory or a table of descriptors with its parent. The reason is that a process notes in its
+ * memory whether it has the filter, and that a request uses descriptors.
  */
 static bool changes_view(u32 flags)
 {

@@ -191,7 +191,7 @@ fn a_child_in_the_background_reads_where_its_parent_was() {
     }
 }
 
-/// What a run of a command printed, and the contents that existed before it and were preserved.
+/// The output of a command, and the preserved contents that existed before it.
 fn kept_of_before(guard: &str, words: &[&str]) -> (String, BTreeSet<String>) {
     let run = Run::new(&["--contents", "lazy", "--guard", guard]);
     for name in ["a", "b", "c", "d"] {
@@ -266,7 +266,7 @@ fn a_killed_program_keeps_the_same_contents_as_with_the_filter() {
             "ab",
         ),
     ] {
-        // What the shell says of the killed program is not part of this.
+        // The message of the shell about the killed program is not part of this.
         let quiet = format!("exec 2>/dev/null; {script}");
         keeps_the_same(&["sh", "-c", &quiet], names);
     }

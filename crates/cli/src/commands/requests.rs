@@ -1,5 +1,6 @@
-//! `requests`: lists the units of work that the processes of a deep run served or asked for, or the
-//! turns of the event loops of those that asked.
+//! `requests`: lists the units of work that the processes of a deep run served or asked for.
+//!
+//! With `--turns`, it lists the turns of the event loops of those that asked.
 
 use std::io::{self, Write};
 use std::path::Path;

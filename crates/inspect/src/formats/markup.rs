@@ -43,8 +43,8 @@ impl<'d> DocumentParts<'d> {
         Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
     }
 
-    /// BLAKE3 of a member. `None` if it is not there, or cannot be unpacked: it is encrypted, damaged
-    /// or too large.
+    /// BLAKE3 of a member. `None` if it is not there, or cannot be unpacked: it is encrypted,
+    /// damaged or too large.
     pub fn digest(&mut self, name: &str) -> Option<[u8; 32]> {
         let number = self.archive.index_for_name(name)?;
         let mut member = self.archive.by_index(number).ok()?.take(LARGEST_MEMBER + 1);

@@ -1,4 +1,4 @@
-//! What one record says about the files that were read, and about the meaning of names.
+//! The meaning of one record: the files that were read, and the meaning of names.
 
 use super::{ReadSet, Taken};
 use backstory_abi::{
