@@ -157,7 +157,8 @@ def places(rows: Rows) -> list[str]:
 
 def shares(rows: Rows) -> list[str]:
     """Returns the table of `inspected`."""
-    return inspected.summary(sorted(rows, key=lambda row: int(row["text_percent"])))
+    ordered: Rows = sorted(rows, key=lambda row: int(row["text_percent"]))
+    return inspected.summary(ordered)
 
 
 def throughput(*servers: Rows) -> list[str]:

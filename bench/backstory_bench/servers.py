@@ -79,9 +79,9 @@ def measure(args: argparse.Namespace, server: WebServer, mode: str, name: str) -
         (files / "small").write_bytes(random.Random(SEED).randbytes(SMALL))
         log = top / "log"
         log.mkdir()
-        with server.running(top, words_before(mode, log), MODES[mode].stops_child) as port:
-            with load_profile.profiled(args.perf, name):
-                found = LOADS[args.load].make(args, f"http://127.0.0.1:{port}/small", top)
+        running = server.running(top, words_before(mode, log), MODES[mode].stops_child)
+        with running as port, load_profile.profiled(args.perf, name):
+            found = LOADS[args.load].make(args, f"http://127.0.0.1:{port}/small", top)
         share = deep_share.of_store(log) if mode == DEEP else None
         return {**found, "log_bytes": log_bytes(mode, log), **deep_share.fields(share)}
     finally:

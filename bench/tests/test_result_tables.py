@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from backstory_bench import result_tables
-from backstory_bench.result_tables import STORE, TABLES, main_tables, made, read
+from backstory_bench.result_tables import STORE, TABLES, made, main_tables, read
 
 ROOT = Path(__file__).resolve().parents[2]
 
