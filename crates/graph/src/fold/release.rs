@@ -15,8 +15,8 @@ use crate::serial::Serial;
 use backstory_eventlog::event::Time;
 use backstory_files::Ident;
 
-/// The highest of standard input, output and error. The buffers of libc use these descriptors where
-/// the recorder does not see it.
+/// The highest of standard input, output and error. The streams of libc use these descriptors where
+/// the recorder does not see it (stdin(3)).
 const STANDARD: i32 = 2;
 
 /// True for standard input, output and error.
@@ -86,8 +86,13 @@ impl<S: Sink> Fold<'_, S> {
             (what.writes, writes, false),
         ] {
             if can
-                && let Some((start, certainty)) =
-                    self.can_have(call.epoch, fd, held, what, seen, only)
+                && let Some((start, certainty)) = self.can_have(
+                    self.is_hidden(call.epoch, fd, relation),
+                    held,
+                    what,
+                    seen,
+                    only,
+                )
                 && (relation == Relation::Read
                     || certainty == Certainty::Seen
                     || self.can_have_changed(call.epoch, object, start))
@@ -192,20 +197,28 @@ impl<S: Sink> Fold<'_, S> {
         Ok(())
     }
 
+    /// True if a use of a descriptor may be unseen. In a recorded process, libc's streams alone use
+    /// descriptors unseen: `stdin` only reads, and `stdout` and `stderr` only write.
+    fn is_hidden(&self, epoch: Serial, fd: i32, relation: Relation) -> bool {
+        let reads = fd == 0;
+        fd <= NAMELESS
+            || !self.is_recorded(epoch)
+            || is_standard(fd) && reads == (relation == Relation::Read)
+    }
+
     /// The moment since which data can have gone through a descriptor in one direction, and whether
     /// that is certain. `None` if no data did.
     ///
     /// - An open for reading only counts as a read.
     /// - Otherwise a read or write counts if the recorder saw it. The recorder cannot see libc's
     ///   own buffers. They can only be behind a file that the epoch opened itself, or behind the
-    ///   standard descriptors.
+    ///   standard descriptors (`hidden`).
     /// - Without a recorder, every use is possible.
     /// - A file was open when the log was cut off. A use of it is possible, although the log has no
     ///   read or write.
     pub(super) fn can_have(
         &self,
-        epoch: Serial,
-        fd: i32,
+        hidden: bool,
         held: &Descriptor,
         what: &OpenFile,
         seen: Option<Time>,
@@ -213,7 +226,6 @@ impl<S: Sink> Fold<'_, S> {
     ) -> Option<(Time, Certainty)> {
         let kind = self.object(what.source).kind;
         let stream = matches!(kind, EntityKind::Pipe | EntityKind::Socket);
-        let hidden = is_standard(fd) || fd <= NAMELESS || !self.is_recorded(epoch);
         if held.doubtful {
             return Some((held.since, Certainty::Possible));
         }

@@ -148,6 +148,26 @@ fn an_inherited_descriptor_is_written_possibly_until_seen() {
 }
 
 #[test]
+fn a_descriptor_that_is_open_both_ways_is_used_as_libcs_stream_of_its_number() {
+    // `>& both <&1` with a file that was opened to read and to write.
+    let mut s = Scene::new(&["sh"]);
+    s.open(2, "input", RDWR, 0);
+    s.open(2, "output", RDWR, 1);
+    s.runs(2, 3, &["quiet"]);
+    s.exits(3, 2);
+    let told = told(&s.graph());
+    let own: Vec<&str> = told
+        .lines()
+        .filter(|line| line.starts_with("quiet"))
+        .collect();
+    assert_eq!(
+        own,
+        ["quiet#1 Read? input@0", "quiet#1 Write? output@1"],
+        "{told}"
+    );
+}
+
+#[test]
 fn vfork_and_exec_are_one_activity() {
     let mut s = Scene::new(&["make"]);
     s.fork_by(2, 3, Some(backstory_eventlog::event::Spawn::Vfork));
