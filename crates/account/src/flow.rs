@@ -7,6 +7,9 @@
 //!   standard input of the other.
 //! - A link that is only possible counts in two cases. A possible writer counts if the version has
 //!   no observed one. A possible use of a pipe counts if the pipe is a standard descriptor.
+//! - No step leads through a link that does not count, but the lineage reaches behind it. The facts
+//!   there decide which files a command made for others, and until when its reads mattered. They
+//!   also decide which shells have children, and so are drivers.
 
 mod joins;
 mod links;

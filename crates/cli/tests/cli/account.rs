@@ -306,6 +306,24 @@ fn of_counts_the_links_that_are_only_possible_and_names_the_option() {
     assert!(!followed.contains("not followed"), "{followed}");
 }
 
+/// The answer does not follow a possible link, and yet depends on the commands behind it. The only
+/// reader of the logs made a file, and the second run's shell may have read that file.
+#[test]
+fn steps_are_joined_by_files_whose_reader_lies_behind_a_possible_link() {
+    let place = Place::new();
+    place.write("in", "a\n");
+    place.record("tee x1 log1 < in; tee x2 log2 < in; cat log1 log2 > count; true");
+    // The times of an older file tell that the shell did not write to it.
+    place.age("count");
+    place.record("exec 3<> count; cat x1 x2 > out; true");
+    let of = place.run(&["of", "out"]).out;
+    assert!(of.contains("only possible and not followed"), "{of}");
+    assert!(of.contains("2 × tee"), "{of}");
+    let observed = place.run(&["of", "out", "--no-possible"]).out;
+    assert!(observed.contains("tee x1 log1"), "{observed}");
+    assert!(!observed.contains("2 × tee"), "{observed}");
+}
+
 #[test]
 fn a_command_that_makes_a_file_of_nothing_is_a_step() {
     let place = Place::new();
