@@ -117,6 +117,10 @@ pub struct RequestVerdict {
     pub took_time: bool,
     /// Added to the recorded time, in ns.
     pub shift: i64,
+    /// Its bytes were through, and a program still worked. All were ended after so many seconds
+    /// without a call, so files can lack what that program would have written.
+    #[serde(default)]
+    pub worked_on: Option<u64>,
     /// Number of attempts, this one included.
     pub tries: u32,
     /// The start of this execution.

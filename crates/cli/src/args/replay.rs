@@ -214,7 +214,8 @@ pub struct ReconstructionArgs {
     #[arg(long, value_name = "PATTERN", requires = "deep")]
     pub volatile: Vec<String>,
 
-    /// With --deep: end the programs after N seconds without a call and without work
+    /// With --deep: end the programs after N seconds without a call and without work. Work behind
+    /// the last byte of a request has N seconds, too, or 20 times its recorded time if that is more
     #[arg(long, value_name = "N", default_value_t = PATIENCE, requires = "deep")]
     pub patience: u64,
 }

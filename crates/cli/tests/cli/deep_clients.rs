@@ -41,6 +41,20 @@ for n in range(3):
 c.close()
 "#;
 
+/// The same with a thread that computes without an end, and makes no call.
+const SPINNER: &str = r#"
+import os, socket, sys, threading
+def spin():
+    while True: pass
+c = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+threading.Thread(target=spin, daemon=True).start()
+for word in ("one", "two", "three"):
+    c.sendall(word.encode())
+    with open("got-" + word, "wb") as f: f.write(c.recv(100))
+c.close()
+os._exit(0)
+"#;
+
 /// A recorded client. `None`: it cannot run here.
 fn recorded(client: &str) -> Option<Place> {
     if !needs("a client that runs again", &["python3"]) {
@@ -138,6 +152,32 @@ fn another_client_differs_in_its_own_request_alone() {
         assert_eq!(answer.status, 1, "{answer:?}");
         assert!(answer.err.contains(came), "{came}: {answer:?}");
     }
+}
+
+#[test]
+fn a_thread_of_a_client_that_computes_without_an_end_does_not_keep_the_replay() {
+    let Some(place) = recorded(SPINNER) else {
+        return;
+    };
+    let request = ["--request", "2", "--patience", "1"];
+    let Some(answer) = place.again(&request) else {
+        return;
+    };
+    assert_eq!(answer.status, 0, "{answer:?}");
+    let said = [
+        "equal: ",
+        "  a program still computed ",
+        " so all were ended",
+    ];
+    for part in said {
+        assert!(answer.err.contains(part), "{part}: {answer:?}");
+    }
+    let answer = place.again(&[&request[..], &["--json"]].concat()).unwrap();
+    let answer: Value = serde_json::from_str(&answer.out).unwrap();
+    let of = &answer["reconstruction"]["request"];
+    assert!(of["worked_on_s"].as_u64() >= Some(1), "{answer:#}");
+    let outputs = answer["outputs"].as_array().unwrap();
+    assert_eq!(values(outputs, "state"), ["identical"], "{answer:#}");
 }
 
 #[test]

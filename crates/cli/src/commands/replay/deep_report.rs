@@ -38,6 +38,9 @@ pub fn line(reconstruction: &Reconstruction, style: Style, out: &mut impl Write)
         if !request.is_served {
             write!(out, "; it was not served to its end")?;
         }
+        if let Some(seconds) = request.worked_on {
+            write!(out, "; {}", worked_on(seconds))?;
+        }
     }
     match (&reconstruction.stopped, reconstruction.first_difference()) {
         (Some(why), _) => writeln!(out, "; {why}"),
@@ -173,6 +176,11 @@ fn complaint(
     }
 }
 
+/// Says that programs were ended while they worked behind the last byte of the request.
+fn worked_on(seconds: u64) -> String {
+    format!("a program still computed {seconds} s after its last call, so all were ended")
+}
+
 /// The chosen request: what it took.
 fn request(
     reconstruction: &Reconstruction,
@@ -217,6 +225,9 @@ fn request(
             out,
             "  {which} before it on the connection differ from byte {position} on"
         )?;
+    }
+    if let Some(seconds) = request.worked_on {
+        writeln!(out, "  {}", worked_on(seconds))?;
     }
     let counted_only: u64 = reconstruction.processes.iter().map(|p| p.counted).sum();
     if counted_only > 0 {
@@ -352,6 +363,7 @@ fn request_value(request: Option<&RequestVerdict>) -> Value {
         ("served", request.is_served.into()),
         ("differs_before", request.differs_before.into()),
         ("clock_shift_ns", request.shift.into()),
+        ("worked_on_s", request.worked_on.into()),
         ("start_calls", request.start.calls.into()),
         ("copy_obstacles", Value::array(&request.start.obstacles)),
         ("executions", u64::from(executed.executions).into()),

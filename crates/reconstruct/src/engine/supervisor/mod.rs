@@ -21,6 +21,7 @@ mod killed;
 mod making;
 mod native;
 mod numbers;
+mod overtime;
 mod part;
 mod pipes;
 mod places;

@@ -2,8 +2,9 @@
 //!
 //! Processes that get no further input are held where they wait: an end of theirs would disturb
 //! the others. When the request has been served, all are ended. A request of a client has been
-//! served when the client waits behind it.
+//! served when the client waits behind it, and none of its threads works.
 
+use super::overtime::Overtime;
 use super::{Response, Supervisor};
 use crate::engine::Options;
 use crate::engine::caller::NotifiedCall;
@@ -62,6 +63,10 @@ pub(super) struct Part {
     used: Option<(u64, Instant)>,
     /// The same when the wait for the unit behind these began, or was last prolonged.
     used_behind: Option<u64>,
+    /// The work behind the last byte, since the last call.
+    pub(super) overtime: Option<Overtime>,
+    /// The request was over although programs still worked, after so long without a call.
+    pub(super) worked_on: Option<Duration>,
 }
 
 impl Part {
@@ -85,6 +90,8 @@ impl Part {
             has_ended: false,
             used: None,
             used_behind: None,
+            overtime: None,
+            worked_on: None,
         }
     }
 
@@ -97,6 +104,7 @@ impl Part {
         }
         self.calls += u64::from(self.has_begun);
         self.used = None;
+        self.overtime = None;
     }
 
     /// True if no program used the processor for [`STALLED`]. On a busy machine, a program that
@@ -256,8 +264,11 @@ impl Supervisor {
             return true;
         }
         // A server has worked before its last bytes leave. A client works behind its last bytes.
-        if served && waits && idle > GRACE && !(unit.is_client && self.a_thread_runs()) {
-            return true;
+        if served && idle > GRACE {
+            let works = unit.is_client && self.a_thread_runs();
+            if (waits && !works) || self.is_overtime() {
+                return true;
+            }
         }
         if idle < STALLED || self.is_tool_alone() {
             return false;
@@ -290,6 +301,7 @@ impl Supervisor {
             is_served: is_served && self.started[unit.process],
             took_time: part.took_time,
             shift: part.shift,
+            worked_on: part.worked_on.map(|worked| worked.as_secs()),
             tries: 1,
             executed: ExecutedCalls {
                 executions: 1,

@@ -413,24 +413,6 @@ impl Supervisor {
             self.reap();
         }
     }
-
-    /// Processor time of all live processes, in ticks.
-    pub(super) fn processor_time(&self) -> u64 {
-        let all = self.live.keys().copied();
-        all.filter_map(|pid| Some(state_and_time(pid)?.1)).sum()
-    }
-
-    /// True if a thread of a program computes, or waits for a processor.
-    pub(super) fn a_thread_runs(&self) -> bool {
-        let tasks = |pid: &u32| std::fs::read_dir(format!("/proc/{pid}/task"));
-        let mut threads = self.live.keys().filter_map(|pid| tasks(pid).ok()).flatten();
-        threads.any(|task| {
-            let name = task.ok().map(|task| task.file_name());
-            let tid: Option<u32> = name.and_then(|name| name.to_str()?.parse().ok());
-            let found = tid.and_then(state_and_time);
-            found.is_some_and(|(state, _)| state == 'R')
-        })
-    }
 }
 
 /// The letter of a process's state, and its processor time in ticks.
