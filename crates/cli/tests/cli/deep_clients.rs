@@ -55,12 +55,24 @@ c.close()
 os._exit(0)
 "#;
 
+/// The same with one file for all answers, below a linked directory.
+const COLLECTOR: &str = r#"
+import socket, sys
+c = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+for word in ("one", "two", "three"):
+    c.sendall(word.encode())
+    with open("linked/all", "ab") as f: f.write(c.recv(100))
+c.close()
+"#;
+
 /// A recorded client. `None`: it cannot run here.
 fn recorded(client: &str) -> Option<Place> {
     if !needs("a client that runs again", &["python3"]) {
         return None;
     }
     let place = Place::new();
+    std::fs::create_dir(place.work().join("real")).unwrap();
+    std::os::unix::fs::symlink("real", place.work().join("linked")).unwrap();
     place.write_server(SERVER);
     place.write_aged("client.py", client);
     place.deep(
@@ -152,6 +164,20 @@ fn another_client_differs_in_its_own_request_alone() {
         assert_eq!(answer.status, 1, "{answer:?}");
         assert!(answer.err.contains(came), "{came}: {answer:?}");
     }
+}
+
+#[test]
+fn a_file_below_a_linked_directory_is_unknown_if_a_client_writes_it_later_too() {
+    let Some(place) = recorded(COLLECTOR) else {
+        return;
+    };
+    let Some(answer) = place.again(&["--request", "2", "--json"]) else {
+        return;
+    };
+    let answer: Value = serde_json::from_str(&answer.out).unwrap();
+    assert_eq!(answer["reconstruction"]["verdict"], "equal", "{answer:#}");
+    let outputs = answer["outputs"].as_array().unwrap();
+    assert_eq!(values(outputs, "state"), ["unknown"], "{answer:#}");
 }
 
 #[test]

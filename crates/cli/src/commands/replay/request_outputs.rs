@@ -1,5 +1,8 @@
 //! The files of a request that ran again: those that it wrote, and not those of other parts of the
 //! run.
+//!
+//! Invariant: a path below a linked directory is known by both of its spellings: the one that the
+//! program passed, and that of the kernel. The verdict has either.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -27,19 +30,23 @@ impl RequestOutputs {
     /// The files of the requests of a log, of which this one ran again.
     pub fn of(log: &ReadLog, request: &RequestVerdict) -> RequestOutputs {
         let directories = directories(&log.run);
+        let spellings = spellings(&log.run, &directories);
         let fed: HashSet<&usize> = request.fed.iter().collect();
         let (mut own, mut others) = (HashSet::new(), HashSet::new());
         for (number, one) in (1..).zip(&log.requests) {
             let ran = number == request.number || fed.contains(&number);
-            let paths = written(&directories, one);
-            if ran {
-                own.extend(paths);
-            } else if !request.is_client {
-                others.extend(paths);
+            let set = match ran {
+                true => &mut own,
+                false if request.is_client => continue,
+                false => &mut others,
+            };
+            for path in written(&directories, one) {
+                set.extend(spellings.get(&path).into_iter().flatten().cloned());
+                set.insert(path);
             }
         }
         if request.is_client {
-            others = written_behind(&log.run, request.number);
+            others = written_behind(&log.run, &directories, request.number);
         }
         RequestOutputs { own, others }
     }
@@ -76,25 +83,58 @@ fn directories(run: &RecordedRun) -> HashMap<u64, &[u8]> {
 
 /// The absolute paths of the files that a request wrote.
 fn written(directories: &HashMap<u64, &[u8]>, request: &Request) -> Vec<Vec<u8>> {
-    let directory = directories.get(&request.epoch).copied().unwrap_or(b"/");
-    let absolute = |path: &Vec<u8>| {
-        let path = Path::new(OsStr::from_bytes(directory)).join(OsStr::from_bytes(path));
-        normal(&path)
-    };
-    request.written.iter().map(absolute).collect()
+    let paths = request.written.iter();
+    paths
+        .map(|path| absolute(directories, request.epoch, path))
+        .collect()
 }
 
-/// The absolute paths of the files that the record writes behind a request of a client. All that
-/// came before ran again.
-fn written_behind(run: &RecordedRun, number: usize) -> HashSet<Vec<u8>> {
+/// The absolute path that a process passed.
+fn absolute(directories: &HashMap<u64, &[u8]>, epoch: u64, path: &[u8]) -> Vec<u8> {
+    let directory = directories.get(&epoch).copied().unwrap_or(b"/");
+    normal(&Path::new(OsStr::from_bytes(directory)).join(OsStr::from_bytes(path)))
+}
+
+/// The kernel's paths of opened files, by the paths that programs passed, where the two differ.
+fn spellings(
+    run: &RecordedRun,
+    directories: &HashMap<u64, &[u8]>,
+) -> HashMap<Vec<u8>, HashSet<Vec<u8>>> {
+    let mut all: HashMap<Vec<u8>, HashSet<Vec<u8>>> = HashMap::new();
+    for process in &run.processes {
+        let resources = process.streams.keys().map(|id| &run.resources[*id]);
+        for resource in resources.filter(|one| one.is_opened_file() && !one.link.is_empty()) {
+            let passed = absolute(directories, process.epoch, &resource.name);
+            if passed != resource.link {
+                all.entry(passed).or_default().insert(resource.link.clone());
+            }
+        }
+    }
+    all
+}
+
+/// The absolute paths of the files that the record writes behind a request of a client, in both
+/// spellings. All that came before ran again.
+fn written_behind(
+    run: &RecordedRun,
+    directories: &HashMap<u64, &[u8]>,
+    number: usize,
+) -> HashSet<Vec<u8>> {
     let at = number.checked_sub(1);
     let unit = at.and_then(|at| run.units.get(at).copied().flatten());
     let end = unit.map_or(0, |unit| unit.worked_until);
-    let streams = run.processes.iter().flat_map(|process| &process.streams);
-    let later = streams.filter(|(_, one)| one.output.moves().any(|(time, _)| time > end));
-    later
-        .map(|(id, _)| run.resources[*id].link.clone())
-        .collect()
+    let mut all = HashSet::new();
+    for process in &run.processes {
+        let streams = process.streams.iter();
+        let later = streams.filter(|(_, one)| one.output.moves().any(|(time, _)| time > end));
+        for resource in later.map(|(id, _)| &run.resources[*id]) {
+            all.insert(resource.link.clone());
+            if resource.is_opened_file() {
+                all.insert(absolute(directories, process.epoch, &resource.name));
+            }
+        }
+    }
+    all
 }
 
 /// A path without `.` and `..`.
