@@ -149,6 +149,7 @@ struct bs_process {
     u64 reported_by_others;
     u32 private_round; /* private.c: which of the remembered files below are valid */
     bool has_private;  /* the table of private files may have an entry */
+    bool has_locks;    /* descriptors.c: the process may hold a record lock (F_SETLK) */
     u64 other_disk;    /* own_link.c: a device from which no link can be made */
 #ifdef BS_DEEP
     u32 deep_descriptors; /* DESCRIPTOR facts so far; their table follows the private files */
@@ -423,6 +424,14 @@ static inline u32 bs_fd_marks(int fd)
                : 0;
 }
 void bs_fd_mark(int fd, u32 mark);
+/*
+ * True if the process may hold a record lock. It loses its locks on a file when it closes any
+ * descriptor of the file, one of the recorder included. A child of vfork has no locks.
+ */
+static inline bool bs_may_hold_locks(void)
+{
+    return BS_UNLIKELY(bs_process->has_locks) && !bs_me.borrowed;
+}
 
 /* private.c: the files that this process made and that no other process has seen. */
 /* Counts a logged operation that may be a read, or that changes what names mean. */

@@ -189,6 +189,8 @@ static s64 control(int fd, int command, u64 arg)
         struct bs_reservation rec = bs_begin(BS_OP_CLOEXEC, fd, arg & FD_CLOEXEC, 0);
         return bs_end(rec, bs_call(rec, __NR_fcntl, fd, command, arg));
     }
+    if ((command == F_SETLK || command == F_SETLKW) && bs_process->generation && !bs_me.borrowed)
+        bs_process->has_locks = true;
     if (command == F_SETLKW || command == 38 /* F_OFD_SETLKW */)
         return bs_call_cancel(none, __NR_fcntl, fd, command, arg);
     return bs_raw(__NR_fcntl, fd, command, arg);

@@ -4,7 +4,8 @@
  * /proc/self/exe. That costs more than everything else that the recorder adds to a program's start.
  *
  * Invariant: only a program that certainly uses this loader gets such an entry. The recorder in it
- * removes the variable before the program can pass it on.
+ * removes the variable before the program can pass it on. A process that may hold a record lock
+ * opens no program here, because it would lose its lock on that program.
  */
 #include "elf.h"
 
@@ -73,7 +74,7 @@ __attribute__((noinline)) bool bs_has_wide_loader(int dir, const char *path)
 {
     u8 text[BS_FILE_BEGINNING] __attribute__((aligned(8)));
     if (bs_modes & (BS_MODE_STRICT | BS_MODE_SANDBOX | BS_MODE_CLOSED | BS_MODE_MOVED) ||
-        !bs_is_ready(BS_OP_EXEC))
+        !bs_is_ready(BS_OP_EXEC) || bs_may_hold_locks())
         return false;
     for (int i = 0; i < INTERPRETERS; i++) {
         s64 size = bs_read_beginning(dir, path, text);

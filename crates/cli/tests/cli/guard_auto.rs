@@ -121,6 +121,40 @@ fn a_process_gets_the_filter_for_all_threads_before_it_needs_it() {
     }
 }
 
+/// Locks a program, and executes it in its own place.
+const LOCKER: &str = r#"
+import fcntl, os
+file = open("program"); os.set_inheritable(file.fileno(), True)
+fcntl.lockf(file, fcntl.LOCK_SH)
+os.execv("program", ["sh", "-c", "python3 look.py; :"])
+"#;
+
+/// Says whether another process holds a lock on the program.
+const LOOKER: &str = r#"
+import fcntl, struct
+wanted = struct.pack("hhqqi", fcntl.F_WRLCK, 0, 0, 0, 0)
+found = fcntl.fcntl(open("program"), fcntl.F_GETLK, wanted)
+print("free" if struct.unpack("hhqqi", found)[0] == fcntl.F_UNLCK else "locked")
+"#;
+
+#[test]
+fn a_process_keeps_its_record_lock_on_the_program_that_it_executes() {
+    if !need::needs("a lock on a program", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    let program = place.work().join("program");
+    backstory_testkit::program::copy("/bin/sh".as_ref(), &program).unwrap();
+    place.write("locker.py", LOCKER);
+    place.write("look.py", LOOKER);
+    assert_eq!(place.shell("python3 locker.py").out, "locked\n");
+    for guard in ["--guard=on", "--guard=auto", "--guard=off"] {
+        let words = ["record", guard, "--contents=off", "--", "python3"];
+        let answer = place.run(&[&words[..], &["locker.py"]].concat());
+        assert_eq!(answer.out, "locked\n", "{guard}: {answer:?}");
+    }
+}
+
 /// The certain accesses of each file, by path. Those that are only possible differ between two runs
 /// of one mode, too: they depend on the moment at which the guard looks.
 fn accesses(place: &Place) -> BTreeMap<String, BTreeSet<String>> {

@@ -2,7 +2,8 @@
  * Looks programs and libraries up in the table of verdicts. A file that is not there is sent to the
  * supervisor.
  *
- * Invariant: whatever is unclear is not plain.
+ * Invariant: whatever is unclear is not plain. So is each program for a process that may hold a
+ * record lock: a look at the program would release its lock on that file.
  */
 #include "../arena.h"
 
@@ -118,7 +119,7 @@ bool bs_before_exec(int dir, const char *path, char *const *env, int flags)
     if (bs_modes & (BS_MODE_SANDBOX | BS_MODE_CLOSED) || bs_is_filtered())
         return false;
     bool known = !(flags & AT_EMPTY_PATH) && bs_is_ready(BS_OP_EXEC) &&
-                 !(bs_modes & BS_MODE_MOVED) && bs_preload_entry[0];
+                 !(bs_modes & BS_MODE_MOVED) && bs_preload_entry[0] && !bs_may_hold_locks();
     bool plain = known && !has_loader_variable(env) && runs_plain(dir, path);
     if (!plain)
         bs_need_filter_for_exec();
