@@ -6,13 +6,14 @@
 //! that another run made before it was last modified. Contents of less than [`LEAST`] bytes join
 //! nothing: empty files, `OK` and version numbers are equal by coincidence.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::cmp::Reverse;
 use std::rc::Rc;
 
 use backstory_files::Ident;
 use backstory_ordering::SmallSort;
 use backstory_store::{EntityKey, RunKey, Store, same_version};
+use rustc_hash::FxHashMap;
 
 use crate::Result;
 
@@ -39,7 +40,8 @@ pub fn tells(ident: &Ident) -> bool {
 ///
 /// A thousand checkouts can have one content that no run made. Each of these versions asks where it
 /// came from, and none may look at all others for that. So the versions that no run made are passed
-/// over once that is known.
+/// over once that is known. Likewise, each version that a run made asks for its copies, and all are
+/// found at once.
 pub struct SameContent {
     /// In the order of the store.
     versions: Vec<Ident>,
@@ -48,6 +50,8 @@ pub struct SameContent {
     /// For each place in `latest`, and for its end, a place at or behind it. No run made the
     /// versions from there up to the second place.
     next: RefCell<Vec<u32>>,
+    /// The versions without a known maker, by their origins.
+    copies: OnceCell<FxHashMap<EntityKey, Vec<EntityKey>>>,
 }
 
 impl SameContent {
@@ -63,14 +67,33 @@ impl SameContent {
             versions,
             latest,
             next: RefCell::new(next),
+            copies: OnceCell::new(),
         }
     }
 
-    /// All of them but one, in the order of the store.
-    pub fn others(&self, ident: &Ident) -> impl Iterator<Item = &Ident> {
-        let ident = *ident;
-        let versions = self.versions.iter();
-        versions.filter(move |other| !same_version(other, &ident))
+    /// All of them, in the order of the store.
+    pub fn versions(&self) -> &[Ident] {
+        &self.versions
+    }
+
+    /// The versions that came from `key`. `all` finds all versions without a known maker, each
+    /// behind its origin. It is asked once, so its answer must not change.
+    pub fn copies(
+        &self,
+        key: EntityKey,
+        all: impl FnOnce() -> Result<Vec<(EntityKey, EntityKey)>>,
+    ) -> Result<Vec<EntityKey>> {
+        let by_origin = match self.copies.get() {
+            Some(known) => known,
+            None => {
+                let mut found: FxHashMap<EntityKey, Vec<EntityKey>> = FxHashMap::default();
+                for (origin, copy) in all()? {
+                    found.entry(origin).or_default().push(copy);
+                }
+                self.copies.get_or_init(|| found)
+            }
+        };
+        Ok(by_origin.get(&key).cloned().unwrap_or_default())
     }
 
     /// The origin of a version of `run` without a known maker. `made` finds the places where a
@@ -181,11 +204,27 @@ mod tests {
                 let run = RunKey(random(&mut state, 5) as u32);
                 let found = same.origin(&ident, run, |other| Ok(makers(other))).unwrap();
                 assert_eq!(found, by_all(&versions, &ident, run, makers), "{ident:?}");
-                let others: Vec<&Ident> = same.others(&ident).collect();
-                let is_other = |other: &&Ident| !same_version(other, &ident);
-                assert_eq!(others, versions.iter().filter(is_other).collect::<Vec<_>>());
             }
         }
+    }
+
+    #[test]
+    fn the_copies_of_all_versions_with_one_content_are_looked_for_once() {
+        let key = |run: u64| EntityKey(run << 32);
+        let same = SameContent::new(Vec::new());
+        let asked = Cell::new(0);
+        let copies = |origin: u64| {
+            let found = same.copies(key(origin), || {
+                asked.set(asked.get() + 1);
+                Ok((10..510).map(|run| (key(run % 5), key(run))).collect())
+            });
+            found.unwrap()
+        };
+        for origin in 0..5 {
+            let own: Vec<EntityKey> = (10..510).filter(|run| run % 5 == origin).map(key).collect();
+            assert_eq!(copies(origin), own);
+        }
+        assert_eq!((copies(5), asked.get()), (Vec::new(), 1));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use backstory_graph::model::{ActivityId, Certainty, Interval};
 use backstory_store::{EntityKey, RunKey, VersionMatch};
 
 use super::{Direction, Key, Neighbour, NeighbourFinder, Seen};
+use crate::alike::SameContent;
 use crate::answer::Flow;
 use crate::version_facts::MANY;
 use crate::{Result, undone};
@@ -99,20 +100,23 @@ impl NeighbourFinder<'_> {
     /// Versions of other runs that have no maker there, and whose content, as far as is known, came
     /// from this one.
     fn copies(&self, key: EntityKey, ident: &Ident) -> Result<Vec<EntityKey>> {
+        match self.facts.same_content(ident)? {
+            Some(same) => same.copies(key, || self.all_copies(&same)),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// All versions with a content that have no known maker, each behind its origin.
+    fn all_copies(&self, same: &SameContent) -> Result<Vec<(EntityKey, EntityKey)>> {
         let mut found = Vec::new();
-        let Some(same) = self.facts.same_content(ident)? else {
-            return Ok(found);
-        };
-        for other in same.others(ident) {
-            for copy in self.store.same(other, VersionMatch::Any)? {
-                if !self.is_in_scope(copy) {
+        for version in same.versions() {
+            for copy in self.store.same(version, VersionMatch::Any)? {
+                let joined = !self.is_in_scope(copy) || self.is_made_there(copy)?;
+                if joined || !self.made_elsewhere(copy, version)?.is_empty() {
                     continue;
                 }
-                let joined = copy.run() == key.run() || self.is_made_there(copy)?;
-                let by_identity = || Result::Ok(!self.made_elsewhere(copy, other)?.is_empty());
-                if !joined && !by_identity()? && self.origin(copy, other)? == Some(key) {
-                    found.push(copy);
-                }
+                let origin = same.origin(version, copy.run(), |other| self.made(other))?;
+                found.extend(origin.map(|origin| (origin, copy)));
             }
         }
         Ok(found)
