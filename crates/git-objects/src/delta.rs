@@ -4,12 +4,23 @@
 //! which follow it. Another one copies from the base; its bits say which bytes of the offset and
 //! of the size follow.
 
+/// Why a delta has no further byte that it needs.
+const CUT: &str = "it ends too early";
+
+/// The number of bytes that a delta makes, as it states.
+///
+/// # Errors
+/// The delta ends before.
+pub fn result_size(mut delta: &[u8]) -> Result<usize, &'static str> {
+    size(&mut delta).ok_or(CUT)?;
+    size(&mut delta).ok_or(CUT)
+}
+
 /// Applies a delta. No content of more than `largest` bytes is made.
 ///
 /// # Errors
 /// Why the delta cannot be applied to this base.
 pub fn applied(base: &[u8], delta: &[u8], largest: usize) -> Result<Vec<u8>, &'static str> {
-    const CUT: &str = "it ends too early";
     let mut rest = delta;
     if size(&mut rest).ok_or(CUT)? != base.len() {
         return Err("its base has another size");
@@ -81,6 +92,7 @@ mod tests {
     fn a_delta_copies_from_its_base_and_inserts() {
         let delta = [4, 5, 0x91, 1, 3, 2, b'x', b'y'];
         assert_eq!(applied(b"abcd", &delta, 100).unwrap(), b"bcdxy");
+        assert_eq!(result_size(&delta), Ok(5));
     }
 
     #[test]

@@ -34,6 +34,11 @@ const WORD: u64 = 4;
 /// The most deltas between an object and its base. git makes at most 50 by default.
 const CHAIN: usize = 512;
 
+/// The most bytes that all deltas of an object make together. A small pack can have a chain that
+/// makes [`LARGEST`] bytes again and again. No chain that git makes by default reaches this bound,
+/// because each of its contents has at most [`LARGEST`] bytes.
+const MOST_MADE: u64 = 64 * LARGEST;
+
 /// Opens the object that a pack has.
 pub fn open(objects: &Path, id: &ObjectId) -> io::Result<Object> {
     let mut failure = io::Error::new(ErrorKind::NotFound, "no pack of git has the object");
@@ -134,7 +139,7 @@ impl Pack {
 
     /// The object at an offset. `width` is the number of bytes of an id.
     fn read(&self, mut at: u64, width: usize) -> io::Result<Object> {
-        let (mut deltas, mut room) = (Vec::new(), LARGEST);
+        let (mut deltas, mut room, mut made) = (Vec::new(), LARGEST, 0_u64);
         let (kind, size, bytes) = loop {
             let entry = self.entry(at, width)?;
             let base = match entry.role {
@@ -146,6 +151,12 @@ impl Pack {
             }
             let delta = whole(entry.bytes, entry.size, room)?;
             room -= delta.len() as u64;
+            made = made.saturating_add(delta::result_size(&delta).map_err(damaged)? as u64);
+            if made > MOST_MADE {
+                return Err(damaged(
+                    "the deltas of an object of git make too many bytes",
+                ));
+            }
             deltas.push(delta);
             at = match base {
                 Base::Offset(at) => at,

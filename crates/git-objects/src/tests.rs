@@ -230,6 +230,24 @@ fn lengths_and_references_that_lie_are_errors() {
     assert!(content(objects, &id(1)).is_err());
 }
 
+#[test]
+fn a_chain_of_deltas_that_makes_gigabytes_is_refused_before_it_makes_a_byte() {
+    let tmp = tempfile::tempdir().unwrap();
+    // Each delta states that it makes as many bytes as an object may have.
+    let delta = zlib(&[4, 0x80, 0x80, 0x80, 0x10]);
+    let base = (id(1), entry(3, 4, &[&zlib(b"abcd")]));
+    let chain = (1..=65).map(|number| {
+        let rest = [id(number).bytes(), &delta].map(<[u8]>::to_vec);
+        (id(number + 1), entry(7, 5, &[&rest.concat()]))
+    });
+    let entries: Vec<_> = std::iter::once(base).chain(chain).collect();
+    write_pack(tmp.path(), &pack_of(&entries));
+    for (number, is_refused) in [(65, false), (66, true)] {
+        let error = content(tmp.path(), &id(number)).unwrap_err().to_string();
+        assert_eq!(error.contains("make too many bytes"), is_refused, "{error}");
+    }
+}
+
 /// A repository whose `main` has `file` and `sub/file`, as the blobs 11 and 12.
 fn repository(root: &Path) -> PathBuf {
     let objects = root.join(".git/objects");
