@@ -43,5 +43,15 @@ def keep_path() -> None:
 
 
 def add_option(parser: argparse.ArgumentParser) -> None:
-    """Adds `--backstory` to a command."""
-    parser.add_argument("--backstory", type=located, default=chosen(), help="the program")
+    """Adds `--backstory` to a command. Without it, `complete` finds the program."""
+    parser.add_argument("--backstory", type=located, help="the program")
+
+
+def complete(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+    """Finds the program for a command without `--backstory`. Earlier results need none."""
+    if getattr(args, "backstory", "") is not None or getattr(args, "results", None):
+        return
+    try:
+        args.backstory = located(chosen())
+    except argparse.ArgumentTypeError as error:
+        parser.error(f"argument --backstory: {error}")

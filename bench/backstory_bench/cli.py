@@ -415,7 +415,9 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the console script."""
     backstory_program.keep_path()
-    args = _parser().parse_args(argv)
+    parser = _parser()
+    args = parser.parse_args(argv)
+    backstory_program.complete(parser, args)
     if getattr(args, "sources", None):
         os.environ[VARIABLE] = str(Path(args.sources).resolve())
     try:

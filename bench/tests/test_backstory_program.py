@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from backstory_bench import backstory_program
+from backstory_bench import backstory_program, bills, false_alarms
 from backstory_bench.cli import main
 
 
@@ -31,3 +31,18 @@ def test_a_program_that_does_not_exist_is_an_error_that_names_it(
             main([*command.split(), *words])
         assert ended.value.code == 2
         assert f"there is no program {name}" in capsys.readouterr().err.replace(str(Path.cwd()) + "/", "")
+
+
+@pytest.mark.parametrize(("command", "fields"), [("hunt", false_alarms.FIELDS), ("bills", bills.FIELDS)])
+def test_a_table_of_earlier_results_needs_no_program(
+    command: str,
+    fields: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("BACKSTORY", "none/from-environment")
+    results = tmp_path / "results.csv"
+    results.write_text(f"{','.join(fields)}\n{','.join(['1'] * len(fields))}\n")
+    assert main([command, "--results", str(results)]) == 0
+    assert "| 1 |" in capsys.readouterr().out
