@@ -123,10 +123,24 @@ def _record_one(backstory: str, top: Path, instance: Instance, number: int) -> N
         )  # fmt: skip
 
 
+def workload_of(run: Mapping[str, str | None]) -> str:
+    """Returns the workload in the name of a run, or `?`."""
+    return (run["name"] or "?").rsplit("-", 1)[0]
+
+
+def _remove(backstory: str, store: Path, instance: Instance) -> None:
+    """Removes the runs of an instance from the store, if there are any."""
+    runs = _json(backstory, store, "log") if store.exists() else []
+    own = [run["run"] for run in runs if workload_of(run) == name_of(instance)]
+    if own:
+        command = [backstory, "--store", str(store), "rm", *own]
+        subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+
+
 def record(backstory: str, top: Path, instances: Sequence[Instance], runs: int) -> None:
     """Records the instances in turn until the store has `runs` runs.
 
-    An instance that fails is not done again. Its runs so far stay in the store, and count.
+    An instance that fails is not done again. Its runs so far are removed from the store.
     """
     able = list(instances)
     number = _recorded(backstory, top / "store")
@@ -138,6 +152,7 @@ def record(backstory: str, top: Path, instances: Sequence[Instance], runs: int) 
         except (OSError, subprocess.SubprocessError) as error:
             print(f"left out: {instance.key}: {error}", file=sys.stderr)
             able.remove(instance)
+            _remove(backstory, top / "store", instance)
             number = _recorded(backstory, top / "store")
 
 
@@ -166,6 +181,6 @@ def _measured(args: argparse.Namespace) -> list[dict[str, object]]:
     if args.runs:
         record(args.backstory, top, instances, args.runs)
     store = top / "store"
-    names = {run["run"]: (run["name"] or "?").rsplit("-", 1)[0] for run in _json(args.backstory, store, "log")}
+    names = {run["run"]: workload_of(run) for run in _json(args.backstory, store, "log")}
     rules = _json(args.backstory, store, "hunt", "--list")
     return counted(rules, _json(args.backstory, store, "hunt", "--all"), names)
