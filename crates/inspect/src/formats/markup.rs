@@ -13,6 +13,9 @@ use crate::{Read, UnreadableContent};
 /// The most bytes of one member. A small archive may contain a member of any size.
 const LARGEST_MEMBER: u64 = 48 << 20;
 
+/// The most bytes of the target of a link (`PATH_MAX`).
+const LONGEST_TARGET: u64 = 4096;
+
 /// The archive of an office document.
 pub struct DocumentParts<'d> {
     archive: ZipArchive<Cursor<&'d [u8]>>,
@@ -53,6 +56,15 @@ impl<'d> DocumentParts<'d> {
         (length <= LARGEST_MEMBER).then(|| *digest.finalize().as_bytes())
     }
 
+    /// The target of a member that is a symbolic link. `None` as of [`Self::digest`].
+    pub fn link_target(&mut self, name: &str) -> Option<String> {
+        let number = self.archive.index_for_name(name)?;
+        let mut member = self.archive.by_index(number).ok()?.take(LONGEST_TARGET);
+        let mut target = Vec::new();
+        member.read_to_end(&mut target).ok()?;
+        Some(String::from_utf8_lossy(&target).into_owned())
+    }
+
     /// Where a member's data lie. `None` if the archive has no such member.
     pub fn place(&mut self, name: &str) -> Read<Option<MemberPlace>> {
         let Some(number) = self.archive.index_for_name(name) else {
@@ -70,6 +82,7 @@ impl<'d> DocumentParts<'d> {
             data: start as usize..end as usize,
             is_stored: member.compression() == CompressionMethod::Stored && !member.encrypted(),
             is_whole: member.size() <= LARGEST_MEMBER,
+            is_link: member.is_symlink(),
         }))
     }
 }
@@ -83,6 +96,8 @@ pub struct MemberPlace {
     pub is_stored: bool,
     /// [`DocumentParts::text`] reads all of it.
     pub is_whole: bool,
+    /// The member is a symbolic link. Its data are the target.
+    pub is_link: bool,
 }
 
 /// A step through an XML text. Names have no namespace prefix.

@@ -23,7 +23,11 @@ impl Inspector for ZipArchive {
         for at in 0..archive.len() {
             let member = archive.by_index_raw(at).map_err(UnreadableContent::of)?;
             let name = String::from_utf8_lossy(member.name_raw()).into_owned();
-            let told = json!({"size": member.size(), "crc32": format!("{:08x}", member.crc32())});
+            let mut told =
+                json!({"size": member.size(), "crc32": format!("{:08x}", member.crc32())});
+            if member.is_symlink() {
+                told["type"] = json!("symbolic link");
+            }
             members.push((name, told));
         }
         let mut facts = FileFacts::default();

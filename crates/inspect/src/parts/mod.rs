@@ -52,6 +52,13 @@ fn absent(why: impl Into<String>) -> NoPart {
     NoPart::Absent(why.into())
 }
 
+/// The member of an archive is not a file. `target`: that of a link.
+fn no_file(name: &str, kind: &str, target: Option<&str>) -> NoPart {
+    let target = target.map(|target| format!(" to `{target}`"));
+    let target = target.unwrap_or_default();
+    absent(format!("`{name}` is no file ({kind}{target})"))
+}
+
 /// The content is damaged.
 fn unreadable(why: impl std::fmt::Display) -> NoPart {
     NoPart::Unreadable(why.to_string())

@@ -4,7 +4,7 @@
 
 use backstory_inspection::file_parts::{NoPart, PartAnswer, PartName, PartPlace};
 
-use super::absent;
+use super::{absent, no_file};
 use crate::UnreadableContent;
 use crate::formats::tar_stream::{self, FILE, TarStream};
 
@@ -28,9 +28,8 @@ pub fn find(content: &[u8], name: &PartName) -> PartAnswer {
         let kind = tar_stream::kind(entry.header().entry_type());
         if kind != FILE {
             let target = entry.link_name_bytes();
-            let target = target.map(|target| format!(" to `{}`", String::from_utf8_lossy(&target)));
-            let target = target.unwrap_or_default();
-            found = Err(absent(format!("`{name}` is no file ({kind}{target})")));
+            let target = target.as_deref().map(String::from_utf8_lossy);
+            found = Err(no_file(name, kind, target.as_deref()));
             continue;
         }
         let start = entry.raw_file_position();

@@ -4,22 +4,27 @@ use std::ops::Range;
 
 use backstory_inspection::file_parts::{NoPart, PartAnswer, PartName, PartPlace};
 
-use super::{absent, listed, unreadable};
+use super::{absent, listed, no_file, unreadable};
 use crate::formats::markup::{DocumentParts, MemberPlace};
 
 /// The place of a part of an archive that has no parts but its members, with the digest of the
 /// member's content.
 ///
 /// # Errors
-/// As [`place`].
+/// As [`place`], and for a member that is a link.
 pub fn of_archive(content: &[u8], name: &PartName) -> PartAnswer {
     match name {
         PartName::Cell(_) => Err(NoPart::OtherKind),
         PartName::Member(member) => {
-            let digest = DocumentParts::open(content)?.digest(member);
+            let mut archive = DocumentParts::open(content)?;
+            let place = self::member(&mut archive, member)?;
+            if place.is_link {
+                let target = archive.link_target(member);
+                return Err(no_file(member, "symbolic link", target.as_deref()));
+            }
             Ok(PartPlace {
-                content: digest,
-                ..place(content, member)?
+                content: archive.digest(member),
+                ..PartPlace::exact(place.data)
             })
         }
     }
@@ -95,4 +100,28 @@ pub fn within(content: &[u8], parts: &[(XmlMember, Range<usize>)]) -> PartAnswer
         )
     });
     Ok(place)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Cursor, Write as _};
+
+    use zip::write::SimpleFileOptions;
+
+    use super::*;
+
+    #[test]
+    fn a_link_is_no_file_of_the_archive_and_its_target_is_named() {
+        let mut packer = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        let options = SimpleFileOptions::default();
+        packer.start_file("a.txt", options).unwrap();
+        packer.write_all(b"one\n").unwrap();
+        packer.add_symlink("link", "a.txt", options).unwrap();
+        let archive = packer.finish().unwrap().into_inner();
+        let asked = |name: &str| of_archive(&archive, &PartName::Member(name.to_owned()));
+        let digest = *blake3::hash(b"one\n").as_bytes();
+        assert_eq!(asked("a.txt").unwrap().content, Some(digest));
+        let why = "`link` is no file (symbolic link to `a.txt`)".to_owned();
+        assert_eq!(asked("link"), Err(NoPart::Absent(why)));
+    }
 }
