@@ -144,7 +144,7 @@ pub fn find(
                 Ok(keys) => return found(keys, None),
                 Err(error) => error,
             };
-            return match of_member(current, &path, Some(&run), reach, &error)? {
+            return match of_member(current, &path, (Some(run.as_str()), None), reach, &error)? {
                 Some(member) => Ok(member),
                 None => Err(error.into()),
             };
@@ -174,7 +174,7 @@ pub fn find(
         let note = said_equal(current, wanted, &path, &keys)?;
         return found(reach.of(keys), Some(note));
     }
-    if let Some(member) = of_member(current, &path, run, reach, &error)? {
+    if let Some(member) = of_member(current, &path, (run, run), reach, &error)? {
         return Ok(member);
     }
     if let Some(hash) = commit_subject::notation(wanted.as_bytes()) {
@@ -200,11 +200,12 @@ pub fn find(
 }
 
 /// Finds files with the content of a member of an archive, if a path is not found as itself.
-/// `None`: the path names no member.
+/// `run`: the archive is a version of this run. `within`: so are the files. `None`: the path names
+/// no member.
 fn of_member(
     current: &CurrentStore,
     path: &Path,
-    run: Option<&str>,
+    (run, within): (Option<&str>, Option<&str>),
     reach: Reach,
     error: &query::Error,
 ) -> Result<Option<FileSubject>, Failure> {
@@ -219,10 +220,17 @@ fn of_member(
     };
     let name = &member.name;
     let sources = match member.archive {
-        Some(archive) => sources_with(current, archive, &member.content)?,
+        Some(archive) => sources_with(current, archive, within, &member.content)?,
         None => Vec::new(),
     };
-    let mut same = versions::with_content(&current.store, &member.content)?;
+    let only = match within {
+        Some(run) => {
+            let run = query::resolve(&current.store, Some(run))?;
+            current.store.run(&run)?.map(|record| record.key)
+        }
+        None => None,
+    };
+    let mut same = versions::with_content_in(&current.store, &member.content, only)?;
     let (note, keys) = if !sources.is_empty() {
         let of = name_of(current, &sources)?;
         let note =
@@ -236,9 +244,8 @@ fn of_member(
         );
         (note, same)
     } else if let Some(archive) = member.archive {
-        let note = format!(
-            "no recorded file has the content of {name}, so the answer is about the archive"
-        );
+        let none = within.map_or("no recorded file", |_| "no file of the run");
+        let note = format!("{none} has the content of {name}, so the answer is about the archive");
         (note, vec![archive])
     } else {
         return Err(Failure::not_found(format!(
@@ -251,13 +258,18 @@ fn of_member(
     }))
 }
 
-/// The versions with a content among the sources of an archive.
+/// The versions with a content among the sources of an archive. `within`: only in this run.
 fn sources_with(
     current: &CurrentStore,
     archive: EntityKey,
+    within: Option<&str>,
     content: &Digest,
 ) -> Result<Vec<EntityKey>, Failure> {
-    let lineage = query::ancestry_of(&current.store, &[archive], &Scope::default())?;
+    let scope = Scope {
+        run: within.map(str::to_owned),
+        ..Scope::default()
+    };
+    let lineage = query::ancestry_of(&current.store, &[archive], &scope)?;
     let source = |node: &Node| match node {
         Node::Entity {
             id,

@@ -9,7 +9,7 @@ use std::path::Path;
 use backstory_eventlog::event::Time;
 use backstory_files::Digest;
 use backstory_graph::model::EntityKind;
-use backstory_store::{EntityKey, Store, VersionMatch};
+use backstory_store::{EntityKey, RunKey, Store, VersionMatch};
 
 use crate::history::{PathEvent, at_moment, history};
 use crate::root::{self, Asked};
@@ -85,12 +85,22 @@ pub fn at(store: &dyn Store, path: &Path, time: Time) -> Result<Option<PathEvent
 
 /// The versions with a content: those that runs made if there are any, else all; the latest first.
 pub fn with_content(store: &dyn Store, digest: &Digest) -> Result<Vec<EntityKey>> {
+    with_content_in(store, digest, None)
+}
+
+/// The same. `run`: only versions of this run.
+pub fn with_content_in(
+    store: &dyn Store,
+    digest: &Digest,
+    run: Option<RunKey>,
+) -> Result<Vec<EntityKey>> {
     let idents = store.with_content(digest)?;
     for which in [VersionMatch::Made, VersionMatch::Any] {
         let mut found = Vec::new();
         for ident in &idents {
             found.extend(store.same(ident, which)?);
         }
+        found.retain(|key| run.is_none_or(|run| key.run() == run));
         found.sort_unstable();
         found.dedup();
         found.reverse();

@@ -240,6 +240,12 @@ fn a_member_of_an_archive_leads_to_the_file_that_was_packed_and_to_its_uses() {
         let of = place.run(&["of", &format!("{archive}/src/nothing")]);
         of.is_error(1, &[archive, "no member `src/nothing`"]);
     }
+    // Within one run, the file is the one that this run read.
+    let only = ["--run", "packed"];
+    let of = place.run(&[&["of", "data.tar/src/numbers"], &only[..]].concat());
+    assert!(of.err.contains("sources of the archive"), "{of:?}");
+    let file = place.run(&[&["of", "src/numbers"], &only[..]].concat());
+    assert_eq!((of.status, of.out), (file.status, file.out));
     place.keep("tar -xzf data.tar.gz -C out", &[]);
     place.keep("wc -l < out/src/numbers > count", &[]);
     let uses = place.run(&["uses", "data.tar.gz/src/numbers"]);
