@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,6 +47,14 @@ def missing() -> str | None:
     return f"perf record -a: {said[0]} (root, or kernel.perf_event_paranoid=-1)"
 
 
+def _await_begin(perf: subprocess.Popen[bytes], data: Path) -> None:
+    """Waits until perf has made its file. It has set the handler of an interruption before."""
+    while not data.exists():
+        if perf.poll() is not None:
+            raise subprocess.CalledProcessError(perf.returncode, perf.args)
+        time.sleep(0.01)
+
+
 @contextmanager
 def profiled(directory: Path | None, name: str) -> Iterator[None]:
     """Profiles what happens inside. Without a directory, nothing is done."""
@@ -54,8 +63,10 @@ def profiled(directory: Path | None, name: str) -> Iterator[None]:
         return
     directory.mkdir(parents=True, exist_ok=True)
     data = directory / f"{name}.data"
+    data.unlink(missing_ok=True)
     said = subprocess.DEVNULL
     with subprocess.Popen(recording(data), stdin=said, stdout=said, stderr=said) as perf:
+        _await_begin(perf, data)
         try:
             yield
         finally:

@@ -15,14 +15,22 @@ def test_a_profile_names_the_program_that_worked(tmp_path: Path) -> None:
     if reason := load_profile.missing():
         pytest.skip(f"SKIPPED: {reason}")
     # perf has written about the processes that exist, so it samples from now on.
-    script = "import os, sys\nwhile os.path.getsize(sys.argv[1]) < 4096: sum(range(10**6))\nsum(range(10**8))"
+    script = (
+        "import os, sys\nfor _ in range(10**4):\n"
+        " if os.path.getsize(sys.argv[1]) >= 4096: break\n sum(range(10**6))\nsum(range(10**8))"
+    )
     directory = tmp_path / "profiles"
     with load_profile.profiled(directory, "one"):
-        data = directory / "one.data"
-        while not data.exists():
-            pass
-        subprocess.run([sys.executable, "-c", script, str(data)], check=True)
+        subprocess.run([sys.executable, "-c", script, str(directory / "one.data")], check=True)
     assert "python" in (directory / "one.txt").read_text()
+
+
+def test_a_profiler_that_ends_at_its_start_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load_profile, "recording", lambda _: ["false"])
+    # An earlier measurement has left its file.
+    (tmp_path / "one.data").touch()
+    with pytest.raises(subprocess.CalledProcessError), load_profile.profiled(tmp_path, "one"):
+        pytest.fail("the measurement began without a profiler")
 
 
 def test_without_a_directory_nothing_is_profiled(tmp_path: Path) -> None:
