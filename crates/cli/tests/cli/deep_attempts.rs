@@ -98,21 +98,14 @@ fn programs_that_hang_are_ended_after_the_patience_and_the_report_says_so() {
         return;
     };
     assert_eq!(answer.status, 1, "{answer:?}");
-    let said = "no process made a call or used the processor for ";
-    let (_, rest) = answer
-        .err
-        .split_once(said)
-        .unwrap_or_else(|| panic!("{answer:?}"));
-    let (seconds, rest) = rest.split_once(' ').unwrap();
-    assert!(rest.starts_with("s, so all were ended"), "{answer:?}");
     // Not the 30 s that are usual.
-    let seconds: u32 = seconds.parse().unwrap();
-    assert!((2..30).contains(&seconds), "{answer:?}");
+    let said = "no process made a call or used the processor for 2 s, so all were ended";
+    assert!(answer.err.contains(said), "{answer:?}");
     assert!(answer.err.contains("different: "), "{answer:?}");
     let answer = place.again(&[&changed[..], &["--json"]].concat()).unwrap();
     let json: Value = serde_json::from_str(&answer.out).unwrap();
     let stopped = json["reconstruction"]["stopped"].as_str();
-    assert!(stopped.is_some_and(|why| why.starts_with(said)), "{json}");
+    assert_eq!(stopped, Some(said), "{json}");
 }
 
 #[test]

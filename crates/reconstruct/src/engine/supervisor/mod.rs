@@ -219,7 +219,7 @@ impl Supervisor {
             if idle > self.patience && self.closing.is_none() {
                 let now = self.processor_time();
                 if now == used {
-                    self.stop(idle);
+                    self.stop();
                 }
                 used = now;
                 last_call = Instant::now();
@@ -373,8 +373,10 @@ impl Supervisor {
         Response::Value(0)
     }
 
-    fn stop(&mut self, idle: Duration) {
-        let seconds = idle.as_secs();
+    /// Ends all that have waited for longer than the patience. On a busy machine, they have waited
+    /// for much longer.
+    fn stop(&mut self) {
+        let seconds = self.patience.as_secs();
         self.result.stopped = Some(format!(
             "no process made a call or used the processor for {seconds} s, so all were ended"
         ));
