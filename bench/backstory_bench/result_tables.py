@@ -248,7 +248,10 @@ def read(paths: Sequence[Path]) -> dict[str, tuple[str, Rows]]:
     found: dict[str, tuple[str, Rows]] = {}
     for path in paths:
         with path.open(newline="") as file:
-            found[kind_of(path)] = (path.name, list(csv.DictReader(file)))
+            rows = list(csv.DictReader(file))
+        if not rows:
+            raise SystemExit(f"backstory-bench: {path.name} has no results")
+        found[kind_of(path)] = (path.name, rows)
     return found
 
 

@@ -84,6 +84,12 @@ def test_only_the_places_of_given_results_change(tmp_path: Path) -> None:
     ]
 
 
+def test_a_file_without_results_is_refused_by_its_name(tmp_path: Path) -> None:
+    empty = write(tmp_path / "2026-11-28-tpcc-postgres.csv", "server,warehouses,round,mode,tpmc")
+    with pytest.raises(SystemExit, match=r"2026-11-28-tpcc-postgres\.csv has no results"):
+        main_tables(argparse.Namespace(results=[empty], root=tmp_path))
+
+
 def test_a_file_of_another_name_and_half_of_a_pair_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match=r"engines\.csv is not DATE-KIND\.csv"):
         result_tables.kind_of(tmp_path / "engines.csv")
