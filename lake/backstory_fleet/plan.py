@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from backstory_lake.batches import NUMBERS
+from backstory_lake.batches import BUCKETS, NUMBERS
 from backstory_lake.flows import BROADCAST
 
 from .measure import Measurement
@@ -99,13 +99,21 @@ like those that were measured.{self._constant()}
             "with the lake. Whether this holds for larger lakes is not known."
         )
 
+    def _partitions(self) -> int:
+        """The partitions of the largest lake. Each has a data file at least, also after `compact`.
+
+        Each table with rows has as many data files as the others, so their number follows.
+        """
+        tables = self._lake["all tables"].files / self._lake["the table edges"].files
+        return round(tables) * self._lake["make"].rounds * BUCKETS
+
     def _one_machine(self) -> str:
         from .page import number, table
 
-        lake = self._lake["all tables"]
+        lake, least = self._lake["all tables"], self._partitions()
         rows = []
         for edges in (1e8, 1e9, 1e10):
-            files = edges * lake.bytes / lake.edges / DATA_FILE
+            files = max(edges * lake.bytes / lake.edges / DATA_FILE, least)
             times = []
             for kind in ("DuckDB: open", "DuckDB: lineage", f"DuckDB: {OWNERS}"):
                 model = self._models.get(kind)
@@ -117,8 +125,9 @@ like those that were measured.{self._constant()}
         head = ["edges", "data files", "s, open", "s, ancestry", f"s, {OWNERS}"]
         return f"""
 DuckDB on one such machine, if memory suffices. Its cores share the work of a question, but one
-thread opens a lake. The data files are taken to have {DATA_FILE / 1e6:.0f} MB each. A lake has
-at least one for each table, day and bucket of machines, so the lakes above have many more:
+thread opens a lake. The data files are taken to have {DATA_FILE / 1e6:.0f} MB each. But there is
+one at least for each table, day and bucket of machines: {number(least)} for the days of the largest
+lake above. A lake of more days has more.
 {table(head, rows)}"""
 
     def _limits(self) -> str:
@@ -178,7 +187,8 @@ The edges at which a lake with {WORKERS[-1]} workers meets each limit, the neare
             found.append(
                 Limit(
                     files * DATA_FILE * lake.edges / lake.bytes,
-                    "the list of data files takes the driver ten minutes",
+                    f"the list of data files of {DATA_FILE / 1e6:.0f} MB takes the driver ten "
+                    "minutes",
                     "conditions on the day in the list of files",
                 )
             )
