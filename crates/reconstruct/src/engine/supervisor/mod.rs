@@ -153,6 +153,8 @@ pub struct Supervisor {
     has_tool: bool,
     /// Calls under a tool that nothing answers before the end.
     held: Vec<NotifiedCall>,
+    /// The threads with such calls, also without a tool.
+    held_threads: HashSet<u32>,
     /// Since when programs end, because their request is over. Their calls continue.
     closing: Option<Closing>,
     /// For a tool that asks for them.
@@ -266,6 +268,9 @@ impl Supervisor {
             }
             None => (self.response(call), since),
         };
+        if matches!(response, Response::Hold) {
+            self.held_threads.insert(call.tid);
+        }
         match response {
             Response::Park => self.parked.push((*call, since)),
             Response::Hold if self.has_tool => self.held.push(*call),

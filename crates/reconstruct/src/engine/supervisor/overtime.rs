@@ -8,6 +8,7 @@
 
 use super::Supervisor;
 use super::processes::state_and_time;
+use crate::engine::caller::NotifiedCall;
 use crate::time::RecordedClock;
 use crate::unit::RecordedUnit;
 use std::fs;
@@ -89,17 +90,29 @@ impl Supervisor {
         all.filter_map(|pid| Some(state_and_time(pid)?.1)).sum()
     }
 
-    /// True if a thread of a program computes, or waits for a processor.
+    /// True if a thread of a program computes, or waits for a processor or a disk.
     pub(super) fn a_thread_runs(&self) -> bool {
         let tasks = |pid: &u32| fs::read_dir(format!("/proc/{pid}/task"));
         let mut threads = self.live.keys().filter_map(|pid| tasks(pid).ok()).flatten();
         threads.any(|task| {
             let name = task.ok().map(|task| task.file_name());
             let tid: Option<u32> = name.and_then(|name| name.to_str()?.parse().ok());
-            let found = tid.and_then(state_and_time);
-            found.is_some_and(|(state, _)| state == 'R')
+            let found = tid.and_then(|tid| Some((tid, state_and_time(tid)?.0)));
+            found.is_some_and(|(tid, state)| works(state, || self.awaits_answer(tid)))
         })
     }
+
+    /// True if a thread waits for the answer to a call.
+    fn awaits_answer(&self, tid: u32) -> bool {
+        let is_own = |(call, _): &(NotifiedCall, Instant)| call.tid == tid;
+        self.held_threads.contains(&tid) || self.parked.iter().any(is_own)
+    }
+}
+
+/// True if a thread in this state works. In state D it waits for a page of a file, or for the answer
+/// to a call that the supervisor has received (`SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV`).
+fn works(state: char, awaits_answer: impl FnOnce() -> bool) -> bool {
+    state == 'R' || state == 'D' && !awaits_answer()
 }
 
 #[cfg(test)]
@@ -125,6 +138,18 @@ mod tests {
         ] {
             let found = overtime.beyond(longest, begin + passed * SECOND, used);
             assert_eq!(found, over.then_some(passed * SECOND), "{passed} {used}");
+        }
+    }
+
+    #[test]
+    fn a_thread_that_waits_for_a_disk_works_and_one_that_waits_for_an_answer_does_not() {
+        for (state, awaits_answer, expected) in [
+            ('R', false, true),
+            ('D', false, true),
+            ('D', true, false),
+            ('S', false, false),
+        ] {
+            assert_eq!(works(state, || awaits_answer), expected, "{state}");
         }
     }
 

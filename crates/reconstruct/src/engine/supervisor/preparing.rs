@@ -69,6 +69,7 @@ impl Supervisor {
             hidden: HashMap::new(),
             has_tool: !options.tool.is_empty(),
             held: Vec::new(),
+            held_threads: HashSet::new(),
             closing: None,
             last_calls: HashMap::new(),
             resources: run.resources,
