@@ -109,8 +109,10 @@ impl Supervisor {
     }
 }
 
-/// True if a thread in this state works. In state D it waits for a page of a file, or for the answer
-/// to a call that the supervisor has received (`SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV`).
+/// True if a thread in this state works.
+///
+/// In state D, it waits for a page of a file, or for the answer to a call that the supervisor has
+/// received (`SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV`).
 fn works(state: char, awaits_answer: impl FnOnce() -> bool) -> bool {
     state == 'R' || state == 'D' && !awaits_answer()
 }

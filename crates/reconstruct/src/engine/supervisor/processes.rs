@@ -231,10 +231,9 @@ impl Supervisor {
         if is_process && !self.skips_to_child(index) {
             return Ok(Response::Errno(libc::EAGAIN));
         }
-        let serves = |part: &super::part::Part| part.unit.process == index;
         if is_process
             && self.matchers[index].rest.children.is_empty()
-            && self.part.as_ref().is_some_and(|part| !serves(part))
+            && (self.part.as_ref()).is_some_and(|part| part.unit.process != index)
         {
             // A server that makes up for children which were left out here.
             return Ok(Response::Errno(libc::EAGAIN));
