@@ -151,11 +151,14 @@ fn the_end_of_a_request_of_a_client_is_the_last_call_for_it() {
 
 #[test]
 fn the_end_of_a_request_of_a_client_is_before_another_thread_sends_the_next_one() {
+    // The call took until 600.
+    let mut printed = moved(WRITE, (400, 1), b"ONE");
+    printed[16..20].copy_from_slice(&200u32.to_le_bytes());
     let mut first = connected();
     first.extend([
         moved(WRITE, (300, FD), b"one"),
         moved(READ, (350, FD), b"ONE"),
-        moved(WRITE, (800, 1), b"ONE"),
+        printed,
     ]);
     let second = vec![
         moved(WRITE, (500, FD), b"two"),

@@ -12,7 +12,7 @@ use std::io;
 use bzip2::read::MultiBzDecoder;
 use flate2::read::MultiGzDecoder;
 use lzma_rust2::XzReader;
-use tar::{Archive, EntryType};
+use tar::EntryType;
 
 use crate::{Read, UnreadableContent};
 
@@ -30,7 +30,7 @@ pub struct TarStream<'d> {
     /// The word for its compression, empty without one.
     pub compression: &'static str,
     /// Its members.
-    pub archive: Archive<Box<dyn io::Read + 'd>>,
+    pub archive: tar::Archive<Box<dyn io::Read + 'd>>,
 }
 
 impl<'d> TarStream<'d> {
@@ -50,7 +50,7 @@ impl<'d> TarStream<'d> {
         };
         Ok(TarStream {
             compression,
-            archive: Archive::new(Box::new(BoundedReader {
+            archive: tar::Archive::new(Box::new(BoundedReader {
                 reader,
                 left: LARGEST,
             })),

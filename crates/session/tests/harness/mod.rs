@@ -73,6 +73,10 @@ impl Run {
             .arg("--")
             .args(words)
             .current_dir(self.dir.path());
+        if STARTS_PLAIN {
+            // cargo sets this one. A program that starts with it needs the filter.
+            command.env_remove("LD_LIBRARY_PATH");
+        }
         command
     }
 
