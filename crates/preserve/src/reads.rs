@@ -15,7 +15,7 @@ pub(super) mod unfiltered;
 use super::FileKey;
 use super::hard_links::HardLinks;
 use super::paths::{Paths, ThreadKey};
-use backstory_abi::{CHUNK_DEEP, CHUNK_MAGIC, Chunk, DONE, RESERVED, Record};
+use backstory_abi::{CHUNK_DEEP, CHUNK_MAGIC, Chunk, DONE, RESERVED, Record, op};
 use backstory_arena::ChunkSupply;
 use backstory_files::{NearDirectories, executable};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -299,6 +299,7 @@ impl ReadSet {
         records: &mut Vec<Taken<'c>>,
     ) -> bool {
         let (mut at, mut whole) = (0, true);
+        let mut begun = None;
         // An unfinished record is examined next time. Its thread has read no byte yet.
         while let Some(record) = bytes.get(at..).and_then(Record::read) {
             let end = at + usize::from(record.size);
@@ -314,6 +315,12 @@ impl ReadSet {
                 break;
             }
             if records::matters(&record) {
+                // A process writes that it begins within its first call, whose time is earlier.
+                if let Some(start) = begun {
+                    let start: &mut Taken<'_> = &mut records[start];
+                    start.time = start.time.min(record.time);
+                }
+                begun = (record.op == op::START).then_some(records.len()).or(begun);
                 records.push(Taken {
                     time: record.time,
                     thread: ThreadKey::of(head),

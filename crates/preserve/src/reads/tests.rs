@@ -155,6 +155,29 @@ fn everything_counts_as_read_once_a_program_may_read_anything() {
     assert!(known.everything);
 }
 
+/// A forked process takes the time of its first call, and then writes that it has begun.
+#[test]
+fn a_process_begins_before_its_first_call() {
+    let mut record = RecordBuilder::new();
+    let begun = record
+        .start(op::START, 5)
+        .aux(1)
+        .result(0)
+        .finish()
+        .to_vec();
+    let opened = record.start(op::OPEN, 3).string(b"a").result(3).finish();
+    let bytes = [&begun[..], opened].concat();
+    let (mut known, mut records) = (ReadSet::default(), Vec::new());
+    let head = (&Chunk::default(), Chunk::SIZE);
+    assert!(known.collect(head, &bytes, u64::MAX, &mut records));
+    records.sort_by_key(|record| record.time);
+    let ops: Vec<_> = records
+        .iter()
+        .map(|record| Record::read(record.bytes).unwrap().op)
+        .collect();
+    assert_eq!(ops, [op::START, op::OPEN]);
+}
+
 /// A child on its parent's memory can be killed while it writes a record into its parent's chunk.
 /// A signal handler can write records before the interrupted one is finished.
 #[test]
