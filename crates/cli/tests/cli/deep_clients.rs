@@ -1,5 +1,8 @@
 //! Requests that a recorded program made itself, and their replay.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+
 use backstory_testkit::need::needs;
 use serde_json::{Value, json};
 
@@ -71,7 +74,10 @@ fn recorded(client: &str) -> Option<Place> {
         return None;
     }
     let place = Place::new();
-    std::fs::create_dir(place.work().join("real")).unwrap();
+    let real = place.work().join("real");
+    std::fs::create_dir(&real).unwrap();
+    // The client may run as another user.
+    std::fs::set_permissions(&real, Permissions::from_mode(0o777)).unwrap();
     std::os::unix::fs::symlink("real", place.work().join("linked")).unwrap();
     place.write_server(SERVER);
     place.write_aged("client.py", client);
