@@ -162,7 +162,7 @@ fn a_descriptor_that_is_open_both_ways_is_used_as_libcs_stream_of_its_number() {
         .collect();
     assert_eq!(
         own,
-        ["quiet#1 Read? input@0", "quiet#1 Write? output@1"],
+        ["quiet#1 Read? input@1", "quiet#1 Write? output@1"],
         "{told}"
     );
 }
