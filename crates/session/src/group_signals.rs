@@ -41,6 +41,9 @@ impl GroupSignals {
         let Some(seen) = self.seen.get_mut(signal) else {
             return false;
         };
+        // The processor that sends to the group may stand still for long, as that of a virtual
+        // machine.
+        backstory_sys::await_signals_to_group();
         let until = Instant::now() + GROUP_SIGNAL;
         while lives() {
             let before = control.keeper_counts.load(Ordering::Acquire);

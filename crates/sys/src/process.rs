@@ -43,6 +43,15 @@ pub fn leave_session() {
     unsafe { libc::setsid() };
 }
 
+/// Waits until each signal to a process group that this process has got was sent to all members.
+///
+/// The kernel sends such a signal under a lock for readers (`tasklist_lock` in `kernel/signal.c`),
+/// and setpgid(2) takes it as a writer. The call changes nothing: this process stays in its group.
+pub fn await_signals_to_group() {
+    // SAFETY: no pointers.
+    unsafe { libc::setpgid(0, libc::getpgrp()) };
+}
+
 /// The id of this process.
 pub fn own_pid() -> Pid {
     std::process::id() as Pid
