@@ -1,7 +1,9 @@
 //! The turns of event loops: which calls they have, and which programs have them.
 #![allow(clippy::unwrap_used)]
 
-use backstory_abi::{CHUNK_DEEP, CHUNK_MAGIC, Chunk, DONE, DeepRecord, deep};
+mod records;
+
+use backstory_abi::deep;
 use backstory_deep::{
     Compression, DeepEnd, DeepHeader, DeepLog, DeepWriter, LoopTurn, Request, Role,
 };
@@ -21,22 +23,8 @@ const ADDRESS: (u16, &[u8]) = (deep::ADDRESS, &[2, 0, 0x1f, 0x90, 127, 0, 0, 1])
 const NOTHING: (u16, &[u8]) = (deep::ENTERED, b"");
 
 /// A call at a time that takes 64 counts.
-fn record(call: u16, (time, fd): (u64, i32), result: i64, (kind, bytes): (u16, &[u8])) -> Vec<u8> {
-    let size = DeepRecord::SIZE + 8 + bytes.len().next_multiple_of(8);
-    let mut out = vec![DONE as u8, 0];
-    out.extend(call.to_le_bytes());
-    out.extend((size as u32).to_le_bytes());
-    out.extend(time.to_le_bytes());
-    out.extend(1u32.to_le_bytes());
-    out.extend(fd.to_le_bytes());
-    out.extend(result.to_le_bytes());
-    out.extend([0; 16]);
-    out.extend(kind.to_le_bytes());
-    out.extend(1u16.to_le_bytes());
-    out.extend((bytes.len() as u32).to_le_bytes());
-    out.extend(bytes);
-    out.resize(size, 0);
-    out
+fn record(call: u16, (time, fd): (u64, i32), result: i64, section: (u16, &[u8])) -> Vec<u8> {
+    records::record(call, 0, time, fd, result, section)
 }
 
 fn wait(time: u64, ready: i64) -> Vec<u8> {
@@ -58,18 +46,7 @@ fn turns(threads: &[Vec<Vec<u8>>]) -> (Vec<LoopTurn>, Vec<Request>) {
     let path = directory.path().join("log.deep");
     let mut log = DeepWriter::open(&path, &DeepHeader::default()).unwrap();
     for (tid, records) in (10..).zip(threads) {
-        let records = records.concat();
-        let head = Chunk {
-            magic: CHUNK_MAGIC,
-            pid: 10,
-            tid,
-            epoch: 1,
-            ppid: 1,
-            next: (Chunk::SIZE + records.len()) as u64,
-            flags: CHUNK_DEEP,
-            ..Chunk::default()
-        };
-        let bytes = [&head.to_bytes()[..], &records].concat();
+        let bytes = records::chunk(1, tid, 0, records);
         log.chunk(&bytes, Compression::Usual).unwrap();
     }
     log.end(&DeepEnd::default()).unwrap();

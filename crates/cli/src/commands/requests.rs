@@ -107,16 +107,20 @@ fn text(
             style.paint(Role::Subject, &peer)
         )?;
     }
-    if requests.len() == MOST_REQUESTS {
-        writeln!(
-            out,
-            "The record may have further requests, which are not read."
-        )?;
+    let most = requests.len() == MOST_REQUESTS;
+    end_of_list("request", requests.len().saturating_sub(shown), most, out)
+}
+
+/// The lines below a list of units with this name. `rest`: how many of them are not shown. `most`:
+/// the record may have others.
+fn end_of_list(name: &str, rest: usize, most: bool, out: &mut impl Write) -> io::Result<()> {
+    if most {
+        let line = format!("The record may have further {name}s, which are not read.");
+        writeln!(out, "{line}")?;
     }
-    let rest = requests.len().saturating_sub(shown);
     if rest > 0 {
-        let more = counted(rest, "more request", "more requests");
-        writeln!(out, "{more} (--all lists them)")?;
+        let (one, many) = (format!("more {name}"), format!("more {name}s"));
+        writeln!(out, "{} (--all lists them)", counted(rest, &one, &many))?;
     }
     Ok(())
 }
@@ -195,16 +199,6 @@ fn turns_text(
             style.paint(Role::Subject, &peers(turn))
         )?;
     }
-    if turns.len() == MOST_TURNS {
-        writeln!(
-            out,
-            "The record may have further turns, which are not read."
-        )?;
-    }
-    let rest = turns.len().saturating_sub(shown);
-    if rest > 0 {
-        let more = counted(rest, "more turn", "more turns");
-        writeln!(out, "{more} (--all lists them)")?;
-    }
-    Ok(())
+    let most = turns.len() == MOST_TURNS;
+    end_of_list("turn", turns.len().saturating_sub(shown), most, out)
 }
