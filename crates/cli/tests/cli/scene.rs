@@ -325,18 +325,25 @@ with ThreadPoolExecutor(1) as pool:
         c.sendall(b"done\n"); c.close()
 "#;
 
+/// A server that was recorded deeply while a client asked it. Both are programs of Python.
+#[track_caller]
+fn served(server: &str, client: &str) -> Story {
+    let place = Place::new();
+    place.write_aged("server.py", server);
+    place.write_aged("client.py", client);
+    let line =
+        "/usr/bin/python3 client.py & $B record --deep -- /usr/bin/python3 server.py && wait";
+    let answer = place.shell(line);
+    assert_eq!(answer.status, 0, "{answer:?}");
+    Story { place }
+}
+
 #[test]
 fn a_file_that_another_thread_wrote_leads_to_the_request_of_that_moment_and_says_so() {
     if !needs("a server with threads", &["/usr/bin/python3"]) {
         return;
     }
-    let place = Place::new();
-    place.write_aged("pool.py", POOL);
-    place.write_aged("client.py", CGI_CLIENT);
-    let line = "/usr/bin/python3 client.py & $B record --deep -- /usr/bin/python3 pool.py && wait";
-    let answer = place.shell(line);
-    assert_eq!(answer.status, 0, "{answer:?}");
-    let story = Story { place };
+    let story = served(POOL, CGI_CLIENT);
     let scene = story.scene("two");
     let one = &scene["incidents"][0];
     let found = (one["found_by"].as_str(), &one["request"]["number"]);
@@ -382,13 +389,7 @@ fn the_further_connections_of_a_request_are_in_its_report_and_in_no_other() {
     if !needs("a server that connects further", &["/usr/bin/python3"]) {
         return;
     }
-    let place = Place::new();
-    place.write_aged("relay.py", RELAY);
-    place.write_aged("client.py", RELAY_CLIENT);
-    let line = "/usr/bin/python3 client.py & $B record --deep -- /usr/bin/python3 relay.py && wait";
-    let answer = place.shell(line);
-    assert_eq!(answer.status, 0, "{answer:?}");
-    let story = Story { place };
+    let story = served(RELAY, RELAY_CLIENT);
     let ports = fs::read_to_string(story.place.path("ports")).unwrap();
     let (listens, refuses) = ports.split_once(' ').unwrap();
     let scene = story.scene("two");
