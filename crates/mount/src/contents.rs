@@ -3,7 +3,7 @@
 use crate::file_maker::{as_caller, as_writer};
 use crate::inode_table::Inode;
 use crate::names::NewMode;
-use crate::open_files::{ContentUse, HeldFile, OpenedDirectory, OpenedFile};
+use crate::open_files::{ContentUse, HeldFile, OpenedDirectory, OpenedFile, sets_id};
 use crate::recorded_tree::{Call, RecordedTree};
 use backstory_abi::op;
 use backstory_callers::Operation;
@@ -183,8 +183,7 @@ impl RecordedTree {
             return None;
         }
         // The kernel writes with the privileges of the registration, not those of the program.
-        let sets_id = libc::S_ISUID | libc::S_ISGID;
-        if rustix::fs::fstat(&opened.file).is_ok_and(|stat| stat.st_mode & sets_id != 0) {
+        if sets_id(&opened.file) {
             return None;
         }
         let registered = as_writer(true, || {

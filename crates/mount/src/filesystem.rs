@@ -6,7 +6,9 @@
 use crate::metadata::NewAttributes;
 use crate::names::NewMode;
 use crate::recorded_tree::{RecordedTree, answer, refusal};
-use crate::replies::{attributes, count, done, entry, open_flags, xattr};
+use crate::replies::{
+    attributes, count, done, entry, flags_beside_backing, open_flags, xattr,
+};
 use fuser::{
     BsdFileFlags, CopyFileRangeFlags, FileHandle, Filesystem, FopenFlags, INodeNo, InitFlags,
     KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
@@ -206,9 +208,10 @@ impl Filesystem for RecordedTree {
             Err(error) => return reply.error(refusal(error)),
         };
         let backing = self.register(&mut opened, |file| reply.open_backing(file));
+        let asks_for_writes = flags_beside_backing(&opened);
         let handle = FileHandle(self.files.insert(opened.number(), Arc::new(opened)));
         match backing {
-            Some(backing) => reply.opened_passthrough(handle, FopenFlags::empty(), &backing),
+            Some(backing) => reply.opened_passthrough(handle, asks_for_writes, &backing),
             None => reply.opened(handle, open_flags(flags.0)),
         }
     }

@@ -71,6 +71,12 @@ pub(crate) struct OpenedFile {
     _slot: DescriptorSlot,
 }
 
+/// Whether the file has the set-user-ID or the set-group-ID bit now.
+pub(crate) fn sets_id(file: &File) -> bool {
+    let bits = libc::S_ISUID | libc::S_ISGID;
+    rustix::fs::fstat(file).is_ok_and(|stat| stat.st_mode & bits != 0)
+}
+
 /// A descriptor of an open file, and its slot.
 #[derive(Debug)]
 pub(crate) struct HeldFile(pub(crate) File, pub(crate) DescriptorSlot);
@@ -105,7 +111,8 @@ impl OpenedFile {
         self.number
     }
 
-    fn writes(&self) -> bool {
+    /// Whether it was opened for writing.
+    pub(crate) fn writes(&self) -> bool {
         self.flags & libc::O_ACCMODE != libc::O_RDONLY
     }
 

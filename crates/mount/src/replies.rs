@@ -2,6 +2,7 @@
 
 use crate::metadata::XattrAnswer;
 use crate::names::FoundInode;
+use crate::open_files::{OpenedFile, sets_id};
 use crate::recorded_tree::{answer, refusal};
 use fuser::{FopenFlags, ReplyAttr, ReplyEmpty, ReplyEntry, ReplyWrite, ReplyXattr};
 use rustix::io::Errno;
@@ -58,5 +59,18 @@ pub(crate) fn open_flags(flags: i32) -> FopenFlags {
     match flags & libc::O_DIRECT {
         0 => FopenFlags::empty(),
         _ => FopenFlags::FOPEN_DIRECT_IO,
+    }
+}
+
+/// The flags of an open file whose inode the kernel reads and writes by itself.
+///
+/// The kernel writes with privileges that clear a set-user-ID bit, also if root writes. A file can
+/// have got the bit while it was open. Then this open file cannot be excluded from the others'
+/// registration, but `FOPEN_DIRECT_IO` takes precedence: its reads and writes are requests.
+/// It has no shared mapping (`fuse_file_mmap` of Linux 6.9).
+pub(crate) fn flags_beside_backing(opened: &OpenedFile) -> FopenFlags {
+    match opened.writes() && sets_id(&opened.file) {
+        true => FopenFlags::FOPEN_DIRECT_IO,
+        false => FopenFlags::empty(),
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags, RenameFlags, SeekFrom, XattrFlags};
 
-use backstory_testkit::need::needs;
+use backstory_testkit::need::{needs, skipped};
 use backstory_testkit::procs::eventually;
 
 use crate::mounted::mounted;
@@ -301,6 +301,37 @@ fn a_file_is_opened_again_after_its_set_user_id_bit_has_changed() {
         let mut bytes = [0; 4];
         second.read_exact_at(&mut bytes, 0).unwrap();
         assert_eq!(&bytes, b"TExt", "{modes:?}");
+        fs::remove_file(&path).unwrap();
+    }
+}
+
+/// Root's writes keep the bit. The kernel's own writes would clear it: they lack root's privilege.
+#[test]
+fn root_writes_a_file_that_got_its_set_user_id_bit_while_it_was_open() {
+    let what = "a set-user-ID bit during an open with passthrough";
+    if !rustix::process::geteuid().is_root() {
+        skipped(what, "needs root");
+        return;
+    }
+    let Some(mounted) = mounted(what, &["--passthrough", "on"]) else {
+        return;
+    };
+    for place in [&mounted.behind, &mounted.at] {
+        let path = place.join("file");
+        fs::write(&path, "text").unwrap();
+        let reader = fs::File::open(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o6755)).unwrap();
+        let mut options = fs::OpenOptions::new();
+        let writer = options.read(true).write(true).open(&path).unwrap();
+        writer.write_all_at(b"TE", 0).unwrap();
+        writer.set_len(3).unwrap();
+        let mode = fs::metadata(&path).unwrap().mode() & 0o7777;
+        assert_eq!(mode, 0o6755, "{place:?}");
+        for file in [&reader, &writer] {
+            let mut bytes = [0; 5];
+            let count = file.read_at(&mut bytes, 0).unwrap();
+            assert_eq!(&bytes[..count], b"TEx", "{place:?}");
+        }
         fs::remove_file(&path).unwrap();
     }
 }
