@@ -116,6 +116,9 @@ fn a_process_gets_the_filter_for_all_threads_before_it_needs_it() {
         "clone",
         "clone-descriptors",
         "setuid",
+        "personality",
+        "ptrace",
+        "seccomp",
     ] {
         assert_eq!(recorded(&place, &[&program, what]), "02\n", "{what}");
     }
