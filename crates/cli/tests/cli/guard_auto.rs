@@ -7,6 +7,8 @@ use backstory_testkit::need;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(super) const AUTO: [&str; 4] = ["record", "--guard=auto", "--contents=off", "--"];
 
@@ -334,27 +336,47 @@ fn is_of_one_run(path: &str) -> bool {
     random.iter().any(|prefix| path.starts_with(prefix))
 }
 
-/// Compares `programs` generated programs, from this seed on.
-fn compare(seed: u64, programs: u64) {
+/// Compares `programs` generated programs, from this seed on, in several threads. It prints a
+/// difference at once, and after each hundred programs how far it is.
+fn compare(seed: u64, programs: u64, threads: usize) {
     if place("generated programs").is_none() {
         return;
     }
     let busybox = busybox()
         .and_then(std::path::Path::to_str)
         .unwrap_or("cat /dev/null; :");
-    for seed in seed..seed + programs {
-        let text = program(
-            &mut Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
-            busybox,
-        );
-        let (on, auto) = (outcome(&text, "--guard=on"), outcome(&text, "--guard=auto"));
-        assert_eq!(auto, on, "seed {seed}:\n{text}");
-    }
+    let (next, different) = (AtomicU64::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+                for number in numbers.take_while(|number| *number < programs) {
+                    if number > 0 && number.is_multiple_of(100) {
+                        need::say(&format!("generated programs: {number} of {programs}"));
+                    }
+                    if let Some(found) = difference(seed + number, busybox) {
+                        need::say(&found);
+                        different.lock().unwrap().push(seed + number);
+                    }
+                }
+            });
+        }
+    });
+    let different = different.into_inner().unwrap();
+    assert!(different.is_empty(), "seeds {different:?}");
+}
+
+/// The program of a seed and both records, if they differ.
+fn difference(seed: u64, busybox: &str) -> Option<String> {
+    let mut chance = Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let text = program(&mut chance, busybox);
+    let (on, auto) = (outcome(&text, "--guard=on"), outcome(&text, "--guard=auto"));
+    (on != auto).then(|| format!("seed {seed}:\n{text}\non: {on:?}\nauto: {auto:?}"))
 }
 
 #[test]
 fn generated_programs_are_recorded_as_with_the_filter() {
-    compare(1, 12);
+    compare(1, 12, 1);
 }
 
 /// `BACKSTORY_SEED` is the first seed, and `BACKSTORY_PROGRAMS` the number of programs.
@@ -365,5 +387,6 @@ fn thousands_of_generated_programs_are_recorded_as_with_the_filter() {
     compare(
         number("BACKSTORY_SEED", 1000),
         number("BACKSTORY_PROGRAMS", 10_000),
+        std::thread::available_parallelism().map_or(1, usize::from),
     );
 }
