@@ -105,6 +105,19 @@ fn every_command_does_the_same_with_the_recorder_alone() {
     assert_identical(corpus::all(), &RECORDER_ALONE);
 }
 
+const FILTER_WHERE_NEEDED: [&str; 1] = ["--guard=auto"];
+
+#[test]
+fn many_commands_do_the_same_without_a_filter_where_none_is_needed() {
+    assert_identical(corpus::one_of(16), &FILTER_WHERE_NEEDED);
+}
+
+#[test]
+#[ignore = "half a minute, as the same test of fewer commands"]
+fn every_command_does_the_same_without_a_filter_where_none_is_needed() {
+    assert_identical(corpus::all(), &FILTER_WHERE_NEEDED);
+}
+
 /// A process with a filter cannot enter strict mode: the kernel refuses. So only the recorder can
 /// watch.
 #[test]

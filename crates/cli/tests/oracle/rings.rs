@@ -31,13 +31,13 @@ const MARKED: &[(&str, &str)] = &[
 const NO_RING: i32 = 77;
 
 /// Errors in the account of a case. Empty if this kernel cannot run it.
-pub fn complaints(bench: &Bench, case: &Case) -> io::Result<Vec<String>> {
+pub fn complaints(bench: &Bench, case: &Case, options: &[&str]) -> io::Result<Vec<String>> {
     let plain = bench.plain(case)?;
     if plain.code() == NO_RING {
         skipped(case.name, "this kernel gives no such ring");
         return Ok(Vec::new());
     }
-    let (recorded, store) = bench.recorded(case, &[])?;
+    let (recorded, store) = bench.recorded(case, options)?;
     let mut wrong = Vec::new();
     let files: Vec<FileLine> = answer::read(&bench.ask(&store, &["files", "--json"])?)?;
     let show: Show = answer::read(&bench.ask(&store, &["show", "--json"])?)?;

@@ -132,11 +132,11 @@ pub const STATED: &[Stated] = &[
     },
 ];
 
-/// Errors in the account of a case.
-pub fn complaints(bench: &Bench, stated: &Stated) -> io::Result<Vec<String>> {
+/// Errors in the account of a case that is recorded with `more` options beside its own.
+pub fn complaints(bench: &Bench, stated: &Stated, more: &[&str]) -> io::Result<Vec<String>> {
     let case = &stated.case;
     let plain = bench.plain(case)?;
-    let (mut recorded, store) = bench.recorded(case, stated.options)?;
+    let (mut recorded, store) = bench.recorded(case, &[stated.options, more].concat())?;
     let mut wrong = Vec::new();
     let said = String::from_utf8_lossy(&recorded.stderr).into_owned();
     let ours = said
