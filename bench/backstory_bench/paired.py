@@ -20,6 +20,7 @@ from pathlib import Path
 from . import progress, report
 from .bounds import never_measured, slower, unjudged
 from .collectors import COLLECTORS, Collector, chosen
+from .matrix.machine import version_of
 from .measure import Cost, become_subreaper, run
 from .promises import SUITES, WORKLOADS, lacking
 from .workload import Workload
@@ -114,7 +115,12 @@ def run_paired(args: argparse.Namespace) -> int:
 
 
 def _measure_all(names: Sequence[str], collectors: list[Collector], args: argparse.Namespace, out_path: Path) -> None:
-    with report.new_table(out_path, report.FIELDS, args.workdir) as (file, writer):
+    versions: dict[str, str] = {}
+    for collector in collectors:
+        if version := version_of(collector):
+            versions.setdefault(version, collector.name)  # the modes of a program have one
+    programs = [f"{name}: {version}" for version, name in versions.items()]
+    with report.new_table(out_path, report.FIELDS, args.workdir, programs) as (file, writer):
         for name in names:
             _rounds(WORKLOADS[name], collectors, args.rounds, Path(args.workdir), writer)
             file.flush()

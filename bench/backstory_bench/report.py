@@ -34,8 +34,11 @@ class Results:
 
 
 @contextlib.contextmanager
-def new_table(path: Path, fields: Sequence[str], workdir: str | Path) -> Iterator[tuple[TextIO, csv.DictWriter[str]]]:
-    """Creates the working directory and a file of results. Its first line describes the machine.
+def new_table(
+    path: Path, fields: Sequence[str], workdir: str | Path, programs: Sequence[str] = ()
+) -> Iterator[tuple[TextIO, csv.DictWriter[str]]]:
+    """Creates the working directory and a file of results. Its first line describes the machine,
+    and the versions of the measured programs.
 
     # Errors
     `Unusable` if the file exists.
@@ -45,7 +48,8 @@ def new_table(path: Path, fields: Sequence[str], workdir: str | Path) -> Iterato
     if path.exists():
         raise Unusable(f"{path} exists, and results are never overwritten: give another --out")
     with path.open("x", newline="") as file:
-        file.write(f"# {platform.platform()} cpus={os.cpu_count()} workdir={workdir}\n")
+        machine = f"{platform.platform()} cpus={os.cpu_count()} workdir={workdir}"
+        file.write(f"# {'; '.join([machine, *programs])}\n")
         writer = csv.DictWriter(file, fields)
         writer.writeheader()
         yield file, writer

@@ -1,9 +1,10 @@
-"""A measurement counts the descendants that outlive the command."""
+"""A measurement counts the descendants that outlive the command, and names what it measured."""
 
 import os
 import sys
 from pathlib import Path
 
+from backstory_bench import report
 from backstory_bench.measure import become_subreaper, run
 
 
@@ -15,3 +16,11 @@ def test_processor_time_of_background_processes_is_counted_and_not_their_wall_ti
     assert cost.cpu >= 0.5
     assert cost.background >= 0.3
     assert cost.wall < cost.background
+
+
+def test_a_table_of_rounds_names_the_machine_and_the_versions_of_the_measured_programs(tmp_path: Path) -> None:
+    table, programs = tmp_path / "rounds.csv", ["backstory: backstory 0.1.0, commit 1", "fsatrace: commit 2"]
+    with report.new_table(table, report.FIELDS, tmp_path, programs):
+        pass
+    machine = report.load(table).machine
+    assert machine.endswith(f"workdir={tmp_path}; backstory: backstory 0.1.0, commit 1; fsatrace: commit 2")

@@ -22,6 +22,7 @@ MODES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("backstory-all", ("--contents=all",), "the same, with all contents stored"),
     ("backstory-strict", ("--contents=off", "--guard=strict"), "everything through the kernel"),
     ("backstory-guard-auto", ("--contents=off", "--guard=auto"), "a filter only where a program needs one"),
+    ("backstory-lazy-auto", ("--contents=lazy", "--guard=auto"), "the same, with contents stored lazily"),
     ("backstory-guard-off", ("--contents=off", "--guard=off"), "the recorder alone"),
     ("backstory-deep", ("--contents=off", "--deep"), "also what entered and left each process"),
     ("backstory-functions", ("--contents=off", "--functions=*"), "also functions of Python and of prepared programs"),

@@ -30,7 +30,7 @@ def _first_line(argv: Sequence[str]) -> str:
     return lines[0].strip() if lines else ""
 
 
-def _version(collector: Collector) -> str:
+def version_of(collector: Collector) -> str:
     """Returns the version that a collector prints, and the commit of one built from sources."""
     said = _first_line(collector.version) if collector.version else ""
     program = shutil.which(collector.command(["true"], Path("log"))[0])
@@ -54,6 +54,6 @@ def describe(collectors: Sequence[Collector]) -> dict[str, object]:
         "randomized": randomized(),
         "python": platform.python_version(),
         "compiler": _first_line(["gcc", "--version"]),
-        "collectors": {c.name: version for c in collectors if (version := _version(c))},
+        "collectors": {c.name: version for c in collectors if (version := version_of(c))},
         "sources": {s.name: {"origin": s.origin, "known": s.commit, "found": s.found()} for s in SOURCES.values()},
     }
