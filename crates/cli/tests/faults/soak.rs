@@ -18,9 +18,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
-/// The duration and the programs: `scripts/soak` sets both.
+/// The duration, the programs and the mode of the guard: `scripts/soak` sets them.
 const MINUTES: &str = "BACKSTORY_SOAK_MINUTES";
 const SEED: &str = "BACKSTORY_SOAK_SEED";
+const GUARD: &str = "BACKSTORY_SOAK_GUARD";
 const WORKERS: u64 = 3;
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -34,6 +35,8 @@ const LONG: Case = sh(
 /// The state that all threads of a soak share.
 struct Soak {
     store: PathBuf,
+    /// An option of `record`.
+    guard: String,
     until: Instant,
     runs: AtomicUsize,
     /// Names of runs whose supervisor was killed.
@@ -86,7 +89,7 @@ fn work(soak: &Soak, bench: &Bench, worker: u64, seed: u64) {
         let name = format!("soak-{run}");
         let store = soak.store.to_str().unwrap();
         let (outcome, _) = bench
-            .recorded(case, &["--store", store, "--name", &name])
+            .recorded(case, &["--store", store, "--name", &name, &soak.guard])
             .unwrap();
         // Sometimes the question comes later, and finds more than one run to index.
         let show = (dice.below(3) > 0).then(|| told(bench, &soak.store, &name));
@@ -236,12 +239,16 @@ fn soak(length: Duration, seed: u64) {
     let (bench, others) = benches.split_first().unwrap();
     let soak = Soak {
         store: bench.stage().directory("store/soak").unwrap(),
+        guard: format!(
+            "--guard={}",
+            std::env::var(GUARD).as_deref().unwrap_or("on")
+        ),
         until: Instant::now() + length,
         runs: AtomicUsize::new(0),
         killed: Mutex::default(),
         wrong: Mutex::default(),
     };
-    let (long, directory, long_store) = bench.started(&LONG).unwrap();
+    let (long, directory, long_store) = bench.started_with(&LONG, &[&soak.guard]).unwrap();
     let grown = scope(|threads| {
         for (other, worker) in others.iter().zip(0..) {
             let soak = &soak;
