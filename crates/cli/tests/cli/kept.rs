@@ -72,6 +72,24 @@ fn a_content_that_is_not_stored_has_a_reason() {
 }
 
 #[test]
+fn a_file_whose_content_an_earlier_run_stored_is_not_read_again() {
+    let place = Place::new();
+    place.write_aged("in", "text\n");
+    place.write_aged("new", "another\n");
+    place.keep("cat in > /dev/null", &["--contents=lazy"]);
+    // An attempt to open an unreadable file leaves a reason among the facts.
+    let attempted = || {
+        let facts = fs::read(place.stage.store().join("facts.log")).unwrap();
+        String::from_utf8_lossy(&facts).contains("it cannot be opened")
+    };
+    place.keep("cat in > /dev/null; chmod 0 in", &["--contents=lazy"]);
+    assert!(!attempted());
+    assert_eq!(place.run(&["contents", "in"]).out, "text\n");
+    place.keep("cat new > /dev/null; chmod 0 new", &["--contents=lazy"]);
+    assert!(attempted());
+}
+
+#[test]
 fn contents_says_why_a_content_is_not_stored() {
     let place = Place::new();
     let reason = |what: &str| {
