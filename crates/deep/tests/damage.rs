@@ -2,19 +2,38 @@
 //! and no reader panics.
 #![allow(clippy::unwrap_used)]
 
-mod records;
-
-use backstory_abi::{Chunk, deep};
+use backstory_abi::{Chunk, DeepRecord, deep};
 use backstory_deep::{Call, Compression, DeepEnd, DeepHeader, DeepLog, DeepWriter};
 use backstory_eventlog::frame::{self, FrameKind};
 use backstory_eventlog::run::ClockPoint;
-use records::{chunk, record};
+use backstory_testkit::deep_records::{WrittenSection, deep_record, thread_chunk};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const READ: u16 = 0;
 const WRITE: u16 = 1;
 const ACCEPT: u16 = 288;
+
+/// A call that took 64 counts, with one section.
+fn record(
+    call: u16,
+    flags: u8,
+    time: u64,
+    fd: i32,
+    result: i64,
+    section: WrittenSection<'_>,
+) -> Vec<u8> {
+    let head = DeepRecord {
+        call,
+        flags,
+        time,
+        took: 1,
+        fd,
+        result,
+        ..DeepRecord::default()
+    };
+    deep_record(head, &[section])
+}
 
 /// A server with two threads: each accepts a connection, reads twice and writes. One read goes on
 /// in the next chunk. Thread, number and records of each chunk.
@@ -45,7 +64,7 @@ fn sample(path: &Path) -> Vec<u8> {
             0 => Compression::Usual,
             _ => Compression::Hurried,
         };
-        log.chunk(&chunk(1, tid, seq, &records), compression)
+        log.chunk(&thread_chunk(tid, seq, &records), compression)
             .unwrap();
     }
     log.end(&DeepEnd::default()).unwrap();
@@ -111,7 +130,7 @@ fn bytes_of_io_are_counted_whether_the_log_has_them_or_not() {
         record(SENDFILE, 0, 6, 4, -32, (deep::CONTROL, b"")),
     ];
     let mut log = DeepWriter::open(&file(&directory), &DeepHeader::default()).unwrap();
-    log.chunk(&chunk(1, 10, 0, &records), Compression::Usual)
+    log.chunk(&thread_chunk(10, 0, &records), Compression::Usual)
         .unwrap();
     let volume = DeepLog::open(file(&directory)).unwrap().volume();
     let in_the_arena = records.concat().len() as u64;
@@ -132,7 +151,7 @@ fn a_log_of_version_1_is_read() {
     let mut frames = fs::read(&path).unwrap();
     frames.truncate(frame_length(&frames));
     for (tid, seq, records) in sample_chunks() {
-        let chunk = chunk(1, tid, seq, &records);
+        let chunk = thread_chunk(tid, seq, &records);
         let mut head = Chunk::read(&chunk).unwrap();
         head.pad = 1;
         let packed = zstd::bulk::compress(&chunk[Chunk::SIZE..], 1).unwrap();
@@ -228,7 +247,7 @@ fn a_call_that_never_ends_is_cut_before_it_fills_the_memory() {
     let zeros = vec![0; 60_000];
     for seq in 0..6_000 {
         let more = record(READ, deep::MORE, 1, 3, 60_000, (deep::ENTERED, &zeros));
-        log.chunk(&chunk(1, 10, seq, &[more]), Compression::Usual)
+        log.chunk(&thread_chunk(10, seq, &[more]), Compression::Usual)
             .unwrap();
     }
     let log = DeepLog::open(&path).unwrap();
@@ -250,7 +269,7 @@ fn a_log_that_claims_many_requests_has_those_up_to_the_bound() {
         records.push(record(READ, 0, 2 * time, 4, 1, (deep::ENTERED, b"q")));
         records.push(record(WRITE, 0, 2 * time + 1, 4, 1, (deep::LEFT, b"a")));
     }
-    log.chunk(&chunk(1, 10, 0, &records), Compression::Usual)
+    log.chunk(&thread_chunk(10, 0, &records), Compression::Usual)
         .unwrap();
     log.end(&DeepEnd::default()).unwrap();
     let log = DeepLog::open(file(&directory)).unwrap();
@@ -292,7 +311,7 @@ fn a_program_that_a_full_disk_made_shallow_is_not_whole() {
     let directory = tempfile::tempdir().unwrap();
     let mut log = DeepWriter::open(&file(&directory), &DeepHeader::default()).unwrap();
     let begin = record(deep::BEGIN, 0, 1, -1, 0, (deep::PATH, b"/bin/sh"));
-    let chunk = chunk(1, 10, 0, &[begin]);
+    let chunk = thread_chunk(10, 0, &[begin]);
     log.chunk(&chunk, Compression::Usual).unwrap();
     let end = |why: Option<&str>| DeepEnd {
         shallow_because: why.map(str::to_owned),

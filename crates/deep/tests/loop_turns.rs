@@ -1,12 +1,11 @@
 //! The turns of event loops: which calls they have, and which programs have them.
 #![allow(clippy::unwrap_used)]
 
-mod records;
-
-use backstory_abi::deep;
+use backstory_abi::{DeepRecord, deep};
 use backstory_deep::{
     Compression, DeepEnd, DeepHeader, DeepLog, DeepWriter, LoopTurn, Request, Role,
 };
+use backstory_testkit::deep_records::{WrittenSection, deep_record, thread_chunk};
 use std::collections::BTreeSet;
 
 const READ: u16 = 0;
@@ -19,12 +18,20 @@ const ACCEPT: u16 = 288;
 /// The connection, and standard input.
 const FD: i32 = 3;
 const INPUT: i32 = 0;
-const ADDRESS: (u16, &[u8]) = (deep::ADDRESS, &[2, 0, 0x1f, 0x90, 127, 0, 0, 1]);
-const NOTHING: (u16, &[u8]) = (deep::ENTERED, b"");
+const ADDRESS: WrittenSection<'_> = (deep::ADDRESS, &[2, 0, 0x1f, 0x90, 127, 0, 0, 1]);
+const NOTHING: WrittenSection<'_> = (deep::ENTERED, b"");
 
 /// A call at a time that takes 64 counts.
-fn record(call: u16, (time, fd): (u64, i32), result: i64, section: (u16, &[u8])) -> Vec<u8> {
-    records::record(call, 0, time, fd, result, section)
+fn record(call: u16, (time, fd): (u64, i32), result: i64, section: WrittenSection<'_>) -> Vec<u8> {
+    let head = DeepRecord {
+        call,
+        time,
+        took: 1,
+        fd,
+        result,
+        ..DeepRecord::default()
+    };
+    deep_record(head, &[section])
 }
 
 fn wait(time: u64, ready: i64) -> Vec<u8> {
@@ -46,8 +53,8 @@ fn turns(threads: &[Vec<Vec<u8>>]) -> (Vec<LoopTurn>, Vec<Request>) {
     let path = directory.path().join("log.deep");
     let mut log = DeepWriter::open(&path, &DeepHeader::default()).unwrap();
     for (tid, records) in (10..).zip(threads) {
-        let bytes = records::chunk(1, tid, 0, records);
-        log.chunk(&bytes, Compression::Usual).unwrap();
+        log.chunk(&thread_chunk(tid, 0, records), Compression::Usual)
+            .unwrap();
     }
     log.end(&DeepEnd::default()).unwrap();
     DeepLog::open(&path).unwrap().loop_turns()

@@ -1,13 +1,16 @@
 //! One request of a client: the record behind it is left out, and what was sent before prepares it.
 #![allow(clippy::unwrap_used)]
 
-use backstory_abi::{CHUNK_DEEP, CHUNK_MAGIC, Chunk, DONE, DeepRecord, deep};
-use backstory_deep::{Compression, DeepEnd, DeepHeader, DeepLog, DeepWriter};
+mod written_log;
+
+use backstory_abi::{DeepRecord, deep};
+use backstory_deep::DeepEnd;
 use backstory_reconstruct::RecordedRun;
 use backstory_reconstruct::input::Taken;
 use backstory_reconstruct::matcher::ProcessMatcher;
 use backstory_reconstruct::request::choose;
 use backstory_reconstruct::volatile::VolatileRules;
+use backstory_testkit::deep_records::{WrittenSection, deep_record, thread_chunk};
 
 const READ: u16 = libc::SYS_read as u16;
 const WRITE: u16 = libc::SYS_write as u16;
@@ -18,51 +21,57 @@ const EXIT_GROUP: u16 = libc::SYS_exit_group as u16;
 /// The descriptor of the connection.
 const FD: i32 = 3;
 /// 127.0.0.1:8080
-const ADDRESS: &[u8] = &[2, 0, 0x1f, 0x90, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
+const ADDRESS: WrittenSection<'_> = (
+    deep::ADDRESS,
+    &[2, 0, 0x1f, 0x90, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0],
+);
+const NOTHING: WrittenSection<'_> = (deep::ENTERED, b"");
 
-/// A call at a time, with its first two arguments of interest and a section.
-fn record(
-    call: u16,
-    (time, fd): (u64, i32),
-    result: i64,
-    (a, b): (u64, u64),
-    (kind, bytes): (u16, &[u8]),
-) -> Vec<u8> {
-    let size = DeepRecord::SIZE + 8 + bytes.len().next_multiple_of(8);
-    let mut out = vec![DONE as u8, 0];
-    out.extend(call.to_le_bytes());
-    out.extend((size as u32).to_le_bytes());
-    out.extend(time.to_le_bytes());
-    out.extend(0u32.to_le_bytes());
-    out.extend(fd.to_le_bytes());
-    out.extend(result.to_le_bytes());
-    out.extend(a.to_le_bytes());
-    out.extend(b.to_le_bytes());
-    out.extend(kind.to_le_bytes());
-    out.extend(1u16.to_le_bytes());
-    out.extend((bytes.len() as u32).to_le_bytes());
-    out.extend(bytes);
-    out.resize(size, 0);
-    out
+/// A call at a time.
+fn call(call: u16, (time, fd): (u64, i32), result: i64) -> DeepRecord {
+    DeepRecord {
+        call,
+        time,
+        fd,
+        result,
+        ..DeepRecord::default()
+    }
 }
 
-fn moved(call: u16, at: (u64, i32), bytes: &[u8]) -> Vec<u8> {
-    let kind = if call == READ {
-        deep::ENTERED
-    } else {
-        deep::LEFT
+/// A call that moved these bytes, and took so many units of 64 counts.
+fn moved_in(took: u32, number: u16, at: (u64, i32), bytes: &[u8]) -> Vec<u8> {
+    let kind = match number {
+        READ => deep::ENTERED,
+        _ => deep::LEFT,
     };
-    record(call, at, bytes.len() as i64, (100, 0), (kind, bytes))
+    let head = DeepRecord {
+        took,
+        a: 100,
+        ..call(number, at, bytes.len() as i64)
+    };
+    deep_record(head, &[(kind, bytes)])
+}
+
+fn moved(number: u16, at: (u64, i32), bytes: &[u8]) -> Vec<u8> {
+    moved_in(0, number, at, bytes)
 }
 
 /// The calls before the first request.
 fn connected() -> Vec<Vec<u8>> {
-    let (inet, stream) = (libc::AF_INET as u64, libc::SOCK_STREAM as u64);
-    let none: (u16, &[u8]) = (deep::ENTERED, b"");
+    let begin = DeepRecord {
+        a: deep::BY_EXEC,
+        b: 10,
+        ..call(deep::BEGIN, (50, -1), 1)
+    };
+    let socket = DeepRecord {
+        a: libc::AF_INET as u64,
+        b: libc::SOCK_STREAM as u64,
+        ..call(SOCKET, (100, -1), i64::from(FD))
+    };
     vec![
-        record(deep::BEGIN, (50, -1), 1, (deep::BY_EXEC, 10), none),
-        record(SOCKET, (100, -1), i64::from(FD), (inet, stream), none),
-        record(CONNECT, (200, FD), 0, (0, 0), (deep::ADDRESS, ADDRESS)),
+        deep_record(begin, &[NOTHING]),
+        deep_record(socket, &[NOTHING]),
+        deep_record(call(CONNECT, (200, FD), 0), &[ADDRESS]),
     ]
 }
 
@@ -78,33 +87,18 @@ fn run() -> RecordedRun {
         records.push(moved(READ, (time + 50, FD), answer.as_bytes()));
         records.push(moved(WRITE, (time + 100, 1), answer.as_bytes()));
     }
-    let none: (u16, &[u8]) = (deep::ENTERED, b"");
-    records.push(record(EXIT_GROUP, (900, -1), 0, (0, 0), none));
+    let exit = call(EXIT_GROUP, (900, -1), 0);
+    records.push(deep_record(exit, &[NOTHING]));
     loaded(&[records])
 }
 
 /// A process whose threads made these calls.
 fn loaded(threads: &[Vec<Vec<u8>>]) -> RecordedRun {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("log.deep");
-    let mut log = DeepWriter::open(&path, &DeepHeader::default()).unwrap();
-    for (tid, records) in (10..).zip(threads) {
-        let records = records.concat();
-        let head = Chunk {
-            magic: CHUNK_MAGIC,
-            pid: 10,
-            tid,
-            epoch: 1,
-            ppid: 1,
-            next: (Chunk::SIZE + records.len()) as u64,
-            flags: CHUNK_DEEP,
-            ..Chunk::default()
-        };
-        let bytes = [&head.to_bytes()[..], &records].concat();
-        log.chunk(&bytes, Compression::Usual).unwrap();
-    }
-    log.end(&DeepEnd::default()).unwrap();
-    RecordedRun::load(&DeepLog::open(&path).unwrap())
+    let threads = (10..).zip(threads);
+    let chunks: Vec<_> = threads
+        .map(|(tid, records)| thread_chunk(tid, 0, records))
+        .collect();
+    written_log::loaded(&chunks, &DeepEnd::default())
 }
 
 /// Request 2 of the client runs again. It sends these bytes, each before the next answer. Returns
@@ -151,14 +145,11 @@ fn the_end_of_a_request_of_a_client_is_the_last_call_for_it() {
 
 #[test]
 fn the_end_of_a_request_of_a_client_is_before_another_thread_sends_the_next_one() {
-    // The call took until 600.
-    let mut printed = moved(WRITE, (400, 1), b"ONE");
-    printed[16..20].copy_from_slice(&200u32.to_le_bytes());
     let mut first = connected();
     first.extend([
         moved(WRITE, (300, FD), b"one"),
         moved(READ, (350, FD), b"ONE"),
-        printed,
+        moved_in(200, WRITE, (400, 1), b"ONE"),
     ]);
     let second = vec![
         moved(WRITE, (500, FD), b"two"),

@@ -1,8 +1,10 @@
 //! Records in which calls are missing: where they end, and what behind that is no difference.
 #![allow(clippy::unwrap_used)]
 
-use backstory_abi::{CHUNK_DEEP, CHUNK_MAGIC, Chunk, DONE, DeepRecord, deep};
-use backstory_deep::{Compression, DeepEnd, DeepHeader, DeepLog, DeepWriter};
+mod written_log;
+
+use backstory_abi::{Chunk, DeepRecord, deep};
+use backstory_deep::DeepEnd;
 use backstory_reconstruct::RecordedRun;
 use backstory_reconstruct::divergence::DivergenceKind;
 use backstory_reconstruct::matcher::ProcessMatcher;
@@ -11,28 +13,23 @@ use backstory_reconstruct::process::{Made, RecordedProcess};
 use backstory_reconstruct::resource::{Origin, Resource};
 use backstory_reconstruct::volatile::VolatileRules;
 use backstory_reconstruct::window::end_at_gaps;
+use backstory_testkit::deep_records::{deep_chunk, deep_record};
 
 const READ: u16 = libc::SYS_read as u16;
 const EXIT_GROUP: u16 = libc::SYS_exit_group as u16;
 
 /// A call at a time, which took so long. Bytes entered through descriptor 3.
 fn record(call: u16, (time, took): (u64, u64), a: u64, bytes: &[u8]) -> Vec<u8> {
-    let size = DeepRecord::SIZE + 8 + bytes.len().next_multiple_of(8);
-    let mut out = vec![DONE as u8, 0];
-    out.extend(call.to_le_bytes());
-    out.extend((size as u32).to_le_bytes());
-    out.extend(time.to_le_bytes());
-    out.extend(((took >> 6) as u32).to_le_bytes());
-    out.extend(3i32.to_le_bytes());
-    out.extend((bytes.len() as i64).to_le_bytes());
-    out.extend(a.to_le_bytes());
-    out.extend(0u64.to_le_bytes());
-    out.extend(deep::ENTERED.to_le_bytes());
-    out.extend(1u16.to_le_bytes());
-    out.extend((bytes.len() as u32).to_le_bytes());
-    out.extend(bytes);
-    out.resize(size, 0);
-    out
+    let head = DeepRecord {
+        call,
+        time,
+        took: (took >> 6) as u32,
+        fd: 3,
+        result: bytes.len() as i64,
+        a,
+        ..DeepRecord::default()
+    };
+    deep_record(head, &[(deep::ENTERED, bytes)])
 }
 
 fn begin(time: u64) -> Vec<u8> {
@@ -48,28 +45,19 @@ type Part = ((u32, u32), u32, u64, Vec<Vec<u8>>);
 
 /// The run of a log with these chunks. The epoch of a process is its number.
 fn run(parts: Vec<Part>) -> RecordedRun {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("log.deep");
-    let mut log = DeepWriter::open(&path, &DeepHeader::default()).unwrap();
-    for ((pid, tid), seq, taken, records) in parts {
-        let records = records.concat();
+    let chunks = parts.into_iter().map(|((pid, tid), seq, taken, records)| {
         let head = Chunk {
-            magic: CHUNK_MAGIC,
             pid,
             tid,
             epoch: u64::from(pid),
             seq,
             ppid: 1,
             taken,
-            next: (Chunk::SIZE + records.len()) as u64,
-            flags: CHUNK_DEEP,
             ..Chunk::default()
         };
-        let bytes = [&head.to_bytes()[..], &records].concat();
-        log.chunk(&bytes, Compression::Usual).unwrap();
-    }
-    log.end(&DeepEnd::default()).unwrap();
-    RecordedRun::load(&DeepLog::open(&path).unwrap())
+        deep_chunk(head, &records)
+    });
+    written_log::loaded(&chunks.collect::<Vec<_>>(), &DeepEnd::default())
 }
 
 /// The bytes that enter a process.

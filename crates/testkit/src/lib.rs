@@ -2,9 +2,10 @@
 //!
 //! In: the path of a built `backstory`. Out: temporary homes and stores, runs as an ordinary user,
 //! and compiled fixture programs. An independent tracer (`strace`) is included, with the means to
-//! compare its account with backstory's.
+//! compare its account with backstory's. Records of deep logs are written here byte by byte.
 //!
-//! Absent: product code. This crate shares no code with the crates that it tests.
+//! Absent: product code. This crate shares no code with the crates that it tests, but for the
+//! binary interface (`backstory-abi`) and the granularity of clocks (`backstory-files`).
 
 pub mod answer;
 pub mod busybox;
@@ -12,6 +13,7 @@ pub mod byte_engine;
 pub mod database_directory;
 pub mod database_server;
 pub mod database_watcher;
+pub mod deep_records;
 pub mod fixtures;
 pub mod http;
 pub mod mariadb;
