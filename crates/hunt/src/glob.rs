@@ -7,6 +7,11 @@
 //! earlier part is looked for again. A part without `?` is found as by Knuth, Morris and Pratt, in
 //! at most two steps for each byte of the field. A part with `?` is compared at each position, so
 //! it has a longest length.
+//!
+//! This is not the matcher of `backstory-wildcards`, which compares short names and patterns of the
+//! user without a preparation. There, `\` is a plain byte, and the time may be the product of both
+//! lengths. Rules come from others, and a field such as a command line may have megabytes. The
+//! pieces of a pattern also become conditions of SQL.
 
 /// Longest part with `?` between two `*`, in bytes.
 const LONGEST: usize = 256;

@@ -4,6 +4,7 @@
 //! lists of names (`globs2`). Out: the types of a file. Absent: reading files.
 
 use backstory_comparison::{is_text, is_utf16};
+use backstory_wildcards::matches_in_any_case;
 use serde::Deserialize;
 
 use crate::name_pattern::{self, MagicBytes};
@@ -74,7 +75,7 @@ impl MediaTypes {
     pub fn are(&self, patterns: &[String], name: &[u8], content: &[u8]) -> bool {
         let wanted = |media: &str| {
             let mut patterns = patterns.iter();
-            patterns.any(|pattern| name_pattern::matches(pattern.as_bytes(), media.as_bytes()))
+            patterns.any(|pattern| matches_in_any_case(pattern.as_bytes(), media.as_bytes()))
         };
         let mut is_typed = false;
         let known = self.known.iter().filter(|media| media.has(name, content));
@@ -86,7 +87,7 @@ impl MediaTypes {
         }
         let base = name.rsplit(|&byte| byte == b'/').next().unwrap_or(name);
         let named = self.named.iter();
-        for (media, _) in named.filter(|(_, glob)| name_pattern::matches(glob.as_bytes(), base)) {
+        for (media, _) in named.filter(|(_, glob)| matches_in_any_case(glob.as_bytes(), base)) {
             is_typed = true;
             if wanted(media) {
                 return true;

@@ -13,6 +13,7 @@ use backstory_abi::{self as abi, CallerIds, op};
 use backstory_eventlog::chunk::{ChunkView, SkippedRecords};
 use backstory_eventlog::record::RawRecord;
 use backstory_redaction as redaction;
+use backstory_wildcards::matches;
 use std::collections::{HashMap, HashSet};
 
 /// Names that are always secret.
@@ -386,28 +387,4 @@ fn name(entry: &[u8]) -> Option<&[u8]> {
         .iter()
         .position(|&b| b == b'=')
         .map(|end| &entry[..end])
-}
-
-/// Matches `*` with any string and `?` with one byte. The time is at most the product of the
-/// lengths, because only the last of several `*` is ever tried again.
-fn matches(pattern: &[u8], text: &[u8]) -> bool {
-    let (mut p, mut t) = (0, 0);
-    let mut star = None;
-    while t < text.len() {
-        match pattern.get(p) {
-            Some(b'*') => {
-                star = Some((p + 1, t));
-                p += 1;
-            }
-            Some(&wanted) if wanted == b'?' || wanted == text[t] => (p, t) = (p + 1, t + 1),
-            _ => match star {
-                Some((after, taken)) => {
-                    star = Some((after, taken + 1));
-                    (p, t) = (after, taken + 1);
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern[p..].iter().all(|&rest| rest == b'*')
 }

@@ -139,7 +139,8 @@ fn matches_any(patterns: &[impl AsRef<str>], command: &[u8]) -> bool {
     })
 }
 
-/// True if the pattern is the text. `*` stands for anything.
+/// True if the pattern is the text. `*` stands for anything, and `?` for itself, as in an address:
+/// `curl host/?id=*`.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let mut parts = pattern.split(|byte| *byte == b'*');
     let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else {

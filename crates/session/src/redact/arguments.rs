@@ -11,8 +11,9 @@
 #[cfg(test)]
 mod tests;
 
-use super::{SECRETS, Secrets, matches};
+use super::{SECRETS, Secrets};
 use backstory_redaction as redaction;
+use backstory_wildcards::matches;
 use std::ops::Range;
 
 /// Names of options that take a secret, in the spelling of variables. There are fewer than for

@@ -48,32 +48,6 @@ fn the_user_can_name_more() {
 }
 
 #[test]
-fn patterns_match_as_in_a_shell_and_in_no_time() {
-    let cases: [(&str, &str, bool); 8] = [
-        ("*", "", true),
-        ("*_KEY", "A_KEY", true),
-        ("*_KEY", "A_KEYS", false),
-        ("A*B*C", "AxBxBxC", true),
-        ("A*B*C", "AxBxB", false),
-        ("?", "", false),
-        ("**?", "x", true),
-        ("", "x", false),
-    ];
-    for (pattern, text, wanted) in cases {
-        assert_eq!(
-            matches(pattern.as_bytes(), text.as_bytes()),
-            wanted,
-            "{pattern} {text}"
-        );
-    }
-    // Trying every `*` at every position would take longer than the age of the universe.
-    assert!(!matches(
-        &[b"*a".repeat(30), b"b".to_vec()].concat(),
-        &b"a".repeat(60_000)
-    ));
-}
-
-#[test]
 fn a_record_that_a_program_wrote_without_its_last_nul_is_no_reason_to_die() {
     let mut chunk = chunk(&[(&["MY_TOKEN=short"], false)], false);
     let end = chunk.len();
