@@ -6,9 +6,7 @@
 use crate::metadata::NewAttributes;
 use crate::names::NewMode;
 use crate::recorded_tree::{RecordedTree, answer, refusal};
-use crate::replies::{
-    attributes, count, done, entry, flags_beside_backing, open_flags, xattr,
-};
+use crate::replies::{attributes, count, done, entry, flags_beside_backing, open_flags, xattr};
 use fuser::{
     BsdFileFlags, CopyFileRangeFlags, FileHandle, Filesystem, FopenFlags, INodeNo, InitFlags,
     KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
