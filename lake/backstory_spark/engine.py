@@ -56,6 +56,9 @@ _MANY = "{many}"
 COMPARED = "spark.sql.optimizer.inSetConversionThreshold"
 COMPARED_IN_FILES = "spark.sql.parquet.pushdown.inFilterThreshold"
 
+#: How the lines of an error of Java begin that have a reason. The last kind is the most exact one.
+CAUSES = (": ", "Caused by: ")
+
 #: Errors of a session that ended, or of the connection to its driver.
 GONE = (Py4JError, PySparkException, OSError)
 
@@ -311,9 +314,21 @@ class SparkEngine:
         try:
             yield
         except (Py4JError, PySparkException) as error:
-            raise LakeError(
-                f"Spark could not answer: {first_line(error)}; see the log of its driver"
-            ) from error
+            raise LakeError(f"Spark could not answer: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    """Why Spark could not answer, and what to do.
+
+    An error of Java begins with the call from Python. Its causes follow, the first one last.
+    """
+    lines = [line.strip() for line in str(error).splitlines()]
+    causes = [line.removeprefix(mark) for mark in CAUSES for line in lines if line.startswith(mark)]
+    for cause in reversed(causes):
+        if ".parquet" in cause:
+            return f"{first_line(Exception(cause))}; restore this data file"
+    last = Exception(causes[-1]) if causes else error
+    return f"{first_line(last)}; see the log of its driver"
 
 
 def _written_rows(rows: DataFrame, directory: str) -> int:

@@ -202,6 +202,26 @@ def test_a_wrong_direction_and_a_damaged_lake_are_clear_errors_on_spark(
     assert command("query", "--lake", str(lake), "FROM files").returncode == 1
 
 
+@pytest.mark.parametrize("left", [-9, None])
+def test_a_damaged_data_file_is_named_by_spark(
+    machine: Machine, lake: Path, session: object, left: int | None
+) -> None:
+    machine.record("sort in > out")
+    machine.ship(lake)
+    file = next((lake / "backstory" / "edges" / "data").rglob("*.parquet"))
+    content = file.read_bytes()
+    if left is None:
+        file.unlink()
+    else:
+        file.write_bytes(content[:left])
+    engine = engine_of(lake, session)
+    with pytest.raises(LakeError) as raised, engine.bounded():
+        rounds.lineage(engine, [1], rounds.Way("back"))
+    message = str(raised.value)
+    assert file.name in message and "restore this data file" in message, message
+    assert len(message.splitlines()) == 1
+
+
 def engine_of(lake: Path, session: object) -> Any:
     """The engine, with a lake of the tests."""
     from backstory_spark import SparkEngine
