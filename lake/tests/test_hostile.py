@@ -284,6 +284,12 @@ def test_a_run_of_1970_keeps_its_lineage_and_expires_alone(machine: Machine, lak
     ]
     links = old.rows("SELECT count(*) n FROM edges")[0]["n"]
     assert answer(lake, f"SELECT count(*) FROM edges WHERE run = '{run}'") == [(links,)]
+    right = lake.with_name("right")
+    old.ship(right)
+    lineage = f"""SELECT flow, how, certainty, count(*) FROM lineage(
+      (SELECT list(file) FROM files WHERE run = '{run}' AND path LIKE '%/out'), 'back', NULL)
+      GROUP BY ALL ORDER BY ALL"""
+    assert answer(lake, lineage) == answer(right, lineage) != []
     ended = command("expire", "--lake", str(lake), "--before", "1971-01-01")
     assert ended.returncode == 0 and ended.stdout.endswith(": 1\n"), ended
     assert len(answer(lake, "SELECT run FROM runs")) == 1

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Machine, random_line
+from conftest import Machine, answer, random_line
+from invented import Invented
 
 from backstory_lake.flows import DRIVERS, FORGETFUL, FORGETFUL_BELOW
 from backstory_lake.lake import Lake
@@ -129,6 +130,35 @@ def test_lineage_has_the_links_of_of_and_uses_for_many_fleets(
 ) -> None:
     recorded_fleet(machine, seed, runs=12)
     assert compare(machine, lake) > 500
+
+
+def flows_of(lake: Path, file: int) -> list[tuple[Any, ...]]:
+    """How often each kind of link is behind a file."""
+    links = f"lineage([{file}]::BIGINT[], 'back', NULL)"
+    return answer(lake, f"SELECT flow, count(*) FROM {links} GROUP BY ALL ORDER BY ALL")
+
+
+def test_contents_of_two_machines_meet_in_the_order_of_their_clocks(lake: Path) -> None:
+    made = Invented()
+
+    def version(run: int, name: str, inode: int, modified: int, number: int = 0) -> int:
+        moments = dict.fromkeys(("modified_ns", "changed_ns", "born_ns"), modified)
+        facts = {"digest": "d1", "size": 100, "device": 1, "inode": inode, "version": number}
+        return made.file(run, name, **facts, **moments)
+
+    maker, reader = (made.run(name, machine=name) for name in ("maker", "reader"))
+    out = version(maker, "out", 1, 10, number=1)
+    made.edge(made.process(maker), out, "write", 10, 10)
+    early, equal, late = (version(reader, f"copy{at}", at, at) for at in (9, 10, 11))
+    # A copy with the times of the original, which the reader's clock has not reached.
+    process, result = made.process(reader), made.file(reader, "result", version=1)
+    made.edge(process, equal, "read", 5, 6)
+    made.edge(process, result, "write", 7, 7)
+    made.written(lake)
+    assert flows_of(lake, early) == []
+    assert flows_of(lake, equal) == flows_of(lake, late) == [("generated", 1), ("same", 1)]
+    # The maker wrote after the reader read, by their clocks.
+    assert flows_of(lake, result) == [("generated", 1), ("same", 1), ("used", 1)]
 
 
 def test_the_devices_that_pass_nothing_on_are_those_of_the_program() -> None:
