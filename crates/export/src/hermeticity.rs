@@ -37,6 +37,8 @@ pub struct Hermeticity {
     pub outside: BTreeSet<Bytes>,
     /// Inputs whose content is not known.
     pub unknown: BTreeSet<Bytes>,
+    /// Inputs that the build did not declare. `None` if that was not asked, or is not known.
+    pub undeclared: Option<BTreeSet<Bytes>>,
     /// Whether the last faithful replays gave the same outputs. `None` if a run was not replayed.
     pub reproducible: Option<bool>,
     /// Outputs that differed in a replay.
@@ -117,13 +119,15 @@ impl Hermeticity {
         Ok(())
     }
 
-    /// True if all is known, and nothing came from elsewhere. A replay that differed is not
-    /// hermetic; without a replay, that question stays open.
+    /// True if all is known, and nothing came from elsewhere. A replay that differed, or an
+    /// undeclared input, is not hermetic. Without a replay or without declarations, that question
+    /// stays open.
     pub fn is_hermetic(&self) -> bool {
         self.complete
             && self.network.is_empty()
             && self.outside.is_empty()
             && self.unknown.is_empty()
+            && self.undeclared.as_ref().is_none_or(BTreeSet::is_empty)
             && self.reproducible != Some(false)
     }
 
@@ -139,6 +143,7 @@ impl Hermeticity {
             "network": network.collect::<Vec<_>>(),
             "inputsFromElsewhere": paths(&self.outside),
             "inputsWithoutDigest": paths(&self.unknown),
+            "undeclaredInputs": self.undeclared.as_ref().map(paths),
             "reproducible": self.reproducible,
             "differentInReplay": self.different,
         })
@@ -157,4 +162,26 @@ pub fn is_outside(view: &View, item: &InventoryFile) -> bool {
         rest.is_some_and(|rest| cwd == b"/" || rest.first() == Some(&b'/'))
     };
     !view.runs.iter().any(|run| below(&run.summary.cwd))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_undeclared_input_is_not_hermetic_and_unknown_declarations_leave_it_open() {
+        let mut facts = Hermeticity {
+            complete: true,
+            ..Hermeticity::default()
+        };
+        assert!(facts.is_hermetic());
+        assert_eq!(facts.json()["undeclaredInputs"], Value::Null);
+        facts.undeclared = Some(BTreeSet::new());
+        assert!(facts.is_hermetic());
+        let forgotten: Bytes = b"/work/forgotten.h".as_slice().into();
+        facts.undeclared = Some(BTreeSet::from([forgotten]));
+        assert!(!facts.is_hermetic());
+        let listed = json!(["/work/forgotten.h"]);
+        assert_eq!(facts.json()["undeclaredInputs"], listed);
+    }
 }

@@ -98,12 +98,8 @@ impl Inventory {
                 if !is_file(content) || !wanted.has(run, &content.path) {
                     continue;
                 }
-                let made = matches!(
-                    content.role,
-                    ContentRole::Output | ContentRole::Intermediate
-                );
-                // A run that installed a package made the package's files.
-                if let Some(package) = content.availability.package().filter(|_| !made) {
+                let made = is_made(content);
+                if let Some(package) = used_package(content) {
                     let next = packages.len();
                     let at = *packages.entry(unverified(package)).or_insert(next);
                     package_at.insert((run, content.path.clone()), at);
@@ -159,6 +155,61 @@ fn unverified(package: &Package) -> Package {
         verified: false,
         ..package.clone()
     }
+}
+
+/// A file of a package that a run used.
+#[derive(Debug)]
+pub struct PackageFile<'v> {
+    /// The package.
+    pub package: &'v Package,
+    /// Absolute path.
+    pub path: &'v Bytes,
+    /// Checksums, if its content is available.
+    pub sums: Option<Checksums>,
+}
+
+/// The files of packages that the runs used, each version once. Each content is read.
+pub fn package_files(view: &View) -> Result<Vec<PackageFile<'_>>> {
+    let wanted = Wanted::of(view);
+    let mut seen = HashSet::new();
+    let mut found = Vec::new();
+    for run in 0..view.runs.len() {
+        for content in &view.contents.run(run).files {
+            let Some(package) = used_package(content) else {
+                continue;
+            };
+            let is_wanted = is_file(content) && wanted.has(run, &content.path);
+            if is_wanted && seen.insert((&content.path, content.ident)) {
+                found.push((package, content));
+            }
+        }
+    }
+    let sizes = found.iter().map(|(_, content)| content_size(content));
+    view.contents.meter.expect(sizes.sum());
+    let found = found.into_iter().map(|(package, content)| {
+        let sums = view.contents.sums(content)?;
+        if sums.is_none() {
+            view.contents.meter.add(content_size(content));
+        }
+        Ok(PackageFile {
+            package,
+            path: &content.path,
+            sums,
+        })
+    });
+    found.collect()
+}
+
+/// The package of a file that a run used. A run that installed a package made the package's files.
+fn used_package(content: &Content) -> Option<&Package> {
+    content.availability.package().filter(|_| !is_made(content))
+}
+
+fn is_made(content: &Content) -> bool {
+    matches!(
+        content.role,
+        ContentRole::Output | ContentRole::Intermediate
+    )
 }
 
 fn is_file(content: &Content) -> bool {

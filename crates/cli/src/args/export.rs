@@ -52,9 +52,15 @@ pub struct ExportArgs {
     #[arg(long, value_name = "GLOB")]
     pub exclude: Vec<String>,
 
-    /// In `spdx`: also list every file, with its checksums and the files that it was made from
+    /// In `spdx`: also list every file, with its checksums and the files that it was made from. In
+    /// `in-toto`: also list every file of a package that was used, with its checksums
     #[arg(long)]
     pub files: bool,
+
+    /// In `in-toto`: also list the inputs that the build did not declare. This asks the build tool
+    /// for its rules, in the directory of the run
+    #[arg(long)]
+    pub undeclared: bool,
 
     /// In `opm`: write each recorded call of a function with its arguments and its result, as
     /// SPADE's LLVMTrace does, instead of the graph. The subject is a run of `record --functions`

@@ -12,6 +12,7 @@ use backstory_store::GraphStore;
 use super::Outcome;
 use super::contents::store_contents;
 use super::store::sealing;
+use super::undeclared_inputs;
 use crate::args::export::{ExportArgs, Level};
 use crate::current_store::CurrentStore;
 use crate::ending::{self, Workers};
@@ -31,16 +32,7 @@ pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
     if to_stdout && format.shape() == Shape::Directory {
         return Err(Error::NotAStream(format.name()).into());
     }
-    if args.calls && !format.writes_calls() {
-        return Err(Failure::misuse(format!(
-            "{name} has no calls of functions: use --calls with opm"
-        )));
-    }
-    if args.sigstore_key.is_some() && !format.is_attestation() {
-        return Err(Failure::misuse(format!(
-            "{name} is no attestation: use --sigstore-key with in-toto"
-        )));
-    }
+    refuse_options_of_others(&args, format)?;
     let signed = args.sigstore_key.as_deref().map(|key| SignedStatement {
         format,
         key,
@@ -86,7 +78,10 @@ pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
     if format.judges_hermeticity() {
         // The format computes the checksums.
         let inventory = Inventory::with_sums(&view, |_| false)?;
-        let facts = Hermeticity::of(&current.store, &view, &inventory)?;
+        let mut facts = Hermeticity::of(&current.store, &view, &inventory)?;
+        if args.undeclared {
+            facts.undeclared = undeclared_inputs::of_view(&current, &view, &inventory)?;
+        }
         view.hermeticity = Some(facts.json());
     }
     let what = format!("writing {}", format.name());
@@ -108,6 +103,27 @@ pub fn run(args: ExportArgs, store: Option<&Path>) -> Outcome {
         .chain(&format.warnings(&view))
         .for_each(|warning| complain(warning));
     Ok(0)
+}
+
+/// Refuses options that the format does not have.
+fn refuse_options_of_others(args: &ExportArgs, format: &dyn Format) -> Result<(), Failure> {
+    let name = format.name();
+    if args.calls && !format.writes_calls() {
+        return Err(Failure::misuse(format!(
+            "{name} has no calls of functions: use --calls with opm"
+        )));
+    }
+    if args.sigstore_key.is_some() && !format.is_attestation() {
+        return Err(Failure::misuse(format!(
+            "{name} is no attestation: use --sigstore-key with in-toto"
+        )));
+    }
+    if args.undeclared && !format.judges_hermeticity() {
+        return Err(Failure::misuse(format!(
+            "{name} does not list undeclared inputs: use --undeclared with in-toto"
+        )));
+    }
+    Ok(())
 }
 
 /// The level of detail if none was given. Commands are shown with their files. A thing that a

@@ -66,6 +66,7 @@ mod stored_contents;
 pub mod tag;
 pub mod timeline;
 pub mod tui;
+mod undeclared_inputs;
 pub mod undo;
 pub mod watch;
 #[cfg(any(feature = "postgres", feature = "mariadb"))]

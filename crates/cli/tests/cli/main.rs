@@ -7,6 +7,7 @@
 mod account;
 mod across;
 mod ask;
+mod attested;
 mod background;
 mod bad_input;
 mod bookkeeping;

@@ -79,6 +79,7 @@ fn a_hermetic_result_that_differs_in_a_replay_is_hermetic_no_more() {
     assert_eq!(place.run(&["index", "--wait"]).status, 0);
     let nothing_known = json!({
         "hermetic": true, "network": [], "inputsFromElsewhere": [], "inputsWithoutDigest": [],
+        "undeclaredInputs": null,
         "reproducible": null, "differentInReplay": [],
     });
     assert_eq!(attested(&place), nothing_known);
@@ -89,6 +90,7 @@ fn a_hermetic_result_that_differs_in_a_replay_is_hermetic_no_more() {
     assert_eq!(other.status, 1, "{other:?}");
     let differs = json!({
         "hermetic": false, "network": [], "inputsFromElsewhere": [], "inputsWithoutDigest": [],
+        "undeclaredInputs": null,
         "reproducible": false, "differentInReplay": [place.path("result")],
     });
     assert_eq!(attested(&place), differs);

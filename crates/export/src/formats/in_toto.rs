@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::notation::{self, file_uri, moment, purl, text};
 use crate::family::Family;
 use crate::format::{Format, Target};
-use crate::inventory::{Inventory, InventoryFile};
+use crate::inventory::{Inventory, InventoryFile, PackageFile, package_files};
 use crate::{Error, Result, View};
 
 /// `in-toto`
@@ -59,6 +59,10 @@ impl Format for InToto {
             json!({"uri": purl(package, &machine.distribution), "name": package.name,
                    "annotations": {"version": package.version, "manager": package.manager}})
         });
+        let files = match view.files {
+            true => package_files(view)?,
+            false => Vec::new(),
+        };
         let dependencies: Vec<Value> = inputs
             .map(|item| {
                 resource(item).unwrap_or_else(
@@ -66,6 +70,7 @@ impl Format for InToto {
                 )
             })
             .chain(packages)
+            .chain(files.iter().map(package_file))
             .collect();
         let mut internal = json!({
             "steps": steps(&bill),
@@ -100,6 +105,21 @@ fn resource(item: &InventoryFile) -> Option<Value> {
         "name": text(&item.path), "uri": file_uri(&item.path),
         "digest": {"sha256": sums.sha256, "sha1": sums.sha1, "blake3": sums.blake3},
     }))
+}
+
+/// A resource descriptor of a package's file. Seals need not cover such files, and `store verify
+/// --evidence` looks for a seal of each BLAKE3 digest. So it has the other digests.
+fn package_file(file: &PackageFile<'_>) -> Value {
+    let package = file.package;
+    let mut known = json!({
+        "name": text(file.path), "uri": file_uri(file.path),
+        "annotations": {"package": package.name, "version": package.version,
+                        "manager": package.manager},
+    });
+    if let Some(sums) = &file.sums {
+        known["digest"] = json!({"sha256": sums.sha256, "sha1": sums.sha1});
+    }
+    known
 }
 
 /// The command line of each recorded run.

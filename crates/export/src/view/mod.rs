@@ -179,7 +179,8 @@ pub struct View {
     pub base: Bytes,
     /// Steps that differ only in a name become one rule.
     pub generalise: bool,
-    /// A bill of materials lists every file, not only packages and results.
+    /// A bill of materials lists every file, not only packages and results. An attestation lists
+    /// the files of packages.
     pub files: bool,
     /// Sentences that the reader of the export must know.
     pub warnings: Vec<String>,

@@ -13,8 +13,6 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::Write;
 use std::path::Path;
 
-use backstory_declared::systems::PROGRAMS;
-use backstory_declared::{BuildRun, compare, declarations};
 use backstory_eventlog::event::Bytes;
 use backstory_eventlog::run::RunHeader;
 use backstory_evidence::examine::{Examined, Weight, examine};
@@ -25,13 +23,11 @@ use backstory_export::inventory::{Inventory, InventoryFile};
 use backstory_export::{Request, View};
 use backstory_files::regular;
 use backstory_pipeline::judge::{JudgeFailure, Verdict, verdicts};
-use backstory_workflow::ownership::Ownership;
-use backstory_workflow::recording::Recording;
 use serde_json::{Value, json};
 
 use super::export::subject;
 use super::store::evidence::examined_at_rest;
-use super::{Outcome, answer};
+use super::{Outcome, answer, undeclared_inputs};
 use crate::args::policy::{PolicyCommand, PolicyVerifyArgs};
 use crate::contents_writer;
 use crate::current_store::CurrentStore;
@@ -129,7 +125,7 @@ fn things(
     let facts = Hermeticity::of(&current.store, view, inventory)?;
     let run = |at: usize| view.runs[at].summary.id.as_str();
     let undeclared = match with_undeclared {
-        true => undeclared(current, view)?,
+        true => undeclared_inputs::of_runs(current, view)?,
         false => vec![None; view.runs.len()],
     };
     let mut things = Things::new();
@@ -272,23 +268,6 @@ fn seals(
     // Without signers, a valid signature of any key counts.
     let unsigned = Chain::of(home).unsigned_runs()?;
     Ok((true, !ids.any(|id| unsigned.contains(id))))
-}
-
-/// For each run the files that it read and that its build does not declare, as `inputs
-/// --undeclared` lists them. `None` for a run without declarations.
-fn undeclared(current: &CurrentStore, view: &View) -> Result<Vec<Option<HashSet<Bytes>>>, Failure> {
-    let of_run = |id: &str| {
-        let recording = Recording::without_lookups(&current.store, id)?;
-        let index = current.home.packages_path();
-        let mut ownership = Ownership::indexed(&index, [recording.cwd()]);
-        let build = BuildRun::of(&recording, &mut ownership, &PROGRAMS);
-        let (rules, declared_by) =
-            declarations(&build).map_err(|error| Failure::not_found(chain(&error)))?;
-        let found = compare(&build, &rules, None).undeclared.into_iter();
-        Ok((!declared_by.is_empty()).then(|| found.map(|one| one.path).collect()))
-    };
-    let ids = view.runs.iter().map(|run| run.summary.id.as_str());
-    ids.map(of_run).collect()
 }
 
 /// Things for which a rule does not hold, each with the reason if its expression has no value.
