@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from datetime import date, timedelta
@@ -11,7 +12,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import Machine, answer, answers, command
+from conftest import PACKAGE, Machine, answer, answers, command
 from pyiceberg.avro.file import AvroFile
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
@@ -374,6 +375,17 @@ def test_owner_and_sensitivity_are_in_every_row(machine: Machine, lake: Path) ->
         assert answer(lake, f"SELECT DISTINCT owner, sensitivity FROM {of}") == [
             ("lab", "internal")
         ]
+
+
+def test_the_guides_view_has_the_files_of_one_sensitivity(machine: Machine, lake: Path) -> None:
+    machine.record("sort in > internal")
+    machine.ship(lake, config=private(sensitivity="internal"))
+    public = machine.record("sort in > public")
+    machine.ship(lake, config=private(sensitivity="public"))
+    guide = (PACKAGE.parent / "docs" / "howto" / "lake.md").read_text()
+    (view,) = re.findall(r"CREATE VIEW open_files AS\n(.*?);", guide, re.DOTALL)
+    files = re.sub(r"backstory\.(\w+)", r"\1_table", view)
+    assert answer(lake, f"SELECT DISTINCT run FROM ({files})") == [(public,)]
 
 
 def test_digests_and_paths_have_bloom_filters(machine: Machine, lake: Path) -> None:
