@@ -1,12 +1,14 @@
 """The command `bills`: which packages are the same, and what a row says."""
 
 import argparse
+import re
 from pathlib import Path
 
 import pytest
 
 from backstory_bench import bills
-from backstory_bench.bills import CASES, Package, found, named, packages, table
+from backstory_bench.bills import CASES, FIELDS, Package, found, named, packages, table
+from backstory_bench.report import read_rows
 
 
 def test_a_package_has_one_name_in_all_bills() -> None:
@@ -53,3 +55,11 @@ def test_each_package_of_a_result_is_a_row_of_the_csv_and_makes_the_table(
     assert sum(line.endswith(",npm,a,1,1,1") for line in lines) == 2
     assert bills.main_bills(argparse.Namespace(results=str(out))) == 0
     assert capsys.readouterr().out == printed
+
+
+def test_the_page_has_the_table_of_its_results() -> None:
+    top = Path(__file__).parents[2]
+    page = (top / "docs/howto/export.md").read_text()
+    results = re.search(r"`(bench/runs/[^`]*bills.csv)`", page)
+    assert results is not None
+    assert "\n".join(table(read_rows(top / results[1], FIELDS))) in page

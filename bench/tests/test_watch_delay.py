@@ -1,7 +1,11 @@
 """The command `watch`: when a report is there."""
 
 import argparse
+import csv
+import re
+import statistics
 import subprocess
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -56,3 +60,23 @@ def test_processes_that_compute_end_with_the_measurement(monkeypatch: pytest.Mon
 def test_a_recorded_program_that_ends_too_early_is_told(tmp_path: Path) -> None:
     with pytest.raises(watch_delay.Missing, match="ended too early"):
         watch_delay.delays("/bin/false", tmp_path, files=0, rounds=1, beside=0)
+
+
+def test_the_page_has_the_delays_of_its_results() -> None:
+    top = Path(__file__).parents[2]
+    page = (top / "docs/howto/hunt.md").read_text()
+    results = re.search(r"`(bench/runs/[^`]*watch\*\.csv)`", page)
+    assert results is not None
+    files = sorted(top.glob(results[1]))
+    assert len(files) == 3
+    for file in files:
+        delays: dict[tuple[int, int], list[float]] = defaultdict(list)
+        with file.open(newline="") as lines:
+            for row in csv.DictReader(lines):
+                key = int(row["files_before"]), int(row["log_bytes"])
+                delays[key].append(float(row["delay_ms"]))
+        for (before, log), found in delays.items():
+            middle, longest = statistics.median(found), max(found)
+            cells = f" | {before:,} | {log / 1e6:.1f} MB | {middle:.0f} ms | {longest:.0f} ms |"
+            assert cells in page, file
+            assert longest < 100

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import PACKAGE
 
 from backstory_fleet import asking, cli, measure, page
 from backstory_fleet.asking import measure_all
@@ -180,6 +182,14 @@ def test_the_page_names_options_questions_not_asked_and_lakes_that_differ() -> N
     alone = "Only DuckDB was asked about the lake of 9.8 × 10^6 edges, and only Spark about"
     assert f"{alone} the lake of 9.9 × 10^6." in words
     assert "`of 1 file` has 89 rows in the first and 15,000 in the second." in words
+
+
+def test_the_page_in_the_documents_is_that_of_its_measurements() -> None:
+    top = PACKAGE.parent
+    text = (top / "docs" / "scale.md").read_text()
+    found = re.search(r"`(bench/runs/[^`]*)`", text)
+    assert found is not None
+    assert page.text(measure.read(top / found[1]), found[1]) == text
 
 
 def test_small_lakes_come_first_on_the_page() -> None:
