@@ -1,4 +1,4 @@
-//! What an attestation says beside the digests of results and of the user's own inputs.
+//! Attestations list undeclared inputs of builds, and digests of packages' files, if asked.
 
 use std::path::Path;
 use std::process::Command;
