@@ -19,8 +19,9 @@ from backstory_lake.questions import Limits, Question
 from backstory_lake.reading import data_files
 from backstory_lake.tables import EDGES, RUNS, TABLES
 
-#: MB of memory of a question to DuckDB, and numbers of files whose ancestry is asked for.
-MEMORY = 6000
+#: MB of memory of a question to DuckDB, and of a worker of Spark.
+MEMORY, WORKER_MEMORY = 6000, 1500
+#: Numbers of files whose ancestry is asked for.
 FILES = (1, 100, 10_000)
 #: The most edges about which Spark is asked, if no other number is given.
 MOST = 1e6

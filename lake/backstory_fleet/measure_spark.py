@@ -19,10 +19,7 @@ from backstory_lake.lake import Lake
 from backstory_spark import Lineage
 from backstory_spark.cluster import cluster, session
 
-from .measure import Asked, Measurement, sizes, timed
-
-#: MB of a worker.
-MEMORY = 1500
+from .measure import WORKER_MEMORY, Asked, Measurement, sizes, timed
 
 
 def spark(lake: Lake, asked: list[Asked], workers: int) -> Iterator[Measurement]:
@@ -34,7 +31,7 @@ def spark(lake: Lake, asked: list[Asked], workers: int) -> Iterator[Measurement]
         tempfile.TemporaryDirectory(prefix="backstory-events-") as log,
         tempfile.TemporaryDirectory(prefix="backstory-steps-") as steps,
     ):
-        with cluster(workers, 1, f"{MEMORY + 500}m") as running:
+        with cluster(workers, 1, f"{WORKER_MEMORY + 500}m") as running:
             with session(running.address, jar, _options(Path(log), workers)) as opened:
                 events = EventLog(Path(log))
                 yield from _ask(opened, lake, asked, workers, Path(steps), events)
@@ -42,7 +39,7 @@ def spark(lake: Lake, asked: list[Asked], workers: int) -> Iterator[Measurement]
 
 def _options(log: Path, workers: int) -> dict[str, str]:
     return {
-        "spark.executor.memory": f"{MEMORY}m",
+        "spark.executor.memory": f"{WORKER_MEMORY}m",
         "spark.sql.shuffle.partitions": str(4 * workers),
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": log.as_uri(),

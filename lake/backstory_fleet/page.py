@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import fields
 
+from . import measure
 from .fleet import Parameters
 from .measure import MOST, Measurement
 from .model import Model, models
@@ -42,8 +43,9 @@ directories, copies of files, and container layers. The measurements are the row
 
 - `s` is wall time. `core s` is the time of all cores, which other programs hardly change. The time
   of Spark's driver is not in it.
-- DuckDB runs in one process on all cores. Spark runs on a cluster of this machine: a master, and
-  workers of one core.
+- DuckDB runs in one process on all cores, with {duckdb_memory} MB of memory and no limit of time.
+  `query --lake` needs `--memory` and `--timeout` for that.
+- Spark runs on a cluster of this machine: a master, and workers of one core and {worker_memory} MB.
 {others}
 - Measurements can be added to earlier ones, so not all rows need be of one version of the engines.
 - Each question is asked once. For Spark, the first question is asked twice, because it also finds
@@ -69,6 +71,8 @@ def text(measured: list[Measurement], source: str) -> str:
     method = method.replace("{lacking}", "".join(f"- {one}\n" for one in _lacking(measured)))
     method = method.replace("{commands}", "\n".join(_commands(measured)))
     method = method.replace("{source}", source)
+    method = method.replace("{duckdb_memory}", f"{measure.MEMORY:,}")
+    method = method.replace("{worker_memory}", f"{measure.WORKER_MEMORY:,}")
     parts = [_BEGIN, method, _fleet(measured), _lakes(measured), _questions(measured)]
     parts += [_model(found), plan.text()]
     return "".join(map(_wrapped, "".join(parts).splitlines()))
