@@ -21,7 +21,7 @@ from backstory_lake.lake import Lake
 from backstory_lake.privacy import Config
 from backstory_lake.program import Program
 
-TABLES = ("processes", "files", "edges", "steps", "derivations", "informs", "runs")
+TABLES = tuple(of.name for of in tables.TABLES)
 
 #: Ships, and kills itself at the commit with this number, before or after it.
 KILLED = """
