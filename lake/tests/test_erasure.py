@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -21,7 +20,7 @@ from backstory_lake.errors import LakeError, MisuseError
 from backstory_lake.lake import Lake
 from backstory_lake.privacy import Config, Privacy
 from backstory_lake.rewriting import replace
-from backstory_lake.tables import PROCESSES, RUNS, TABLES
+from backstory_lake.tables import PROCESSES, TABLES
 
 
 def texts(lake: Path) -> Iterator[bytes]:
@@ -386,20 +385,3 @@ def test_the_guides_view_has_the_files_of_one_sensitivity(machine: Machine, lake
     (view,) = re.findall(r"CREATE VIEW open_files AS\n(.*?);", guide, re.DOTALL)
     files = re.sub(r"backstory\.(\w+)", r"\1_table", view)
     assert answer(lake, f"SELECT DISTINCT run FROM ({files})") == [(public,)]
-
-
-def check_bloom_filters(lake: Path) -> None:
-    """Each data file of `files` has them for digests and paths."""
-    for file in (lake / "backstory" / "files" / "data").rglob("*.parquet"):
-        sql = f"SELECT path_in_schema, bloom_filter_offset FROM parquet_metadata('{file}')"
-        assert {name for name, at in duckdb.sql(sql).fetchall() if at} == {"digest", "path"}
-
-
-def test_digests_and_paths_have_bloom_filters(machine: Machine, lake: Path) -> None:
-    for name in "ab":
-        machine.ship(lake, machine.record(f"sort in > {name}"))
-    check_bloom_filters(lake)
-    done = upkeep.compact(Lake.open(str(lake)))
-    assert done.after < done.before
-    check_bloom_filters(lake)
-    assert RUNS.bloom == ("run",)

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow.parquet as pq
 import pytest
 from conftest import PACKAGE, Machine, answer, command
@@ -196,6 +197,23 @@ def test_rows_are_sorted_by_identity_and_digest_also_after_compact(
     done = upkeep.compact(Lake.open(str(lake)))
     assert done.after < done.before
     check_order(lake)
+
+
+def check_bloom_filters(lake: Path) -> None:
+    """Each data file of `files` has them for digests and paths."""
+    for file in (lake / "backstory" / "files" / "data").rglob("*.parquet"):
+        sql = f"SELECT path_in_schema, bloom_filter_offset FROM parquet_metadata('{file}')"
+        assert {name for name, at in duckdb.sql(sql).fetchall() if at} == {"digest", "path"}
+
+
+def test_digests_and_paths_have_bloom_filters(machine: Machine, lake: Path) -> None:
+    for name in "ab":
+        machine.ship(lake, machine.record(f"sort in > {name}"))
+    check_bloom_filters(lake)
+    done = upkeep.compact(Lake.open(str(lake)))
+    assert done.after < done.before
+    check_bloom_filters(lake)
+    assert tables.RUNS.bloom == ("run",)
 
 
 def test_a_lake_of_a_future_form_is_refused(machine: Machine, lake: Path) -> None:
