@@ -159,6 +159,38 @@ fn a_match_starts_a_command_and_reaches_a_webhook() {
 }
 
 #[test]
+fn a_webhook_that_nobody_listens_to_is_named_and_the_command_goes_on() {
+    let place = Place::new();
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/hook", closed.local_addr().unwrap());
+    drop(closed);
+    let line = waits_for("m.jsonl");
+    let answer = place.run(&[
+        "record",
+        "--watch",
+        "startup-file-written",
+        "--watch-post",
+        &url,
+        "--watch-to",
+        "m.jsonl",
+        "--",
+        "sh",
+        "-c",
+        &line,
+    ]);
+    assert_eq!(
+        (answer.status, answer.out.as_str()),
+        (0, "went on\n"),
+        "{answer:?}"
+    );
+    assert!(
+        answer.err.contains("backstory: cannot post the match: "),
+        "{answer:?}"
+    );
+    assert!(!matches(&place, "m.jsonl").is_empty(), "{answer:?}");
+}
+
+#[test]
 fn matches_that_are_not_reported_are_mentioned_once() {
     let place = Place::new();
     place.write(
