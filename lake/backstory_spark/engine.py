@@ -14,6 +14,7 @@ Parquet. Spark then reads only the pages of a file that may have one of few node
 
 from __future__ import annotations
 
+import re
 import sys
 import uuid
 from collections.abc import Iterator
@@ -58,6 +59,8 @@ COMPARED_IN_FILES = "spark.sql.parquet.pushdown.inFilterThreshold"
 
 #: How the lines of an error of Java begin that have a reason. The last kind is the most exact one.
 CAUSES = (": ", "Caused by: ")
+#: The end of a data file's name. Names of Java's classes have the same letters.
+DATA_FILE = re.compile(r"\.parquet(?![\w.])")
 
 #: Errors of a session that ended, or of the connection to its driver.
 GONE = (Py4JError, PySparkException, OSError)
@@ -325,10 +328,11 @@ def _reason(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines()]
     causes = [line.removeprefix(mark) for mark in CAUSES for line in lines if line.startswith(mark)]
     for cause in reversed(causes):
-        if ".parquet" in cause:
+        if DATA_FILE.search(cause):
             return f"{first_line(Exception(cause))}; restore this data file"
     last = Exception(causes[-1]) if causes else error
-    return f"{first_line(last)}; see the log of its driver"
+    remedy = "see the log of its driver, and compare the data files: `backstory-lake check`"
+    return f"{first_line(last)}; {remedy}"
 
 
 def _written_rows(rows: DataFrame, directory: str) -> int:
