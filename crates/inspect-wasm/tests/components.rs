@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use backstory_inspection::question::{QuestionHead, ReadQuestion};
 use backstory_inspection::{Answer, Catalogue, InspectionWorker, Question, Trouble};
 use backstory_testkit::need::skipped;
 
@@ -88,6 +89,36 @@ fn a_component_that_refuses_traps_loops_or_grows_is_an_error() {
     // A program that was built without optimization reaches the limit of time first.
     let is_ended = loops.contains("million instructions") || loops.contains("took more than");
     assert!(is_ended, "{loops}");
+}
+
+/// Outside of the sandbox, only the number of instructions ends the loop. The compiler of components
+/// has the stack of a worker's main thread.
+#[test]
+#[ignore = "400 million interpreted instructions: minutes without optimization"]
+fn a_component_that_loops_is_ended_by_the_number_of_its_instructions() {
+    let loops = || {
+        let component = first_byte();
+        let head = QuestionHead {
+            inspector: "mesh".to_owned(),
+            version: 4,
+            name: "/dir/part.mesh".to_owned(),
+            command: Vec::new(),
+            component: true,
+            key: Vec::new(),
+        };
+        let question = ReadQuestion {
+            head,
+            component: Some(&component),
+            contents: vec![&b"!"[..]],
+        };
+        backstory_inspect_wasm::answer(&question).error.unwrap()
+    };
+    let thread = std::thread::Builder::new().stack_size(8 << 20);
+    let said = thread.spawn(loops).unwrap().join().unwrap();
+    assert!(
+        said.contains("ended after 400 million instructions"),
+        "{said}"
+    );
 }
 
 #[test]

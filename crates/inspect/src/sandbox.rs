@@ -169,3 +169,98 @@ fn filter(own: i32) -> Vec<sock_filter> {
     ]);
     program
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOAD: u32 = BPF_LD | BPF_W | BPF_ABS;
+    const IS_EQUAL: u32 = BPF_JMP | BPF_JEQ | BPF_K;
+    const HAS_BIT: u32 = BPF_JMP | BPF_JSET | BPF_K;
+    const END: u32 = BPF_RET | BPF_K;
+
+    const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
+    const KILL: u32 = libc::SECCOMP_RET_KILL_PROCESS;
+    const REFUSE: u32 = libc::SECCOMP_RET_ERRNO | libc::EACCES as u32;
+
+    /// The process that the filter is made for.
+    const OWN: u64 = 4711;
+
+    /// What the filter does with a call of this architecture.
+    fn verdict_of(architecture: u32, call: c_long, arguments: [u64; 3]) -> u32 {
+        let word = |offset: u32| match offset {
+            0 => call as u32,
+            4 => architecture,
+            _ => arguments[(offset as usize - 16) / 8] as u32,
+        };
+        let (program, mut at, mut loaded) = (filter(OWN as i32), 0, 0);
+        loop {
+            let step = program[at];
+            let next = |yes: bool| usize::from(if yes { step.jt } else { step.jf });
+            at += 1;
+            match u32::from(step.code) {
+                LOAD => loaded = word(step.k),
+                IS_EQUAL => at += next(loaded == step.k),
+                HAS_BIT => at += next(loaded & step.k != 0),
+                END => return step.k,
+                code => panic!("an instruction {code:x}"),
+            }
+        }
+    }
+
+    fn verdict(call: c_long, arguments: [u64; 3]) -> u32 {
+        verdict_of(ARCHITECTURE, call, arguments)
+    }
+
+    #[test]
+    fn a_worker_may_take_memory_and_answer_and_a_try_to_open_a_file_fails() {
+        for call in [libc::SYS_read, libc::SYS_write, libc::SYS_brk] {
+            assert_eq!(verdict(call, [0; 3]), ALLOW, "{call}");
+        }
+        for call in [libc::SYS_openat, libc::SYS_clone, libc::SYS_clone3] {
+            assert_eq!(verdict(call, [0; 3]), REFUSE, "{call}");
+        }
+    }
+
+    #[test]
+    fn every_call_that_is_not_listed_ends_a_worker() {
+        for call in 0..1000 {
+            let lists = [ALLOWED, REFUSED, MAPPING];
+            let is_listed = lists.iter().any(|list| list.contains(&call));
+            assert_eq!(verdict(call, [0; 3]) == KILL, !is_listed, "{call}");
+        }
+        for call in [
+            libc::SYS_socket,
+            libc::SYS_connect,
+            libc::SYS_execve,
+            libc::SYS_execveat,
+            libc::SYS_ptrace,
+            libc::SYS_process_vm_writev,
+            libc::SYS_kill,
+            libc::SYS_unlinkat,
+            libc::SYS_io_uring_setup,
+            libc::SYS_bpf,
+        ] {
+            assert_eq!(verdict(call, [0; 3]), KILL, "{call}");
+        }
+    }
+
+    #[test]
+    fn a_worker_makes_no_memory_executable_and_signals_only_itself() {
+        let (data, code) = (libc::PROT_READ | libc::PROT_WRITE, libc::PROT_EXEC);
+        for call in [libc::SYS_mmap, libc::SYS_mprotect] {
+            assert_eq!(verdict(call, [0, 0, data as u64]), ALLOW, "{call}");
+            assert_eq!(verdict(call, [0, 0, (data | code) as u64]), KILL, "{call}");
+        }
+        assert_eq!(verdict(libc::SYS_tgkill, [OWN, 0, 0]), ALLOW);
+        assert_eq!(verdict(libc::SYS_tgkill, [OWN + 1, 0, 0]), KILL);
+    }
+
+    #[test]
+    fn a_call_of_another_architecture_ends_a_worker() {
+        const I386: u32 = 0x4000_0003;
+        const X32_BIT: c_long = 0x4000_0000;
+        assert_eq!(verdict_of(I386, libc::SYS_read, [0; 3]), KILL);
+        assert_eq!(verdict(libc::SYS_read | X32_BIT, [0; 3]), KILL);
+    }
+}

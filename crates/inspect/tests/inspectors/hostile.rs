@@ -1,6 +1,13 @@
-//! Workers that crash, hang, talk too much or lie, and what the sandbox forbids.
+//! Workers that crash, hang, talk too much or lie, and the rights that the real worker has left. The
+//! unit tests of `sandbox.rs` say which system calls these are.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use backstory_inspection::{Catalogue, InspectionWorker, Question, Trouble};
+use backstory_sys::process_tree::stat_fields;
+use backstory_testkit::procs::eventually;
 
 use super::worker;
 
@@ -79,4 +86,59 @@ fn a_missing_worker_is_an_error_that_says_where_it_belongs() {
 #[test]
 fn the_real_worker_answers() {
     assert_eq!(asked(&worker()).unwrap().facts["rows"], 1);
+}
+
+/// A field of `/proc/PID/status`.
+fn status_of(pid: &str, name: &str) -> String {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let found = status.lines().find_map(|line| line.strip_prefix(name));
+    found.unwrap().trim().to_owned()
+}
+
+/// The hard limits of a process, by the names in `/proc/PID/limits`.
+fn hard_limits(pid: &str, names: &[&str]) -> Vec<String> {
+    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+    let limit = |name: &&str| {
+        let values = limits.lines().find_map(|line| line.strip_prefix(*name));
+        let hard = values.unwrap().split_whitespace().nth(1);
+        hard.unwrap().to_owned()
+    };
+    names.iter().map(limit).collect()
+}
+
+/// The worker waits for the rest of the content, which does not come.
+#[test]
+fn the_real_worker_has_given_up_its_rights_before_it_reads_the_whole_content() {
+    const CONTENT: usize = 60_000;
+    let filters = |pid: &str| status_of(pid, "Seccomp_filters:").parse::<u32>().unwrap();
+    let before = filters("self");
+    let mut command = Command::new(worker().program());
+    command.stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut waiting = command.stderr(Stdio::null()).spawn().unwrap();
+    let pid = waiting.id().to_string();
+    let mut input = waiting.stdin.take().unwrap();
+    let ask = r#"{"inspect": {"inspector": "text", "version": 1, "name": "/a.txt"}}"#;
+    writeln!(input, "{{\"parts\": [{CONTENT}], \"ask\": {ask}}}").unwrap();
+    // More than the worker reads at first, and less than a pipe holds.
+    input.write_all(&vec![b'x'; CONTENT - 1]).unwrap();
+    let is_closed = || filters(&pid) == before + 1;
+    assert!(eventually(Duration::from_secs(120), is_closed));
+
+    assert_eq!(status_of(&pid, "NoNewPrivs:"), "1");
+    let limits = [
+        "Max address space",
+        "Max cpu time",
+        "Max file size",
+        "Max core file size",
+        "Max open files",
+    ];
+    // A second more than the soft limit, at which the worker gets its signal.
+    let expected = ["268435456", "3", "0", "0", "3"];
+    assert_eq!(hard_limits(&pid, &limits), expected);
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).unwrap();
+    // The first of these fields is number 3 in proc_pid_stat(5). Number 41 is the policy.
+    let policy = stat_fields(&stat).unwrap().nth(41 - 3);
+    assert_eq!(policy, Some("5"), "SCHED_IDLE");
+    drop(input);
+    assert!(!waiting.wait().unwrap().success(), "the question was cut");
 }
