@@ -17,3 +17,4 @@ mod operations;
 mod ordinary_users;
 mod programs;
 mod recorded;
+mod sparse;
