@@ -159,6 +159,11 @@ impl PostgresServer {
         self.control(stage, &["reload"])
     }
 
+    /// The directory of the server's files.
+    pub fn data(&self) -> &Path {
+        &self.data
+    }
+
     /// The directory of the server's log.
     pub fn log_directory(&self) -> PathBuf {
         self.data.join("log")

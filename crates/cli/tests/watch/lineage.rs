@@ -13,7 +13,8 @@ fn an_exported_file_and_a_row_lead_to_the_script_that_filled_the_table() {
         return;
     };
     place.query(
-        "CREATE TABLE accounts (id int PRIMARY KEY, sum int); CREATE TABLE other (id int PRIMARY KEY)",
+        "CREATE TABLE accounts (id int PRIMARY KEY, sum int); \
+         CREATE TABLE copies (id int PRIMARY KEY, sum int); CREATE TABLE other (id int PRIMARY KEY)",
     );
     let watch = place.watched();
     write_scripts(&place);
@@ -23,10 +24,19 @@ fn an_exported_file_and_a_row_lead_to_the_script_that_filled_the_table() {
     let raise = "$LOCAL -f raise.sql -c '\\! eval \"$GATE\"'";
     place.record_gated(raise, "UPDATE accounts", || ());
     place.record("$SQL -c 'COPY accounts TO STDOUT' >report.csv");
+    // The server itself writes and reads these files.
+    let export = place.server.data().join("export.csv");
+    let export = export.to_str().unwrap();
+    place.query(&format!("COPY accounts TO '{export}'"));
+    place.query(&format!("COPY copies FROM '{export}'"));
     place.ends_complete(watch);
-    rows_and_files_lead_to_their_scripts(&place, &["report.csv"]);
+    rows_and_files_lead_to_their_scripts(&place, &["report.csv", export]);
+    let copied = place.lineage(&["--table", "copies", "--key", "42"]);
+    assert!(has(&copied, "raise.sql"), "{copied:?}");
     let clients = ["raise.sql", "fill.sql"];
     history_has_statements_clients_and_values(&place, "ann", clients);
+    let history = place.json(&["of", "--table", "accounts", "--key", "42"])["history"].clone();
+    assert_eq!(history[0]["transaction"]["application"], "psql");
     answers_name_each_command_once(&place);
 
     // The server keeps nothing of the watch.
