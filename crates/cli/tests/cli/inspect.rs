@@ -251,6 +251,12 @@ fn of_finds_the_answer_that_diff_has_kept_about_a_file_or_two_runs() {
         backstory_testkit::program::write(&program, b"#!/bin/sh\nexit 1\n").unwrap();
         let line = change_line(&place, "out.mesh");
         assert!(line.is_some_and(|line| line.contains(said)), "{is_of_runs}");
+        // An answer of another version is not used.
+        let list = place.stage.directory("home/.config/backstory").unwrap();
+        let list = list.join("inspectors.toml");
+        let text = fs::read_to_string(&list).unwrap();
+        fs::write(&list, text.replace("version = 1", "version = 2")).unwrap();
+        assert_eq!(change_line(&place, "out.mesh"), None, "{is_of_runs}");
     }
 }
 
