@@ -91,8 +91,8 @@ fn a_component_that_refuses_traps_loops_or_grows_is_an_error() {
     assert!(is_ended, "{loops}");
 }
 
-/// Outside of the sandbox, only the number of instructions ends the loop. The compiler of components
-/// has the stack of a worker's main thread.
+/// Outside of the sandbox, only the number of instructions ends the loop. The compiler of
+/// components has the stack of a worker's main thread.
 #[test]
 #[ignore = "400 million interpreted instructions: minutes without optimization"]
 fn a_component_that_loops_is_ended_by_the_number_of_its_instructions() {

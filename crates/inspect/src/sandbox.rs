@@ -186,7 +186,7 @@ mod tests {
     /// The process that the filter is made for.
     const OWN: u64 = 4711;
 
-    /// What the filter does with a call of this architecture.
+    /// The action of the filter for a call of this architecture.
     fn verdict_of(architecture: u32, call: c_long, arguments: [u64; 3]) -> u32 {
         let word = |offset: u32| match offset {
             0 => call as u32,

@@ -56,7 +56,8 @@ fn a_file_below_a_mount_has_the_holes_of_the_file_behind_it() {
     }
 }
 
-/// What a rename with a whiteout leaves: its result, a device of the number 0, and the content.
+/// The result of a rename with a whiteout. Then of the file at the old name: is it a device, and
+/// which? At last the content at the new name.
 fn whiteout(directory: &Path) -> (Result<(), Errno>, bool, u64, Vec<u8>) {
     let (from, to) = (directory.join("a"), directory.join("b"));
     fs::write(&from, "text").unwrap();

@@ -1,5 +1,5 @@
-//! Workers that crash, hang, talk too much or lie, and the rights that the real worker has left. The
-//! unit tests of `sandbox.rs` say which system calls these are.
+//! Workers that crash, hang, talk too much or lie, and the rights that the real worker has left.
+//! The unit tests of `sandbox.rs` say which system calls it may make.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
