@@ -27,7 +27,7 @@ impl Dice {
 }
 
 /// Damaged forms of a content: cut, with flipped bits, with bytes repeated.
-fn damaged(content: &[u8], many: usize) -> Vec<Vec<u8>> {
+pub(super) fn damaged(content: &[u8], many: usize) -> Vec<Vec<u8>> {
     let mut dice = Dice(0x2545_f491_4f6c_dd1d);
     let cut = |dice: &mut Dice| content[..dice.below(content.len())].to_vec();
     let flipped = |dice: &mut Dice| {

@@ -6,6 +6,7 @@ use backstory_inspection::file_parts::{NoPart, PartAnswer, PartName};
 use backstory_inspection::{FormatReader, Trouble};
 use serde_json::Value;
 
+use super::malformed::damaged;
 use super::{Samples, worker};
 
 fn reader() -> FormatReader {
@@ -176,8 +177,8 @@ fn a_part_that_is_not_there_is_told_apart_from_a_wrong_name_and_a_damaged_file()
     }
 }
 
-#[test]
-fn a_part_of_a_damaged_file_is_found_or_refused() {
+/// Asks for a part of the damaged forms of a file of each format.
+fn try_damaged(forms: impl Fn(&[u8]) -> Vec<Vec<u8>>) {
     let Some(samples) = Samples::made() else {
         return;
     };
@@ -197,13 +198,7 @@ fn a_part_of_a_damaged_file_is_found_or_refused() {
         };
         let reader = reader();
         let entry = reader.format_of(file.as_bytes(), &content).unwrap();
-        for number in 0..16 {
-            let mut damaged = content.clone();
-            let at = content.len() - 1 - (number * 7919) % content.len();
-            damaged[at] ^= 0x5a;
-            if number % 2 == 1 {
-                damaged.truncate(content.len() - number * content.len() / 24);
-            }
+        for (number, damaged) in forms(&content).into_iter().enumerate() {
             let found = reader.part(entry, file.as_bytes(), &damaged, &wanted);
             let is_fair = match &found {
                 Ok(Ok(place)) => place.ranges.iter().all(|range| range.end <= damaged.len()),
@@ -215,6 +210,28 @@ fn a_part_of_a_damaged_file_is_found_or_refused() {
         }
     }
     assert!(seen.len() >= 8, "{seen:?}");
+}
+
+#[test]
+fn a_part_of_a_damaged_file_is_found_or_refused() {
+    try_damaged(|content| {
+        let form = |number: usize| {
+            let mut damaged = content.to_vec();
+            let at = content.len() - 1 - (number * 7919) % content.len();
+            damaged[at] ^= 0x5a;
+            if number % 2 == 1 {
+                damaged.truncate(content.len() - number * content.len() / 24);
+            }
+            damaged
+        };
+        (0..16).map(form).collect()
+    });
+}
+
+#[test]
+#[ignore = "minutes"]
+fn parts_of_thousands_of_damaged_files_are_found_or_refused() {
+    try_damaged(|content| damaged(content, 1000));
 }
 
 #[test]
