@@ -8,7 +8,8 @@ use backstory_abi::{META_ATTR, META_MODE, META_OWNER, META_TIMES, op};
 use backstory_callers::Operation;
 use fuser::{Request, TimeOrNow};
 use rustix::fs::{AtFlags, CWD, Gid, Mode, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid};
-use rustix::fs::{XattrFlags, chmodat, chownat, getxattr, listxattr, utimensat};
+use rustix::fs::{XattrFlags, chmodat, chownat, utimensat};
+use rustix::fs::{getxattr, getxattr_query, listxattr, listxattr_query};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -143,25 +144,29 @@ impl RecordedTree {
 
     pub(crate) fn xattr(&self, node: u64, name: &OsStr, room: u32) -> Result<XattrAnswer, Errno> {
         let inode = self.inodes.get(node)?;
-        xattr_answer(room, |bytes| getxattr(inode.link(), name, bytes))
+        let size = || getxattr_query(inode.link(), name);
+        xattr_answer(room, size, |bytes| getxattr(inode.link(), name, bytes))
     }
 
     pub(crate) fn xattr_names(&self, node: u64, room: u32) -> Result<XattrAnswer, Errno> {
         let inode = self.inodes.get(node)?;
-        xattr_answer(room, |names| listxattr(inode.link(), names))
+        let size = || listxattr_query(inode.link());
+        xattr_answer(room, size, |names| listxattr(inode.link(), names))
     }
 }
 
-/// The answer to a caller with room for this many bytes. Without room it asks for the size.
+/// The answer to a caller with room for this many bytes. Without room it asks for the size, which
+/// `rustix` does not tell to a reader without room.
 fn xattr_answer(
     room: u32,
-    read: impl Fn(&mut [u8]) -> Result<usize, Errno>,
+    size: impl FnOnce() -> Result<usize, Errno>,
+    read: impl FnOnce(&mut [u8]) -> Result<usize, Errno>,
 ) -> Result<XattrAnswer, Errno> {
+    if room == 0 {
+        return Ok(XattrAnswer::Size(size()? as u32));
+    }
     let mut bytes = vec![0; room.min(LONGEST) as usize];
     let length = read(&mut bytes)?;
-    if room == 0 {
-        return Ok(XattrAnswer::Size(length as u32));
-    }
     bytes.truncate(length);
     Ok(XattrAnswer::Bytes(bytes))
 }

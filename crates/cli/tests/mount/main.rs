@@ -7,6 +7,7 @@
 
 mod descriptors;
 mod ending;
+mod extended_attributes;
 mod handles;
 mod kept_contents;
 mod locks;
