@@ -10,9 +10,10 @@ use backstory_callers::Operation;
 use backstory_preserve::ChangeKind;
 use fuser::{BackingId, Request, WriteFlags};
 use rustix::fs::{FallocateFlags, Mode, OFlags, SeekFrom, Stat};
-use rustix::io::Errno;
+use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io::IoSlice;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -20,7 +21,8 @@ use std::sync::{Arc, PoisonError};
 /// Flags that the kernel has acted on already, or that concern the program's descriptor alone.
 ///
 /// The kernel passes the position of each write: with `O_APPEND`, pages of a mapping would be
-/// written to the end. `O_DIRECT` would demand that buffers of this process are aligned.
+/// written to the end. So each write of a program is appended by itself. `O_DIRECT` would demand
+/// that buffers of this process are aligned.
 const NOT_FOR_US: i32 = libc::O_APPEND | libc::O_DIRECT | libc::O_NOFOLLOW | libc::O_NOCTTY;
 
 fn backing_flags(flags: i32) -> OFlags {
@@ -227,10 +229,11 @@ impl RecordedTree {
         request: &Request,
         number: u64,
         (offset, bytes): (u64, &[u8]),
-        flags: WriteFlags,
+        (flags, open_flags): (WriteFlags, i32),
     ) -> Result<usize, Errno> {
         let opened = self.files.get(number)?;
-        if flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
+        let of_mapping = flags.contains(WriteFlags::FUSE_WRITE_CACHE);
+        if of_mapping {
             self.preserve_opened(&opened, || self.call_of_mapping(request, &opened));
             opened.mapped_pages_written(&self.log);
         } else {
@@ -239,8 +242,16 @@ impl RecordedTree {
             self.used(&opened, call, ContentUse::Write);
         }
         let ordinary = flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
+        // The file may have grown behind the mount since the kernel chose the position.
+        let appends = open_flags & libc::O_APPEND != 0 && !of_mapping;
         as_writer(ordinary, || {
-            rustix::io::retry_on_intr(|| rustix::io::pwrite(&opened.file, bytes, offset))
+            rustix::io::retry_on_intr(|| match appends {
+                true => {
+                    let parts = [IoSlice::new(bytes)];
+                    pwritev2(&opened.file, &parts, offset, ReadWriteFlags::APPEND)
+                }
+                false => rustix::io::pwrite(&opened.file, bytes, offset),
+            })
         })
     }
 

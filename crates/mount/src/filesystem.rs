@@ -275,12 +275,13 @@ impl Filesystem for RecordedTree {
         offset: u64,
         bytes: &[u8],
         write_flags: WriteFlags,
-        _: OpenFlags,
+        flags: OpenFlags,
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
+        let flags = (write_flags, flags.0);
         count(
-            self.write_file(request, handle.0, (offset, bytes), write_flags),
+            self.write_file(request, handle.0, (offset, bytes), flags),
             reply,
         );
     }

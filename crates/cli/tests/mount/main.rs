@@ -5,6 +5,7 @@
 //! directories.
 #![allow(clippy::unwrap_used)]
 
+mod behind;
 mod descriptors;
 mod ending;
 mod extended_attributes;

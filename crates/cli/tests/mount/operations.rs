@@ -438,20 +438,3 @@ fn a_file_that_an_ordinary_user_changes_loses_its_set_user_id_bit() {
         changed_by("--reuid 0", options);
     }
 }
-
-#[test]
-fn a_change_behind_the_mount_is_visible_at_once() {
-    let Some(mounted) = mounted("changes behind a mount", &[]) else {
-        return;
-    };
-    for text in ["one", "another one", "a"] {
-        fs::write(mounted.behind.join("file"), text).unwrap();
-        assert_eq!(fs::read_to_string(mounted.at.join("file")).unwrap(), text);
-        assert_eq!(
-            fs::metadata(mounted.at.join("file")).unwrap().len(),
-            text.len() as u64
-        );
-    }
-    fs::remove_file(mounted.behind.join("file")).unwrap();
-    assert!(!mounted.at.join("file").exists());
-}
