@@ -143,6 +143,11 @@ impl OperationLog {
         });
     }
 
+    /// Counts an operation that cannot be recorded: the run is not complete.
+    pub fn lose(&self) {
+        self.supply.arena.add_lost(1);
+    }
+
     /// A process that is met for the first time.
     pub fn born(&self, pid: u32, parent: u32, directory: &[u8], time: u64) {
         self.append(op::BORN, time, |record| {

@@ -92,7 +92,8 @@ impl Inode {
     }
 
     /// The path of the file in the mounted directory. Of several names, the one that was looked up
-    /// last. Of a file without a name, the last one. Empty if `/proc` is missing.
+    /// last. Of a file without a name, the last one. Empty if it is unknown: it is longer than the
+    /// kernel tells (`PATH_MAX`), or `/proc` is missing.
     pub(crate) fn path(&self) -> Vec<u8> {
         let path = std::fs::read_link(self.link()).unwrap_or_default();
         let path = path.into_os_string().into_vec();
@@ -124,9 +125,12 @@ impl Inode {
         }
     }
 
-    /// The path of an entry of this directory.
+    /// The path of an entry of this directory. Empty if that of the directory is unknown.
     pub(crate) fn child(&self, name: &OsStr) -> Vec<u8> {
         let mut path = self.path();
+        if path.is_empty() {
+            return path;
+        }
         if !path.ends_with(b"/") {
             path.push(b'/');
         }

@@ -146,6 +146,9 @@ impl OpenedFile {
 
     fn record_open(&self, log: &OperationLog, caller: Caller) {
         let path = self.inode.path();
+        if path.is_empty() {
+            return log.lose();
+        }
         let operation = Operation {
             arg: self.flags & !FIRST_ONLY,
             result: self.number,

@@ -135,9 +135,13 @@ impl RecordedTree {
         Ok(())
     }
 
-    /// Records an operation.
+    /// Records an operation. One on a file whose path is unknown is lost, and the run says so.
     pub(crate) fn record(&self, call: Call, operation: &Operation<'_>) {
-        self.log.operation(call.caller.ids, call.time, operation);
+        let mut strings = operation.strings.iter().flatten();
+        match strings.any(|string| string.is_empty()) {
+            true => self.log.lose(),
+            false => self.log.operation(call.caller.ids, call.time, operation),
+        }
     }
 
     /// Records a look-up, once for each program and path.

@@ -176,3 +176,36 @@ time.sleep(0.1)
     assert!(mounted.unmount().success());
     assert_eq!(inputs(&mounted, "b"), ["a", "b"]);
 }
+
+/// Works in a directory whose path is longer than any that the kernel tells.
+const DEEP: &str = "
+import os
+for _ in range(30):
+    os.mkdir('n' * 200)
+    os.chdir('n' * 200)
+open('deepest', 'w').write('deep')
+os.rename('deepest', 'renamed')
+print(open('renamed').read())";
+
+#[test]
+fn operations_below_a_path_that_is_too_long_are_done_and_counted_as_lost() {
+    let what = "a path that is too long";
+    if !needs(what, &["python3"]) {
+        return;
+    }
+    let Some(mut mounted) = mounted(what, &[]) else {
+        return;
+    };
+    let mut python = Command::new("python3");
+    let deep = python.args(["-c", DEEP]).current_dir(&mounted.at);
+    let output = deep.output().unwrap();
+    assert_eq!(output.stdout, b"deep\n", "{output:?}");
+    assert!(mounted.unmount().success());
+    let show = mounted.answer(&["show", "--json"]);
+    assert!(show.contains("\"complete\": false"), "{show}");
+    // No path is made up.
+    let files = mounted.answer(&["files", "--json"]);
+    for name in ["\"/deepest\"", "\"/renamed\""] {
+        assert!(!files.contains(name), "{files}");
+    }
+}
