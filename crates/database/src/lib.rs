@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | a watch, from its beginning to its end | `database_watch`, `database_gaps`, `error` |
 //! | the server | `connection_target`, `connection_uri`, `channel` |
-//! | the names in a statement | `statement_tables`, `statement_secrets`, `sql_dialect`, `columns::shape` |
+//! | the names in a statement | `statement_tables`, `statement_depth`, `statement_secrets`, `sql_dialect`, `columns::shape` |
 //! | its kind, by its first words | `first_words` |
 //! | what the names mean | `catalog`, `view_query`, `definitions`, `routines`, `built_in_functions`, `read_tables`, `written_tables`, `columns` |
 //! | the client | `client_process`, `socket_holders`, `socket_diag` |
@@ -51,6 +51,7 @@ pub mod socket_diag;
 mod socket_holders;
 pub mod sql_dialect;
 pub mod statement_cache;
+mod statement_depth;
 pub mod statement_secrets;
 pub mod statement_tables;
 pub mod transaction_facts;

@@ -6,6 +6,8 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, Tokenizer};
 
+use crate::statement_depth::is_too_deep;
+
 /// A name as it is written: `accounts`, or `public`, `accounts`.
 pub type WrittenName = Vec<String>;
 
@@ -55,10 +57,13 @@ impl SqlDialect {
     ///
     /// # Errors
     ///
-    /// The parser's message.
+    /// The parser's message, also if the statement is too deep.
     pub fn parse(self, text: &str) -> Result<Vec<Statement>, ParserError> {
         let dialect = self.parser();
         let mut tokens = Tokenizer::new(dialect, text).tokenize_with_location()?;
+        if is_too_deep(&tokens) {
+            return Err(ParserError::RecursionLimitExceeded);
+        }
         for token in &mut tokens {
             // The parser has one list of words for the grammars of all databases.
             if let Token::Word(word) = &mut token.token
