@@ -10,8 +10,10 @@ enum {
     PT_LOAD = 1,
     PT_DYNAMIC = 2,
     PT_INTERP = 3,
+    PT_NOTE = 4,
     PT_PHDR = 6,
-    PF_EXECUTABLE = 1
+    PF_EXECUTABLE = 1,
+    PF_READABLE = 4
 };
 
 /* Elf64_Ehdr */

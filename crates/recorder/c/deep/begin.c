@@ -2,11 +2,13 @@
  * Records how a deep stream begins: what the kernel gave a program, a forked child or a thread.
  */
 #include "../arena.h"
+#include "../elf.h"
 #include "exact.h"
 
 enum { WHOLE = BS_ARENA_HEADER + BS_MAX_CHUNKS * BS_CHUNK_SIZE };
 
 u8 *bs_deep_arena;
+bool bs_deep_is_go;
 
 /* Arguments and variables of the program. */
 static char **arguments, **variables;
@@ -60,6 +62,52 @@ static const void *auxiliary_value(const u64 *aux, u64 kind)
         if (*aux == kind)
             return (const void *)aux[1];
     return 0;
+}
+
+/* ---- Go programs ----------------------------------------------------------------------------- */
+
+/* True if the bytes of a note lie in memory that was mapped from the program. */
+static bool is_mapped(const struct bs_program_header *note, const struct bs_program_header *headers,
+                      u64 count)
+{
+    for (u64 i = 0; i < count; i++) {
+        const struct bs_program_header *load = &headers[i];
+        u64 offset = note->address - load->address;
+        if (load->type != PT_LOAD || !(load->flags & PF_READABLE) || note->address < load->address)
+            continue;
+        if (offset <= load->in_file && note->in_file <= load->in_file - offset)
+            return true;
+    }
+    return false;
+}
+
+/* A note has the sizes of its name and of its content, its type, and then the name. */
+static bool has_build_of_go(const u32 *word, u64 count)
+{
+    enum { NAME_SIZE = 4, BUILD = 4, GO = 'G' | 'o' << 8 };
+    for (; count >= 4; word++, count--)
+        if (word[0] == NAME_SIZE && word[2] == BUILD && word[3] == GO)
+            return true;
+    return false;
+}
+
+/* True if a note of the program names Go's linker. */
+static BS_COLD bool is_go(const u64 *aux)
+{
+    enum { AT_PHDR = 3, AT_PHNUM = 5 };
+    const struct bs_program_header *headers = auxiliary_value(aux, AT_PHDR);
+    u64 count = headers ? (u64)auxiliary_value(aux, AT_PHNUM) : 0, base = 0;
+    for (u64 i = 0; i < count; i++)
+        if (headers[i].type == PT_PHDR)
+            base = (u64)headers - headers[i].address;
+    for (u64 i = 0; i < count; i++) {
+        const struct bs_program_header *note = &headers[i];
+        if (note->type == PT_NOTE && note->address % sizeof(u32) == 0 &&
+            is_mapped(note, headers, count) &&
+            has_build_of_go((const u32 *)(base + note->address), note->in_file / sizeof(u32)))
+            return true;
+    }
+    return false;
 }
 
 /* The record of a program's beginning. */
@@ -119,6 +167,7 @@ void bs_deep_begin(char **argv, char **env, const u64 *aux)
     arguments = argv;
     variables = env;
     auxiliary = aux;
+    bs_deep_is_go = aux && is_go(aux);
     bs_redirect_internal();
     if (bs_deep_is_on() && bs_arena->flags & BS_ARENA_EXACT) {
         bs_exact_begin(aux);

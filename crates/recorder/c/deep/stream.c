@@ -201,7 +201,8 @@ static BS_COLD bool begin(void)
         __atomic_store_n(&has_unseen_thread, true, __ATOMIC_RELAXED);
         return false;
     }
-    if (bs_modes & BS_MODE_CLOSED || !bs_is_ready(BS_OP_START) || is_over() || !bs_deep_map())
+    if (bs_deep_is_go || bs_modes & BS_MODE_CLOSED || !bs_is_ready(BS_OP_START) || is_over() ||
+        !bs_deep_map())
         return false;
     *me = (struct bs_deep_thread){.generation = bs_process->generation, .tries = true};
     bs_deep_log_begin();

@@ -53,6 +53,8 @@ enum { BS_SHALLOW_SANDBOX = 1, BS_SHALLOW_DISK = 2, BS_SHALLOW_OVER = 3 };
 
 /* begin.c: maps the whole arena; records how the process or thread began */
 extern u8 *bs_deep_arena;
+/* The program is made by Go. Its calls pass no library, so it is shallow from its beginning. */
+extern bool bs_deep_is_go;
 bool bs_deep_map(void);
 void bs_deep_log_begin(void);
 

@@ -7,4 +7,5 @@ mod strace_oracle;
 
 mod bytes;
 mod full_disk;
+mod go;
 mod trouble;
