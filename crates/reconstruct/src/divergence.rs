@@ -57,6 +57,9 @@ pub struct ByteOrigin {
 pub struct Divergence {
     /// Its kind.
     pub kind: DivergenceKind,
+    /// The recorded process, by its epoch in the log.
+    #[serde(default)]
+    pub epoch: u64,
     /// The recorded process id.
     pub pid: u32,
     /// The program.
@@ -73,6 +76,9 @@ pub struct Divergence {
     pub came: String,
     /// The last calls of the new execution before it, the latest last.
     pub calls: Vec<String>,
+    /// The last recorded calls of the process before it, the latest last.
+    #[serde(default)]
+    pub log_calls: Vec<String>,
     /// The name of the volatile part that it lies in.
     pub volatile: Option<String>,
     /// The words in which both sides differ, the recorded one first. Empty if they are not known.
@@ -81,6 +87,9 @@ pub struct Divergence {
     /// Time-stamp counter when the recorded bytes left.
     #[serde(default)]
     pub time: u64,
+    /// Time-stamp counter of the recorded execution at the point that was reached.
+    #[serde(default)]
+    pub reached: u64,
     /// The recorded input that brought the recorded word, and that which brought the other one.
     #[serde(default)]
     pub origins: (Option<ByteOrigin>, Option<ByteOrigin>),

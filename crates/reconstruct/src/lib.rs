@@ -19,6 +19,7 @@ pub mod engine;
 pub mod error;
 mod exact;
 pub mod input;
+pub mod log_context;
 pub mod matcher;
 mod names;
 pub mod origin;

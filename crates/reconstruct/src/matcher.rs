@@ -16,7 +16,7 @@ use backstory_ordering::SmallSort;
 use std::collections::VecDeque;
 
 /// Calls that a report shows before a divergence.
-const CALLS_SHOWN: usize = 6;
+pub(crate) const CALLS_SHOWN: usize = 6;
 
 /// Most bytes of standard error that a report has: the last lines of a trace.
 const COMPLAINT_SHOWN: usize = 400;
@@ -372,6 +372,7 @@ impl ProcessMatcher {
         let program = String::from_utf8_lossy(&self.rest.start.program);
         Divergence {
             kind,
+            epoch: self.rest.epoch,
             pid: self.rest.pid,
             program: program.into_owned(),
             object,
@@ -380,9 +381,11 @@ impl ProcessMatcher {
             recorded: String::new(),
             came: String::new(),
             calls: Vec::new(),
+            log_calls: Vec::new(),
             volatile: None,
             words: (Vec::new(), Vec::new()),
             time: 0,
+            reached: 0,
             origins: (None, None),
         }
     }
@@ -404,6 +407,7 @@ impl ProcessMatcher {
             let calls = self.recent.iter().cloned().collect();
             self.divergence = Some(Divergence {
                 calls,
+                reached: self.time,
                 ..divergence
             });
         }

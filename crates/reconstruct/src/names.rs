@@ -2,7 +2,8 @@
 
 use libc::*;
 
-/// The name of a call. Calls that the filter does not watch have none.
+/// The name of a call. Calls have none that the filter does not watch and the log has no arguments
+/// of.
 pub fn name(number: c_long) -> &'static str {
     NAMES
         .iter()
@@ -27,9 +28,13 @@ names! {
     SYS_clock_nanosleep "clock_nanosleep",
     SYS_clone "clone",
     SYS_clone3 "clone3",
+    SYS_close "close",
     SYS_connect "connect",
     SYS_copy_file_range "copy_file_range",
     SYS_creat "creat",
+    SYS_dup "dup",
+    SYS_dup2 "dup2",
+    SYS_dup3 "dup3",
     SYS_epoll_ctl "epoll_ctl",
     SYS_epoll_pwait "epoll_pwait",
     SYS_epoll_pwait2 "epoll_pwait2",
@@ -39,6 +44,7 @@ names! {
     SYS_exit_group "exit_group",
     SYS_faccessat "faccessat",
     SYS_faccessat2 "faccessat2",
+    SYS_fcntl "fcntl",
     SYS_fchown "fchown",
     SYS_fchownat "fchownat",
     SYS_fork "fork",
@@ -64,6 +70,7 @@ names! {
     SYS_listen "listen",
     SYS_lseek "lseek",
     SYS_lstat "lstat",
+    SYS_mmap "mmap",
     SYS_nanosleep "nanosleep",
     SYS_newfstatat "newfstatat",
     SYS_open "open",
@@ -87,6 +94,7 @@ names! {
     SYS_recvfrom "recvfrom",
     SYS_recvmmsg "recvmmsg",
     SYS_recvmsg "recvmsg",
+    SYS_rt_sigtimedwait "rt_sigtimedwait",
     SYS_select "select",
     SYS_sendfile "sendfile",
     SYS_sendmmsg "sendmmsg",
@@ -109,11 +117,13 @@ names! {
     SYS_stat "stat",
     SYS_statx "statx",
     SYS_sysinfo "sysinfo",
+    SYS_tee "tee",
     SYS_time "time",
     SYS_times "times",
     SYS_uname "uname",
     SYS_vfork "vfork",
     SYS_wait4 "wait4",
+    SYS_waitid "waitid",
     SYS_write "write",
     SYS_writev "writev",
 }

@@ -93,7 +93,15 @@ fn other_input_parts_from_the_record_and_the_report_has_both_sides() {
         return;
     };
     assert_eq!(answer.status, 1, "{answer:?}");
-    for part in ["different: ", "recorded \"one\\n\"", "came     \"two\\n\""] {
+    // The last calls of both executions are there, too.
+    for part in [
+        "different: ",
+        "recorded \"one\\n\"",
+        "came     \"two\\n\"",
+        "log call read(0) = 4",
+        "log call write(1) = 4",
+        "    call     write(1, ",
+    ] {
         assert!(answer.err.contains(part), "{part}: {answer:?}");
     }
     let Some(json) = place.again(&["--feed", &other, "--json"]) else {
@@ -102,7 +110,10 @@ fn other_input_parts_from_the_record_and_the_report_has_both_sides() {
     let json: serde_json::Value = serde_json::from_str(&json.out).unwrap();
     let of = &json["reconstruction"];
     assert_eq!(of["verdict"], "different");
-    assert_eq!(of["processes"][0]["difference"]["kind"], "other output");
+    let difference = &of["processes"][0]["difference"];
+    assert_eq!(difference["kind"], "other output");
+    let recorded = difference["log_calls"].as_array().unwrap();
+    assert_eq!(recorded.last().unwrap(), "write(1) = 4", "{difference}");
 }
 
 #[test]

@@ -12,7 +12,6 @@ use std::time::Duration;
 use backstory_deep::DeepLog;
 use backstory_eventlog::event::Bytes;
 use backstory_reconstruct::engine::{self, Options};
-use backstory_reconstruct::origin;
 use backstory_reconstruct::read_files::{ReadFile, read_files};
 use backstory_reconstruct::search::{Attempt, Search};
 use backstory_reconstruct::sighting::Wanted;
@@ -20,7 +19,7 @@ use backstory_reconstruct::time::RecordedClock;
 use backstory_reconstruct::verdict::{Reconstruction, RequestVerdict};
 use backstory_reconstruct::volatile::VolatileRules;
 use backstory_reconstruct::window;
-use backstory_reconstruct::{Error, ReadLog, RecordedRun};
+use backstory_reconstruct::{Error, ReadLog, RecordedRun, log_context, origin};
 use backstory_replay::plan::{Deviations, Plan};
 use backstory_replay::root;
 use serde::{Deserialize, Serialize};
@@ -321,10 +320,12 @@ impl DeepRequest {
         DeepLog::open(&self.log).map_err(|error| Failure::not_found(chain(&error)))
     }
 
-    /// Finds where the bytes of the first difference came from, in the whole record.
+    /// Finds the recorded side of the first difference, in the whole record: where its bytes came
+    /// from, and the calls before it.
     pub fn find_origins(&self, reconstruction: &mut Reconstruction) -> Result<(), Failure> {
         if reconstruction.first_difference().is_some() {
             origin::find(&self.read()?.run, reconstruction);
+            log_context::find(&self.open()?, reconstruction);
         }
         Ok(())
     }

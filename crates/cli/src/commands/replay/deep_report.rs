@@ -274,8 +274,10 @@ fn divergence(first: &Divergence, style: Style, out: &mut impl Write) -> io::Res
     if first.recorded.ends_with("another digest") {
         writeln!(out, "    `record --deep --outputs full` keeps the bytes")?;
     }
-    for call in &first.calls {
-        writeln!(out, "    {} {call}", style.paint(Role::Dim, "call    "))?;
+    let recorded = first.log_calls.iter().map(|call| ("log call", call));
+    let came = first.calls.iter().map(|call| ("call    ", call));
+    for (side, call) in recorded.chain(came) {
+        writeln!(out, "    {} {call}", style.paint(Role::Dim, side))?;
     }
     Ok(())
 }
@@ -384,6 +386,7 @@ fn process(process: &ProcessVerdict) -> Value {
             ("came", (&found.came).into()),
             ("volatile", found.volatile.as_ref().into()),
             ("calls", Value::array(&found.calls)),
+            ("log_calls", Value::array(&found.log_calls)),
             ("recorded_source", origin_value(found.origins.0.as_ref())),
             ("came_source", origin_value(found.origins.1.as_ref())),
         ]),

@@ -1,0 +1,87 @@
+//! The last recorded calls before the first difference: the recorded side of its context.
+//!
+//! In: a deep log, and a difference. Out: its `log_calls`, in words. They end with the call that
+//! wrote the recorded bytes, or with the last one that the new execution had reached.
+
+use crate::divergence::quoted;
+use crate::matcher::CALLS_SHOWN;
+use crate::names;
+use crate::verdict::Reconstruction;
+use backstory_deep::{Call, DeepLog};
+use libc::c_long;
+use std::collections::VecDeque;
+
+/// Finds the recorded calls before the first difference.
+pub fn find(log: &DeepLog, reconstruction: &mut Reconstruction) {
+    let all = reconstruction.processes.iter_mut();
+    let Some(first) = all.filter_map(|process| process.divergence.as_mut()).next() else {
+        return;
+    };
+    let until = match first.time {
+        0 => first.reached,
+        time => time,
+    };
+    let calls = log.process_calls(first.epoch);
+    first.log_calls = last_until(calls, until);
+}
+
+/// The last of these calls that began until a time, in words.
+fn last_until(calls: impl Iterator<Item = Call>, until: u64) -> Vec<String> {
+    let mut last = VecDeque::new();
+    let calls = calls.take_while(|call| call.time <= until);
+    for call in calls.filter(|call| !call.is_fact()) {
+        if last.len() == CALLS_SHOWN {
+            last.pop_front();
+        }
+        last.push_back(call);
+    }
+    last.iter().map(words).collect()
+}
+
+fn words(call: &Call) -> String {
+    let name = names::name(c_long::from(call.number));
+    let object = match call.path() {
+        Some(path) => quoted(path),
+        None => call.fd.to_string(),
+    };
+    format!("{name}({object}) = {}", call.result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CALLS_SHOWN, last_until};
+    use backstory_abi::deep;
+    use backstory_deep::{Call, Section};
+
+    #[test]
+    fn the_recorded_calls_end_with_the_one_at_the_difference() {
+        let read = |time: u64| Call {
+            time,
+            fd: 3,
+            result: time as i64,
+            ..Call::default()
+        };
+        let opened = Call {
+            time: 4,
+            number: 257,
+            fd: -100,
+            result: 3,
+            sections: vec![Section {
+                kind: deep::PATH,
+                arg: 1,
+                bytes: b"in".to_vec(),
+            }],
+            ..Call::default()
+        };
+        let signal = Call {
+            time: 5,
+            number: deep::SIGNAL,
+            ..Call::default()
+        };
+        let all = [read(3), opened, signal, read(6), read(7)];
+        let found = last_until(all.into_iter(), 6);
+        assert_eq!(found, ["read(3) = 3", "openat(\"in\") = 3", "read(3) = 6"]);
+        let many = last_until((0..20).map(read), u64::MAX);
+        assert_eq!((many.len(), &*many[5]), (CALLS_SHOWN, "read(3) = 19"));
+    }
+}
