@@ -43,6 +43,7 @@ from .result_tables import add_parser as add_tables
 from .scenes import CASES as SCENES
 from .scenes import main_scenes
 from .servers import MODES as SERVER_MODES
+from .servers import USUAL as USUAL_SERVER_MODES
 from .servers import main_servers
 from .tpcc import MODES as TPCC_MODES
 from .tpcc import PROMISED as TPCC_PROMISED
@@ -379,7 +380,11 @@ def _parser() -> argparse.ArgumentParser:
     p.set_defaults(do=main_bytes)
     p = commands.add_parser("servers", help="measure web servers under load, natively and recorded")
     p.add_argument("--servers", default=",".join(WEB_SERVERS), help=f"comma-separated: {', '.join(WEB_SERVERS)}")
-    p.add_argument("--modes", default=",".join(SERVER_MODES), help=f"comma-separated: {', '.join(SERVER_MODES)}")
+    p.add_argument(
+        "--modes",
+        default=",".join(USUAL_SERVER_MODES),
+        help=f"comma-separated: {', '.join(SERVER_MODES)} (default: {','.join(USUAL_SERVER_MODES)})",
+    )
     p.add_argument("--load", choices=list(LOADS), default="ab", help="the program that makes the requests")
     p.add_argument("--requests", type=int, default=1_000_000, help="the number of requests of ab")
     p.add_argument("--seconds", type=int, default=60, help="the time of wrk, which has no number of requests")

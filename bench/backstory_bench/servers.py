@@ -42,14 +42,18 @@ class Mode:
     """True if a signal to these words does not end the server. The server then gets it itself."""
 
 
-RECORD = ("{backstory}", "record", "--store", "{log}", "--contents", "off")
+RECORD = ("{backstory}", "record", "--store", "{log}", "--contents")
 MODES: dict[str, Mode] = {
     NATIVE: Mode(),
-    "record": Mode((*RECORD, "--"), "backstory"),
-    DEEP: Mode((*RECORD, "--deep", "--"), "backstory-deep"),
+    "record": Mode((*RECORD, "off", "--"), "backstory"),
+    DEEP: Mode((*RECORD, "off", "--deep", "--"), "backstory-deep"),
+    f"{DEEP}-lazy": Mode((*RECORD, "lazy", "--deep", "--"), "backstory-deep-lazy"),
+    f"{DEEP}-full": Mode((*RECORD, "off", "--deep", "--outputs", "full", "--"), "backstory-deep-full"),
     "strace": Mode(("strace", "-f", "-s", "65536", "-o", "{log}/strace.log"), "strace", stops_child=True),
     "rr": Mode(("rr", "record", "-o", "{log}/trace"), "rr", stops_child=True),
 }
+USUAL = (NATIVE, "record", DEEP, "strace", "rr")
+"""The modes that are measured if none are named."""
 FIELDS = ["server", "round", "mode", "load", "requests", "requests_s", "mean_ms", "log_bytes", "body_bytes"]
 FIELDS += deep_share.FIELDS
 SMALL = 1 << 10
@@ -82,7 +86,7 @@ def measure(args: argparse.Namespace, server: WebServer, mode: str, name: str) -
         running = server.running(top, words_before(mode, log), MODES[mode].stops_child)
         with running as port, load_profile.profiled(args.perf, name):
             found = LOADS[args.load].make(args, f"http://127.0.0.1:{port}/small", top)
-        share = deep_share.of_store(log) if mode == DEEP else None
+        share = deep_share.of_store(log) if "--deep" in MODES[mode].words else None
         return {**found, "log_bytes": log_bytes(mode, log), **deep_share.fields(share)}
     finally:
         shutil.rmtree(top, ignore_errors=True)
@@ -117,11 +121,12 @@ def summary(rows: Sequence[Mapping[str, object]], modes: Sequence[str]) -> list[
 def shares(rows: Sequence[Mapping[str, object]]) -> list[str]:
     """Returns a table of the deep logs before compression beside the I/O that they describe."""
     lines = []
-    for name in dict.fromkeys(str(row["server"]) for row in rows):
-        share: DeepShare | None = deep_share.of_rows([row for row in rows if row["server"] == name])
+    for name, mode in dict.fromkeys((str(row["server"]), str(row["mode"])) for row in rows):
+        own = [row for row in rows if (row["server"], row["mode"]) == (name, mode)]
+        share: DeepShare | None = deep_share.of_rows(own)
         if share is not None:
             lines.append(
-                f"| {name} | {share.moved} | {share.records} | {share.to_io:.3f} | {100 * share.other:.2f} % |"
+                f"| {name}, {mode} | {share.moved} | {share.records} | {share.to_io:.3f} | {100 * share.other:.2f} % |"
             )
     if not lines:
         return []

@@ -11,7 +11,7 @@ import pytest
 from backstory_bench import servers, web_load
 from backstory_bench.cli import main
 from backstory_bench.collectors import COLLECTORS
-from backstory_bench.servers import FIELDS, MODES, able, log_bytes, shares, summary, words_before
+from backstory_bench.servers import FIELDS, MODES, USUAL, able, log_bytes, shares, summary, words_before
 from backstory_bench.web_load import ab_words, parsed_ab, parsed_wrk, wrk_words
 from backstory_bench.web_servers import WEB_SERVERS, children
 
@@ -70,19 +70,26 @@ def test_the_log_is_compared_with_the_bytes_that_it_describes() -> None:
     found = [row | {"record_bytes": "", "stored_io_bytes": "", "io_bytes": ""} for row in rows([("native", 1.0)])]
     assert shares(found) == []
     found += [row | {"record_bytes": 1100, "stored_io_bytes": 1000, "io_bytes": 2000} for row in rows([("deep", 1.0)])]
-    assert shares(found)[-1] == "| nginx | 6000 | 3300 | 0.550 | 9.09 % |"
+    whole = {"record_bytes": 2100, "stored_io_bytes": 2000, "io_bytes": 2000}
+    full = [row | whole for row in rows([("deep-full", 1.0)])]
+    assert shares(found + full)[-2:] == [
+        "| nginx, deep | 6000 | 3300 | 0.550 | 9.09 % |",
+        "| nginx, deep-full | 6000 | 6300 | 1.050 | 4.76 % |",
+    ]
 
 
 def test_each_mode_writes_into_its_own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BACKSTORY", "/bin/other")
     assert words_before("native", tmp_path) == []
     assert words_before("strace", tmp_path) == ["strace", "-f", "-s", "65536", "-o", f"{tmp_path}/strace.log"]
+    assert words_before("deep-full", tmp_path)[-6:] == ["--contents", "off", "--deep", "--outputs", "full", "--"]
     for mode in set(MODES) - {"native"}:
         assert any(word.startswith(str(tmp_path)) for word in words_before(mode, tmp_path)), mode
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs/a.deep").write_bytes(b"12345")
     (tmp_path / "index.sqlite").write_bytes(b"123")
     assert (log_bytes("deep", tmp_path), log_bytes("rr", tmp_path)) == (5, 8)
+    assert set(USUAL) < set(MODES) and not any(mode.startswith("deep-") for mode in USUAL)
     assert "io_bytes" in FIELDS and all(mode.collector in COLLECTORS for mode in MODES.values())
 
 

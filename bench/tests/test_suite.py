@@ -323,7 +323,7 @@ def test_collectors_of_functions_and_bytes_measure_only_if_they_are_named() -> N
         return {collector.name for collector in _matrix_choice(given)[1]}
 
     assert "backstory-deep" in names(None)
-    assert not names(None) & {"backstory-functions", "backstory-bytes"}
+    assert not names(None) & {"backstory-functions", "backstory-bytes", "backstory-deep-full", "strace-bytes"}
     assert names("backstory-functions,backstory-bytes") == {"none", "backstory-functions", "backstory-bytes"}
 
 

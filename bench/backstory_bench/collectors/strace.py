@@ -40,4 +40,14 @@ def _strace(name: str, calls: str, what: str) -> Collector:
 COLLECTORS = [
     _strace("strace", PAPER_CALLS, "the paper's syscall set"),
     _strace("strace-flow", FLOW_CALLS, "the syscalls that backstory watches"),
+    # Every call, so a filter would save nothing.
+    Collector(
+        "strace-bytes",
+        lambda log: ["strace", "-f", "-qq", "-s", "65536", "-o", str(log / LOG)],
+        needs("strace", "Debian package strace"),
+        what="all syscalls, with up to 65,536 bytes of each buffer",
+        install=apt("strace"),
+        by_name_only=True,
+        version=("strace", "-V"),
+    ),
 ]
