@@ -72,7 +72,7 @@ class Client(Scene):
 
 
 class GitClient(Client):
-    """`git clone` over HTTP."""
+    """`git ls-remote` over HTTP."""
 
     def prepare(self, top: Path, rng: random.Random) -> str:
         files = top / "files"

@@ -19,6 +19,8 @@ mod hostile_contents;
 mod run_facts;
 #[path = "serve/running.rs"]
 mod running;
+#[path = "serve/scenes.rs"]
+mod scenes;
 #[path = "serve/security.rs"]
 mod security;
 #[path = "serve/server.rs"]

@@ -175,6 +175,12 @@ fn requests_lists_what_a_server_served_with_its_bytes_and_files() {
         );
         assert_eq!(request["files"], serde_json::json!(["log"]), "{request}");
     }
+    // One thread served them in order, so they do not overlap.
+    let times = |request: &serde_json::Value| {
+        ["start", "end"].map(|field| request[field].as_f64().unwrap())
+    };
+    let times: Vec<f64> = served.iter().flat_map(times).collect();
+    assert!(times.is_sorted() && times[0] < times[5], "{all:#?}");
     let text = place.run(&["requests"]).out;
     assert_eq!(text.lines().count(), 1 + all.len(), "{text}");
 }
