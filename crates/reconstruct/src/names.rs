@@ -115,6 +115,7 @@ names! {
     SYS_socketpair "socketpair",
     SYS_splice "splice",
     SYS_stat "stat",
+    SYS_statfs "statfs",
     SYS_statx "statx",
     SYS_sysinfo "sysinfo",
     SYS_tee "tee",

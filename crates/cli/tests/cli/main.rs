@@ -35,6 +35,7 @@ mod deep_cut;
 mod deep_ends;
 mod deep_gaps;
 mod deep_instructions;
+mod deep_machine;
 mod deep_isolated;
 mod deep_replay;
 mod deep_sshd;

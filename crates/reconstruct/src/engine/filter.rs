@@ -88,6 +88,7 @@ pub const WATCHED: &[c_long] = &[
     libc::SYS_fstat,
     libc::SYS_newfstatat,
     libc::SYS_statx,
+    libc::SYS_statfs,
     libc::SYS_access,
     libc::SYS_faccessat,
     libc::SYS_faccessat2,

@@ -249,6 +249,11 @@ static bool file_call(struct draft *d, u32 nr, const s64 *arg)
         add_path(d, 0, arg[0]);
         add_entered(d, 1, arg[1], 144);
         return true;
+    case __NR_statfs:
+        r->fd = BS_AT_FDCWD;
+        add_path(d, 0, arg[0]);
+        add_entered(d, 1, arg[1], 120);
+        return true;
     case __NR_fstat:
         r->fd = (s32)arg[0];
         add_entered(d, 1, arg[1], 144);
@@ -406,6 +411,10 @@ static void other_call(struct draft *d, u32 nr, const s64 *arg)
     case __NR_uname:
         r->fd = -1, r->a = r->b = 0;
         add_entered(d, 0, arg[0], 6 * 65);
+        break;
+    case __NR_sysinfo:
+        r->fd = -1, r->a = r->b = 0;
+        add_entered(d, 0, arg[0], 112);
         break;
     default: break;
     }

@@ -225,6 +225,70 @@ BS_API u32 arc4random_uniform(u32 bound)
     return value;
 }
 
+/* ---- the machine and its file systems -------------------------------------------------------- */
+
+/* The kernel's struct statfs. */
+struct file_system {
+    s64 type, block;
+    u64 blocks, free, available, files, free_files;
+    u32 id[2];
+    s64 name_length, fragment, flags, spare[4];
+};
+
+/* libc's struct statvfs, which it makes of the kernel's. */
+struct file_system_view {
+    u64 block, fragment;
+    u64 blocks, free, available, files, free_files, available_files;
+    u64 id, flags, name_length;
+    int spare[6];
+};
+
+int sysinfo(void *to);
+int statfs(const char *path, struct file_system *to);
+int statvfs(const char *path, struct file_system_view *to);
+
+BS_API int sysinfo(void *to)
+{
+    u64 time = bs_now();
+    int failed = BS_NEXT(sysinfo)(to);
+    BS_DEEP_LOG_RETURN(time, failed, __NR_sysinfo, to);
+    return failed;
+}
+
+BS_API int statfs(const char *path, struct file_system *to)
+{
+    u64 time = bs_now();
+    int failed = BS_NEXT(statfs)(path, to);
+    BS_DEEP_LOG_RETURN(time, failed, __NR_statfs, path, to);
+    return failed;
+}
+BS_ALIAS(statfs64, statfs);
+
+/* libc makes the call inside itself. The record has the kernel's answer again. */
+BS_API int statvfs(const char *path, struct file_system_view *to)
+{
+    enum { VALID = 0x20 };
+    u64 time = bs_now();
+    int failed = BS_NEXT(statvfs)(path, to);
+    struct file_system kernels = {0};
+    if (failed == 0)
+        kernels = (struct file_system){
+            .block = (s64)to->block,
+            .blocks = to->blocks,
+            .free = to->free,
+            .available = to->available,
+            .files = to->files,
+            .free_files = to->free_files,
+            .id = {(u32)to->id, (u32)(to->id >> 32)},
+            .name_length = (s64)to->name_length,
+            .fragment = (s64)to->fragment,
+            .flags = (s64)(to->flags | VALID),
+        };
+    BS_DEEP_LOG_RETURN(time, failed, __NR_statfs, path, &kernels);
+    return failed;
+}
+BS_ALIAS(statvfs64, statvfs);
+
 /* ---- the limit of the address space ---------------------------------------------------------- */
 
 struct limit {

@@ -29,6 +29,12 @@ impl Supervisor {
                 let path = call.string(call.args[0])?;
                 self.about_path(call, index, path)
             }
+            // The root is another file system than that of the recorded file.
+            SYS_statfs => {
+                let path = call.string(call.args[0])?;
+                let result = self.recorded(call, index, CallObject::Path(path));
+                self.reply(call, result)
+            }
             SYS_newfstatat | SYS_statx | SYS_faccessat | SYS_faccessat2 | SYS_readlinkat => {
                 let path = match call.args[1] {
                     0 => Vec::new(),
