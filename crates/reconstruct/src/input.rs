@@ -316,6 +316,29 @@ impl InputStream {
         self.taken = 0;
         self.count();
     }
+
+    /// Replaces the bytes that came at accepted times by others, which come with the first of them.
+    /// Nothing has been taken yet.
+    pub fn replace_at(&mut self, bytes: Vec<u8>, accepts: impl Fn(u64) -> bool) {
+        let mut other = Some(bytes);
+        let times = self.times.drain(..).zip(self.starts.drain(..));
+        let all: Vec<_> = self.items.drain(..).zip(times).collect();
+        for (mut item, (time, start)) in all {
+            if length(&item) > 0 && accepts(time) {
+                let Some(new) = other.take().filter(|new| !new.is_empty()) else {
+                    continue;
+                };
+                match &mut item {
+                    InputItem::Bytes(own) | InputItem::Message { bytes: own, .. } => *own = new,
+                    _ => continue,
+                }
+            }
+            self.items.push_back(item);
+            self.times.push_back(time);
+            self.starts.push_back(start);
+        }
+        self.count();
+    }
 }
 
 fn length(item: &InputItem) -> usize {

@@ -205,7 +205,8 @@ pub struct ReconstructionArgs {
     #[arg(long, value_name = "FILE", requires = "deep", value_hint = clap::ValueHint::FilePath)]
     pub binary: Option<PathBuf>,
 
-    /// With --deep: feed descriptor FD of the program with the bytes of FILE instead (repeatable)
+    /// With --deep: feed descriptor FD of the program with the bytes of FILE instead (repeatable).
+    /// With --request, `request=FILE` replaces the bytes of that request
     #[arg(long, value_name = "FD=FILE", requires = "deep")]
     pub feed: Vec<OsString>,
 

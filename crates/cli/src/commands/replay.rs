@@ -7,6 +7,7 @@ mod deep_report;
 mod deviations;
 mod directory;
 pub mod entered;
+mod fed_bytes;
 mod inside;
 mod missing_program;
 mod record_ends;

@@ -51,6 +51,35 @@ fn another_program_has_the_earlier_requests_that_the_recorded_one_needed() {
     }
 }
 
+#[test]
+fn a_request_may_bring_other_bytes_and_has_the_earlier_requests_that_the_recorded_one_needed() {
+    let Some(place) = recorded() else { return };
+    // The server splits the request into words: the first one asks the same.
+    let asked = [("get  a", 0, "equal: "), ("get q", 1, "came     \"nothing")];
+    for (bytes, status, said) in asked {
+        place.write("other", bytes);
+        let Some(answer) = place.again(&[&NEEDY[..], &["--feed", "request=other"]].concat()) else {
+            return;
+        };
+        assert_eq!(answer.status, status, "{bytes}: {answer:?}");
+        for part in [said, "alone and 1 earlier request, 4 attempts"] {
+            assert!(answer.err.contains(part), "{bytes}, {part}: {answer:?}");
+        }
+    }
+    let refused = [
+        (&["--feed", "request=other"][..], 2, "--request 7"),
+        (
+            &["--request", "1-2", "--feed", "request=other"][..],
+            2,
+            "--request 7",
+        ),
+        (&["--feed", "77=other"][..], 1, "descriptor 77"),
+    ];
+    for (words, status, said) in refused {
+        place.again(words).unwrap().is_error(status, &[said]);
+    }
+}
+
 /// A tool that stops the program for longer than a request may stand still, as a debugger does, and
 /// says something at the end.
 fn debugger() -> String {

@@ -21,7 +21,9 @@ pub use supervisor::STALLED;
 use crate::error::Error;
 use crate::process::{ProcessStart, RecordedProcess};
 use crate::recorded::RecordedRun;
+use crate::resource::ResourceId;
 use crate::sighting::Wanted;
+use crate::unit::RecordedUnit;
 use crate::verdict::Reconstruction;
 use filter::FilterNeeds;
 use std::io;
@@ -58,6 +60,8 @@ pub struct Options {
     pub status: Option<i32>,
     /// Descriptors whose input is replaced by these bytes, in the first process.
     pub inputs: Vec<(i32, Vec<u8>)>,
+    /// Other bytes in the place of those that the chosen request brought.
+    pub request_input: Option<Vec<u8>>,
     /// Other arguments of the first process: how far each is from their end, and its value.
     pub arguments: Vec<(usize, Vec<u8>)>,
     /// Variables of the first process, which add to or replace the recorded ones.
@@ -86,6 +90,7 @@ impl Default for Options {
             killed_by: None,
             status: None,
             inputs: Vec::new(),
+            request_input: None,
             arguments: Vec::new(),
             variables: Vec::new(),
             follows_bytes: false,
@@ -112,6 +117,15 @@ pub fn reduce(run: &mut RecordedRun, options: &Options) -> Result<(), Error> {
     Ok(())
 }
 
+/// True if the program that is started was given this descriptor, and used it.
+///
+/// # Errors
+/// The record has no such program.
+pub fn has_input(run: &RecordedRun, options: &Options, fd: i32) -> Result<bool, Error> {
+    let first = first_process(run, options.process)?;
+    Ok(given(&run.processes[first], fd).is_some())
+}
+
 /// Runs a program again. `become_user` is called in its process before it is executed.
 ///
 /// # Errors
@@ -127,6 +141,9 @@ pub fn reconstruct(
     let unit = run.chosen;
     for (fd, bytes) in &options.inputs {
         replace_input(&mut run.processes[first], *fd, bytes);
+    }
+    if let (Some(bytes), Some(unit)) = (&options.request_input, &unit) {
+        replace_request(&mut run.processes[unit.process], unit, bytes);
     }
     change_start(&mut run.processes[first].start, options);
     note_end(&mut run, first, options);
@@ -209,10 +226,25 @@ fn change_start(start: &mut ProcessStart, options: &Options) {
     }
 }
 
+/// The resource behind a descriptor that a process was given, and that it used.
+fn given(process: &RecordedProcess, fd: i32) -> Option<ResourceId> {
+    let inherited = process.inherited.iter().map(|(fd, id, _)| (*fd, *id));
+    let mut all = inherited.chain(process.held.iter().copied());
+    all.find(|(known, _)| *known == fd).map(|(_, id)| id)
+}
+
+/// Replaces what a process read from a descriptor that it was given.
 fn replace_input(process: &mut RecordedProcess, fd: i32, bytes: &[u8]) {
-    let of_fd = process.inherited.iter().find(|(known, _, _)| *known == fd);
-    if let Some((_, id, _)) = of_fd.copied() {
+    if let Some(id) = given(process, fd) {
         let streams = process.streams.entry(id).or_default();
         streams.input.replace(bytes.to_vec());
+    }
+}
+
+/// Replaces what the process of a request read of it.
+fn replace_request(process: &mut RecordedProcess, unit: &RecordedUnit, bytes: &[u8]) {
+    if let Some(streams) = process.streams.get_mut(&unit.connection) {
+        let belongs = |time| unit.has(unit.process, time);
+        streams.input.replace_at(bytes.to_vec(), belongs);
     }
 }

@@ -25,8 +25,8 @@ use backstory_replay::root;
 use serde::{Deserialize, Serialize};
 
 use super::Played;
-use super::deviations::split;
 use super::directory::FED;
+use super::fed_bytes::fed_bytes;
 use super::request_outputs::{self, RequestOutputs};
 use super::shallow_command::{ShallowCommand, recorded_status};
 use super::tool_choice::ToolChoice;
@@ -49,6 +49,8 @@ pub struct DeepRequest {
     pub window: (Option<u64>, Option<u64>),
     volatile: Vec<String>,
     inputs: Vec<(i32, Vec<u8>)>,
+    /// Other bytes for the chosen request.
+    request_input: Option<Vec<u8>>,
     /// The numbers of other arguments, with their values.
     arguments: Vec<(usize, Vec<u8>)>,
     variables: Vec<(Vec<u8>, Vec<u8>)>,
@@ -80,15 +82,7 @@ pub fn request(
     let given = &args.reconstruction;
     let choice = ToolChoice::of(given.with.as_ref(), given.binary.as_ref())?;
     deviations.allow_host |= choice.needs_host;
-    let mut inputs = Vec::new();
-    for feed in &given.feed {
-        let (fd, file) = split(feed, "FD=FILE, as in --feed 0=other.txt")?;
-        let fd = fd.to_str().and_then(|fd| fd.parse().ok());
-        let fd = fd.ok_or_else(|| {
-            Failure::misuse("--feed needs a descriptor and a file, as in --feed 0=other.txt")
-        })?;
-        inputs.push((fd, fs::read(file)?));
-    }
+    let (inputs, request_input) = fed_bytes(given)?;
     for pattern in &given.volatile {
         let declared = VolatileRules::default().declare(pattern);
         declared.map_err(|error| Failure::misuse(format!("--volatile: {error}")))?;
@@ -103,6 +97,7 @@ pub fn request(
         window: (None, None),
         volatile: given.volatile.clone(),
         inputs,
+        request_input,
         arguments: pairs(&deviations.args, |number| *number),
         variables: pairs(&deviations.env, |name| name.to_vec()),
         attempt: (Vec::new(), 0),
@@ -147,6 +142,15 @@ pub fn request(
             "--feed needs a recorded input, and the deep log has none of the command: name a \
              program that it has with --process",
         ));
+    }
+    for (fd, _) in &request.inputs {
+        let has = engine::has_input(recorded, &request.options(), *fd);
+        if !has.map_err(|error| Failure::not_found(chain(&error)))? {
+            return Err(Failure::not_found(format!(
+                "--feed cannot replace descriptor {fd}: the program was not started with it, or \
+                 did not use it"
+            )));
+        }
     }
     deviations.is_fed = request.shallow_command.is_none();
     let program = match &request.shallow_command {
@@ -248,7 +252,7 @@ impl DeepRequest {
 
     /// True if the program gets other input.
     pub fn has_other_input(&self) -> bool {
-        !self.inputs.is_empty()
+        !self.inputs.is_empty() || self.request_input.is_some()
     }
 
     /// The same without a tool and with the recorded input.
@@ -256,6 +260,7 @@ impl DeepRequest {
         DeepRequest {
             tool: Vec::new(),
             inputs: Vec::new(),
+            request_input: None,
             arguments: Vec::new(),
             variables: Vec::new(),
             ..self.clone()
@@ -354,6 +359,7 @@ impl DeepRequest {
             killed_by: self.killed_by,
             status: self.status,
             inputs: self.inputs.clone(),
+            request_input: self.request_input.clone(),
             arguments: Vec::new(),
             variables: self.variables.clone(),
             follows_bytes: self.follows_bytes,
