@@ -144,6 +144,23 @@ proptest! {
 }
 
 #[test]
+fn other_bytes_come_with_the_first_of_the_reads_that_they_replace() {
+    let mut stream = InputStream::default();
+    for (time, text) in [(1, "before"), (2, "ask"), (3, " more")] {
+        stream.push_at(InputItem::Bytes(text.into()), time);
+    }
+    stream.push_at(InputItem::End, 4);
+    stream.replace_at(b"other".to_vec(), |time| time > 1);
+    assert_eq!((stream.remaining(), stream.len()), (11, 3));
+    let mut came = Vec::new();
+    while let Taken::Bytes(bytes, _) = stream.take(100, true, false) {
+        came.push(bytes);
+    }
+    assert_eq!(came, [&b"before"[..], b"other"]);
+    assert_eq!((stream.remaining(), stream.last_time()), (0, 4));
+}
+
+#[test]
 fn a_message_keeps_its_boundary() {
     let mut input = InputStream::default();
     for text in ["first", "second"] {
