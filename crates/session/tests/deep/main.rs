@@ -8,4 +8,5 @@ mod strace_oracle;
 mod bytes;
 mod full_disk;
 mod go;
+mod signals;
 mod trouble;
