@@ -32,11 +32,17 @@ impl Printer<'_> {
                     "command with other arguments",
                     "commands with other arguments",
                 ),
-                (DifferenceKind::Command, DifferenceWeight::Noise) => {
-                    ("caller of one side", "callers of one side")
+                (DifferenceKind::Command, DifferenceWeight::Noise) => (
+                    "command of one side that only started others",
+                    "commands of one side that only started others",
+                ),
+                (DifferenceKind::Command, _) => {
+                    ("command of one side only", "commands of one side only")
                 }
-                (DifferenceKind::Command, _) => ("command of one side", "commands of one side"),
-                (DifferenceKind::Directory, _) => ("other directory", "other directories"),
+                (DifferenceKind::Directory, _) => (
+                    "command in another directory",
+                    "commands in other directories",
+                ),
                 (DifferenceKind::Library, _) => ("library", "libraries"),
                 (DifferenceKind::Program, DifferenceWeight::System) => {
                     ("program of the system", "programs of the system")
@@ -46,7 +52,10 @@ impl Printer<'_> {
                     ("file of the system", "files of the system")
                 }
                 (DifferenceKind::Input, _) => ("file of your own", "files of your own"),
-                (DifferenceKind::Listing, _) => ("listed directory", "listed directories"),
+                (DifferenceKind::Listing, _) => (
+                    "directory with other names in it",
+                    "directories with other names in them",
+                ),
                 (kind, _) => (kind.word(), kind.word()),
             };
             parts.push(format!(

@@ -125,8 +125,9 @@ impl Printer<'_> {
             lines.push(format!("also different: {}", folded.join(", ")));
         }
         if consequences > 0 {
-            let parts = counted(consequences, "difference", "differences");
-            lines.push(format!("{parts} inside of the commands above"));
+            let (one, many) = ("more difference follows", "more differences follow");
+            let follow = counted(consequences, one, many);
+            lines.push(format!("{follow} from the commands that differ"));
         }
         match diff.same_outputs.len() {
             0 => {}
