@@ -154,6 +154,29 @@ fn of_and_diff_say_what_changed_inside_of_a_file_below_a_mount() {
 }
 
 #[test]
+fn diff_names_the_command_that_changed_a_file_and_not_the_shell_that_started_it() {
+    let what = "the cause of a change below a mount";
+    let Some(mut mounted) = mounted(what, &["--contents=all"]) else {
+        return;
+    };
+    let first = "printf '1,a\\n2,b\\n' > n.csv";
+    assert!(mounted.shell(first).status.success());
+    // The shell writes a file itself, so that the mount sees it, too.
+    let change = "echo > other; sed -i s/2,b/2,c/ n.csv; true";
+    assert!(mounted.shell(change).status.success());
+    assert!(mounted.unmount().success());
+    mounted.answer(&["index", "--wait"]);
+    let table = mounted.behind.join("n.csv");
+    let words = ["diff", table.to_str().unwrap()];
+    let diff = mounted.stage.backstory(&words).output().unwrap();
+    let text = String::from_utf8_lossy(&diff.stdout);
+    let cause = "  command of b only: sed -i s/2,b/2,c/ n.csv\n";
+    assert!(text.contains(cause), "{diff:?}");
+    let folded = "1 command of one side that only started others (";
+    assert!(text.contains(folded), "{diff:?}");
+}
+
+#[test]
 fn a_file_of_another_user_comes_back_as_its_own() {
     let what = "a changed file of another user";
     if !needs(what, &["setpriv"]) {

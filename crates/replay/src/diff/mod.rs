@@ -13,15 +13,19 @@
 //! first. The weight changes neither the order nor the set of differences.
 
 mod beside;
+mod callers_work;
+mod command_callers;
 mod commands;
 mod file_use;
 mod files;
 mod listing_differences;
 mod listings;
+mod mere_callers;
 mod random_matches;
 mod random_names;
 mod run_use;
 mod side;
+mod side_part;
 mod unused_causes;
 mod weights;
 

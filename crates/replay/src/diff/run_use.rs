@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use backstory_graph::model::{Activity, Edge, Relation};
 use backstory_store::{ActivityKey, RunKey, Store};
 
+use super::callers_work;
 use super::file_use::FileUse;
 use crate::Result;
 
@@ -24,6 +25,8 @@ pub(super) struct RunUse {
     pub readers: HashMap<u32, Vec<ActivityKey>>,
     /// Files that another activity than their writer read.
     pub read_by_others: HashSet<u32>,
+    /// The work of shells and launchers among the compared activities.
+    pub callers_work: Vec<(ActivityKey, Edge)>,
     /// The compared activities.
     pub activities: Vec<(ActivityKey, Activity)>,
 }
@@ -52,6 +55,10 @@ impl RunUse {
             }
             if part.is_none_or(|part| part.contains(&key)) {
                 found.take(key, &edges);
+                if callers_work::may_only_call(&activity) {
+                    let work = edges.iter().filter(|edge| callers_work::is_work(edge));
+                    found.callers_work.extend(work.map(|edge| (key, *edge)));
+                }
                 found.activities.push((key, activity));
             }
         }

@@ -21,10 +21,12 @@ use backstory_store::{ActivityKey, EntityKey, Store};
 use backstory_workflow::callers_files;
 use backstory_workflow::paths::absolute;
 
+use super::callers_work;
 use super::file_use::FileUse;
 use super::listings::{self, DirectoryListing};
 use super::random_names::{TEMPORARY, shared};
 use super::run_use::RunUse;
+use super::side_part::SidePart;
 use crate::Result;
 
 /// The subject of one side.
@@ -97,28 +99,8 @@ pub struct DiffSide {
     pub processes: HashSet<u32>,
     /// The parent of each activity.
     pub parents: HashMap<ActivityKey, ActivityKey>,
-}
-
-/// The compared part of the runs.
-struct SidePart {
-    activities: HashSet<ActivityKey>,
-    entities: HashSet<EntityKey>,
-}
-
-impl SidePart {
-    fn of(lineage: &Lineage) -> SidePart {
-        let mut part = SidePart {
-            activities: HashSet::new(),
-            entities: HashSet::new(),
-        };
-        for node in &lineage.nodes {
-            match node {
-                Node::Activity { id, .. } => drop(part.activities.insert(ActivityKey(*id))),
-                Node::Entity { id, .. } => drop(part.entities.insert(EntityKey(*id))),
-            }
-        }
-        part
-    }
+    /// Paths of the compared things that shells and launchers read or changed themselves.
+    pub(super) worked_on: HashMap<ActivityKey, Vec<Bytes>>,
 }
 
 impl DiffSide {
@@ -160,6 +142,7 @@ impl DiffSide {
             listings: BTreeMap::new(),
             processes: HashSet::new(),
             parents: HashMap::new(),
+            worked_on: HashMap::new(),
         };
         for at in 0..side.runs.len() {
             side.read(store, at, part.as_ref())?;
@@ -189,6 +172,7 @@ impl DiffSide {
             listers,
             mut readers,
             read_by_others,
+            callers_work,
             activities,
         } = RunUse::of(store, record.key, part.map(|part| &part.activities))?;
         for (key, activity) in &activities {
@@ -198,6 +182,8 @@ impl DiffSide {
                 self.parents.insert(*key, parent);
             }
         }
+        let worked_on = callers_work::paths(record.key, &entities, part, &callers_work);
+        self.worked_on.extend(worked_on);
         let callers = match part {
             None => callers_files(store, &id)?,
             // All that the version came from is compared.

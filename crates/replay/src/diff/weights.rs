@@ -3,15 +3,15 @@
 //! A changed source weighs more than a changed library, and a library more than the terminal's
 //! variables. A command whose caller differs already is a consequence of the caller. A command that
 //! both sides ran is no consequence of callers that the other side lacks. Such callers only
-//! launched it, as `make` and `rerun` launch the same compiler.
+//! launched it, as `make` and `rerun` launch the same compiler. A shell that only started a command
+//! of its side gives way to that command.
 
-use std::collections::HashSet;
 use std::path::Path;
 
-use backstory_store::ActivityKey;
 use backstory_workflow::ownership::Ownership;
 use backstory_workflow::tools::knowledge;
 
+use super::command_callers::CommandCallers;
 use super::{DiffSide, Difference, DifferenceKind};
 
 /// How likely a difference is the cause that a user looks for. The order is that of the answer.
@@ -23,8 +23,8 @@ pub enum DifferenceWeight {
     Command,
     /// A file of a package or of the system, the machine.
     System,
-    /// Caches, variables of the terminal or the session, and the launchers of a command that both
-    /// sides ran.
+    /// Caches, variables of the terminal or the session, launchers of a command that both sides
+    /// ran, and shells that only started another command.
     Noise,
     /// It follows from another difference: a part of a differing command.
     Consequence,
@@ -50,48 +50,7 @@ impl DifferenceWeight {
 pub(super) fn weigh(a: &DiffSide, b: &DiffSide, differences: &mut [Difference]) {
     let projects = a.runs.iter().chain(&b.runs).map(|run| &*run.summary.cwd);
     let mut ownership = Ownership::new(Path::new("/"), projects);
-    let of_kinds = |kinds: &[DifferenceKind]| -> HashSet<ActivityKey> {
-        let found = differences.iter().filter(|one| kinds.contains(&one.kind));
-        found.flat_map(|one| one.activities.clone()).collect()
-    };
-    let paired = of_kinds(&[DifferenceKind::Arguments]);
-    let alone = of_kinds(&[DifferenceKind::Command]);
-    // The chain of parents, which a damaged store could close to a ring.
-    let most = a.parents.len() + b.parents.len() + 1;
-    let parent = |key: &ActivityKey| a.parents.get(key).or(b.parents.get(key)).copied();
-    let above = |key: &ActivityKey| std::iter::successors(parent(key), parent).take(most);
-    let caller_differs = |difference: &Difference| {
-        let launched = difference.kind == DifferenceKind::Arguments;
-        let differs = |key| paired.contains(&key) || !launched && alone.contains(&key);
-        let mut activities = difference.activities.iter();
-        activities.any(|key| above(key).any(differs))
-    };
-    let launched = differences
-        .iter()
-        .filter(|one| one.kind == DifferenceKind::Arguments && !caller_differs(one));
-    let mut launchers: HashSet<ActivityKey> = launched
-        .flat_map(|one| one.activities.iter().flat_map(above))
-        .filter(|key| alone.contains(key))
-        .collect();
-    // A command of one side that started commands of both sides, and none of this side alone.
-    let commands = a.commands.iter().chain(&b.commands);
-    let shared = commands.map(|command| &command.key);
-    let shared = shared.filter(|key| !alone.contains(key));
-    let above_shared: HashSet<ActivityKey> = shared.flat_map(above).collect();
-    let others = alone.difference(&above_shared);
-    let above_others: HashSet<ActivityKey> = others.flat_map(above).collect();
-    let only_launched = alone.intersection(&above_shared);
-    launchers.extend(only_launched.filter(|key| !above_others.contains(key)));
-    let launches = |difference: &Difference| {
-        difference
-            .activities
-            .iter()
-            .all(|key| launchers.contains(key))
-    };
-    let all_alone = |difference: &Difference| {
-        let mut readers = difference.activities.iter();
-        !difference.activities.is_empty() && readers.all(|reader| alone.contains(reader))
-    };
+    let callers = CommandCallers::of(a, b, differences, &mut ownership);
     let weights: Vec<DifferenceWeight> = differences
         .iter()
         .map(|difference| match difference.kind {
@@ -103,11 +62,9 @@ pub(super) fn weigh(a: &DiffSide, b: &DiffSide, differences: &mut [Difference]) 
             | DifferenceKind::Command
             | DifferenceKind::Directory
             | DifferenceKind::Variable => match () {
-                () if difference.kind == DifferenceKind::Command && launches(difference) => {
-                    DifferenceWeight::Noise
-                }
-                () if difference.is_of_command => DifferenceWeight::Own,
-                () if caller_differs(difference) => DifferenceWeight::Consequence,
+                () if callers.is_mere_caller(difference) => DifferenceWeight::Noise,
+                () if callers.is_of_command(difference) => DifferenceWeight::Own,
+                () if callers.has_other_caller(difference) => DifferenceWeight::Consequence,
                 () if is_session_variable_of_program(difference) => DifferenceWeight::Noise,
                 () => DifferenceWeight::Command,
             },
@@ -116,7 +73,9 @@ pub(super) fn weigh(a: &DiffSide, b: &DiffSide, differences: &mut [Difference]) 
                 let is_made = |side: &DiffSide| side.outputs.contains_key(&difference.of);
                 match own {
                     // A file that only commands of one side use differs because they do.
-                    _ if difference.is_of_one_side() && all_alone(difference) => {
+                    _ if difference.is_of_one_side()
+                        && callers.is_of_commands_alone(difference) =>
+                    {
                         DifferenceWeight::Consequence
                     }
                     // A result of an earlier run, which one side made again.

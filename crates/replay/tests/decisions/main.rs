@@ -1,6 +1,7 @@
 //! Plans, verdicts, comparisons and stale steps, decided on literal stores.
 #![allow(clippy::unwrap_used)]
 
+mod callers;
 mod diff;
 mod plan;
 #[path = "../../../workflow/tests/literal/scene.rs"]

@@ -59,6 +59,7 @@ pub use roles::{ProgramRole, launched, role};
 pub use rule::{Rule, rules};
 pub use script::script;
 pub use shared_environment::SharedEnvironment;
+pub use shell_call::ShellCall;
 pub use stem::{STEM, filled};
 pub use units::outside;
 pub use whole_run::whole_line;

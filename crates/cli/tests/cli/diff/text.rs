@@ -220,6 +220,19 @@ fn callers_of_one_side_that_only_launched_the_same_command_are_no_cause() {
 }
 
 #[test]
+fn a_shell_that_only_started_a_command_of_its_side_gives_way_to_it() {
+    let place = Place::new();
+    place.write_aged("in", "b\na\n");
+    place.sh("record cp in out");
+    place.sh("record sh -c 'true; sort -o out in; true'");
+    let text = view(&place, &["out"]);
+    let cause = "  command of b only: sort -o out in  ⇒ out\n";
+    assert!(text.contains(cause), "{text}");
+    let folded = "1 command of one side that only started others (";
+    assert!(text.contains(folded), "{text}");
+}
+
+#[test]
 fn a_build_that_repeats_only_what_is_out_of_date_differs_in_its_sources() {
     if !needs("two builds", &["make"]) {
         return;
