@@ -11,6 +11,12 @@ test("the reader's own files come first, and the system's are folded", () => {
   expect(made.map((group) => [group.id, group.quiet])).toEqual([["own", false], ["system", true], ["new", false]]);
 });
 
+test("each weight has words of its own", () => {
+  const weights = ["own", "command", "system", "noise", "consequence", "result"];
+  const made = groups({ differences: weights.map((weight) => difference(weight)) });
+  expect(made.filter((group) => group.title === group.id)).toEqual([]);
+});
+
 test("an own file that differs because of another is a consequence", () => {
   expect(groups({ differences: [difference("own", { intermediate: true, fed_by: [0] })] })[0]?.id).toBe("consequence");
 });

@@ -10,10 +10,11 @@ export interface Group {
 }
 
 const TITLES: [weight: string, title: string, quiet: boolean][] = [
-  ["own", "Your own files", false],
+  ["own", "Your own files and the recorded command", false],
   ["command", "Commands and their environment", false],
   ["result", "Results, and how programs ended", false],
   ["system", "Programs, libraries and files of the system", true],
+  ["noise", "Caches, variables of the session, and commands that only started others", true],
   ["consequence", "Consequences of the differences above", true],
 ];
 
