@@ -4,7 +4,7 @@
 //! commands that they started.
 //!
 //! `bash /dev/fd/3` started the `sed` that changed a file. A user looks for the `sed`. A shell that
-//! read its script is no mere caller, and `make` is none: they stand for all that they started.
+//! read its script is no mere caller. Neither is `make`. They stand for all that they started.
 //!
 //! Invariant: a mere caller read and changed no file of the user's own that is compared.
 
