@@ -26,7 +26,11 @@ MODES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("backstory-guard-off", ("--contents=off", "--guard=off"), "the recorder alone"),
     ("backstory-deep", ("--contents=off", "--deep"), "also what entered and left each process"),
     ("backstory-deep-lazy", ("--contents=lazy", "--deep"), "as backstory-deep, with files by reference"),
-    ("backstory-deep-full", ("--contents=off", "--deep", "--outputs=full"), "as backstory-deep, with the bytes that left"),
+    (
+        "backstory-deep-full",
+        ("--contents=off", "--deep", "--outputs=full"),
+        "as backstory-deep, with the bytes that left",
+    ),
     ("backstory-functions", ("--contents=off", "--functions=*"), "also functions of Python and of prepared programs"),
     ("backstory-bytes", ("--contents=off", "--bytes"), "also which bytes each byte came from"),
 )
