@@ -21,7 +21,7 @@ import duckdb
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation
 
-from . import history, lineage, loose, printing, views
+from . import history, lineage, loose, misspelt, printing, views
 from .errors import LakeError, MisuseError, first_line
 from .lake import Lake
 from .reading import check_number, check_once, intact, tasks
@@ -216,11 +216,13 @@ class Question:
         try:
             found = self.connection.extract_statements(sql)
         except duckdb.Error as error:
-            raise MisuseError(first_line(error)) from error
+            raise misspelt.explained(error) from error
         if len(found) != 1:
-            raise MisuseError("expected one SELECT statement")
+            raise MisuseError(f"expected one SELECT statement; {misspelt.TABLES}")
         if found[0].type != duckdb.StatementType.SELECT:
-            raise MisuseError("only SELECT is allowed: a question never changes the lake")
+            raise MisuseError(
+                f"only SELECT is allowed: a question never changes the lake; {misspelt.TABLES}"
+            )
         return found[0]
 
     def _explained(self, error: duckdb.Error) -> LakeError:
@@ -235,7 +237,7 @@ class Question:
             )
         wrong = (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException)
         if isinstance(error, wrong):
-            return MisuseError(f"{text}; `backstory query --lake LAKE --schema` lists the tables")
+            return misspelt.explained(error)
         is_wrong = any(words in text for words in lineage.WRONG)
         if isinstance(error, duckdb.InvalidInputException) and is_wrong:
             return MisuseError(text)
