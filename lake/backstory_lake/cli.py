@@ -191,7 +191,11 @@ def _check(given: argparse.Namespace) -> int:
     report = verification.verify(Lake.open(given.lake))
     for error in report.unread + report.damaged:
         print(f"backstory-lake: {error}", file=sys.stderr)
-    print(f"{report.sound} data files are as they were written, {len(report.damaged)} are not")
+    sound, damaged = report.sound, len(report.damaged)
+    print(
+        f"{sound} data {'file is as it was' if sound == 1 else 'files are as they were'} written, "
+        f"{damaged} {'is' if damaged == 1 else 'are'} not"
+    )
     if report.unknown:
         print(
             f"{report.unknown} data files of an older backstory-lake have no digest: they have "

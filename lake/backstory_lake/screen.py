@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TextIO
 
-from .printing import Answer, table
+from .printing import Answer, columns, cut, escaped, table, text
 
 #: Where packages and the kernel keep files. `crates/workflow/tools.toml` is the definition.
 SYSTEM = (
@@ -21,6 +21,10 @@ NOT_SYSTEM = ("/usr/local/",)
 ROWS = 40
 #: The columns of a link for the terminal.
 SHOWN = ("source_host", "source", "target_host", "target", "flow", "how", "certainty")
+#: Their two that can be wider than a screen, and the least width of each.
+ENDS, LEAST = (SHOWN.index("source"), SHOWN.index("target")), 24
+#: Characters between two columns.
+BETWEEN = 2
 
 
 def is_system(path: str) -> bool:
@@ -31,11 +35,35 @@ def is_system(path: str) -> bool:
 def links(answer: Answer, everything: bool, out: TextIO) -> None:
     """Prints links with hosts, paths and commands: one screen of them, or everything."""
     found = Links(answer, everything)
-    table(found.shown, out)
+    table(narrowed(found.shown), out)
     for count, which in ((found.more, ""), (found.system, " with files of the system")):
         if count:
             noun = "link" if count == 1 else "links"
             print(f"{count} more {noun}{which}: `--all` prints all links", file=out)
+
+
+def narrowed(shown: Answer) -> Answer:
+    """The same links, with paths and commands that leave room for the other columns."""
+    rows = [[escaped(text(cell)) for cell in row] for row in shown.rows]
+    others = [
+        max(map(len, column)) for at, column in enumerate(zip(shown.names, *rows)) if at not in ENDS
+    ]
+    room = columns() - sum(others) - BETWEEN * (len(shown.names) - 1)
+    # A short end leaves its room to the other one.
+    ends = [max((len(row[at]) for row in rows), default=0) for at in ENDS]
+    half = max(room // 2, LEAST)
+    most = [max(half, room - min(other, half)) for other in reversed(ends)]
+    for row in rows:
+        for at, width in zip(ENDS, most):
+            row[at] = _end(row[at], width)
+    return Answer(shown.names, (tuple(row) for row in rows))
+
+
+def _end(cell: str, most: int) -> str:
+    """A path with its last part, or a command with its first one, in so many columns."""
+    if cell.startswith("/") and " " not in cell and len(cell) > most:
+        return "…" + cell[len(cell) - most + 1 :]
+    return cut(cell, most)
 
 
 class Links:

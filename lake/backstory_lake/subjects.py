@@ -34,8 +34,10 @@ class Subjects:
         missing += sorted(set(self.paths) - known)
         if missing and all_there:
             named = ", ".join(escaped(text(one)) for one in missing)
+            relative = any(one in missing and _is_relative(one) for one in self.paths)
+            hint = " (recorded paths are absolute)" if relative else ""
             raise LakeError(
-                f"{engine.lake.name} has no file {named}; `backstory query --lake "
+                f"{engine.lake.name} has no file {named}{hint}; `backstory query --lake "
                 f"{engine.lake.name} 'SELECT file, digest, path FROM files'` lists all"
             )
         return sorted(found)
@@ -53,6 +55,11 @@ class Subjects:
         if not conditions:
             raise MisuseError("the question names no file: give --file, --digest or --path")
         return f"SELECT file, digest, path, path_bytes FROM files WHERE {' OR '.join(conditions)}"
+
+
+def _is_relative(path: str) -> bool:
+    """True for a path that depends on a directory. Addresses and pipes have a colon."""
+    return not path.startswith("/") and ":" not in path
 
 
 def _names(row: tuple[Any, ...]) -> list[str]:

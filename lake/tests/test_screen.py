@@ -12,7 +12,7 @@ import pytest
 from conftest import Machine, command
 
 from backstory_lake import screen
-from backstory_lake.printing import Answer
+from backstory_lake.printing import PAGE, Answer
 
 NAMES = ["from_process", "from_file", "to_process", "to_file", *screen.SHOWN]
 
@@ -48,6 +48,21 @@ def test_a_long_lineage_ends_with_the_number_of_further_links() -> None:
     assert len(lines) == screen.ROWS + 1
     assert lines[-1] == "60 more links: `--all` prints all links"
     assert len(printed(rows, everything=True)) == 100
+
+
+def test_paths_and_commands_leave_room_for_the_other_columns() -> None:
+    deep = "/home/ann/" + "directory/" * 20 + "report.txt"
+    row = link(deep, 1)
+    command = (*row[:7], "cc " + "-I/usr/include " * 40, *row[8:])
+    line = printed([command], everything=False)[0]
+    assert len(line) <= PAGE, line
+    # A path is known by its end, and a command by its beginning.
+    assert "/report.txt " in line and " cc -I/usr/include" in line, line
+
+
+def test_a_short_end_leaves_its_room_to_the_other_one() -> None:
+    path = "/home/ann/project/report.txt"
+    assert f" {path} " in printed([link(path, 1)], everything=False)[0]
 
 
 @pytest.mark.long
