@@ -274,24 +274,26 @@ impl CommandWatch {
         if let Some(pid) = command {
             self.mirror_stops(pid);
         }
-        loop {
+        let none_left = loop {
             match sys::child_change(None, libc::WEXITED | libc::WNOWAIT) {
                 Ok(Some(change)) => {
                     self.reporter.gone(change.pid, change.wait_status());
-                    if Some(change.pid) == command && self.control.ended().is_none() {
-                        self.control.set_ended(change.wait_status(), clock::now());
+                    if Some(change.pid) == command {
+                        // The kernel reports no continuation of a process that has ended.
+                        self.command_stopped = false;
+                        if self.control.ended().is_none() {
+                            self.control.set_ended(change.wait_status(), clock::now());
+                        }
                     }
                     sys::reap(change.pid);
                 }
-                Ok(None) => break,
-                Err(_) => {
-                    self.notice_end();
-                    return true;
-                }
+                Ok(None) => break false,
+                Err(_) => break true,
             }
-        }
+        };
         self.notice_end();
-        false
+        self.continue_launcher();
+        none_left
     }
 
     /// Records that the command is gone and its status unknown.
@@ -323,7 +325,11 @@ impl CommandWatch {
                 self.ring();
             }
         }
-        // A process that continued the command alone could not know of the launcher.
+    }
+
+    /// Continues the launcher after a stop of the command that is over. A process that continued or
+    /// killed the command alone could not know of the launcher.
+    fn continue_launcher(&self) {
         if self.launcher_must_go_on() && tree::stopped(self.launcher) {
             let _ = sys::kill(self.launcher, libc::SIGCONT); // it may be gone
         }

@@ -126,6 +126,27 @@ fn the_launcher_stops_and_goes_on_with_the_command() {
     }
 }
 
+/// The kernel reports no continuation of a process that has ended since.
+#[test]
+fn the_launcher_ends_with_a_command_that_ends_while_both_are_stopped() {
+    for guard in MODES {
+        for ending in [&[libc::SIGKILL][..], &[libc::SIGUSR2, libc::SIGCONT]] {
+            let run = Run::new(&["--guard", guard]);
+            let mut launcher = listening(&run);
+            let (_, supervisor) = others(launcher.id());
+            let command = child_named(supervisor, "perl").unwrap();
+            kill(command, libc::SIGSTOP);
+            eventually("the launcher stops", || state(launcher.id()) == 'T');
+            for signal in ending {
+                kill(command, *signal);
+            }
+            eventually("the launcher ends", || {
+                launcher.try_wait().unwrap().is_some()
+            });
+        }
+    }
+}
+
 /// A job without children: a shell that starts a program by vfork cannot stop, see [`LISTEN`].
 const TERMINAL_JOB: &str =
     r#"$| = 1; $SIG{INT} = sub { print "int\n"; exit 6 }; print "ready\n"; sleep 1 while 1"#;

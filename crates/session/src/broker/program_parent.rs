@@ -235,6 +235,8 @@ impl Running {
                 libc::CLD_CONTINUED => self.continued(),
                 _ => {
                     self.tell(BROKER_ENDED, change.wait_status());
+                    // It may have stopped with the program, which a process then killed.
+                    self.continued();
                     return true;
                 }
             }
