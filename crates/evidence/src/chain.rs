@@ -291,12 +291,20 @@ impl Chain {
     /// The end of the chain that the next seal names.
     fn end(&self) -> Result<Head> {
         let named = self.head()?.unwrap_or(Head::EMPTY);
-        // Each seal must be readable: the next one says which runs are sealed.
+        // Each seal must be there and readable: the next one says which runs are sealed.
         let mut found = Head::EMPTY;
         for (_, _, path) in self.paths()? {
             let seal = self.seal(&path)?;
+            let statement = &seal.statement;
+            // A note about a removal would else hide the seals that are missing before it.
+            if (statement.number, statement.before)
+                != (found.number.saturating_add(1), found.digest)
+            {
+                let what = format!("it does not follow seal {} as it is", found.number);
+                return Err(Error::damaged(&path, what));
+            }
             found = Head {
-                number: seal.statement.number,
+                number: statement.number,
                 digest: seal.digest(),
             };
         }

@@ -153,8 +153,11 @@ fn a_damaged_chain_refuses_removals_and_names_the_remedy() {
         return;
     };
     let (one, two) = (place.seal_file(1, "seal"), place.seal_file(2, "seal"));
-    let damages: [(&str, &dyn Fn()); 4] = [
+    let damages: [(&str, &dyn Fn()); 5] = [
         ("a seal in the middle", &|| fs::write(&one, "x").unwrap()),
+        ("a seal that is missing before others", &|| {
+            fs::remove_file(&one).unwrap()
+        }),
         ("the last seal", &|| fs::write(&two, "x").unwrap()),
         ("the end", &|| fs::remove_file(&two).unwrap()),
         ("the head", &|| {
