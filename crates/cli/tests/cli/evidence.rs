@@ -307,6 +307,29 @@ fn a_seal_with_a_huge_number_is_one_gap() {
 }
 
 #[test]
+fn a_seal_that_nobody_signed_is_named_when_a_key_comes_later() {
+    if !needs("signed seals", &["ssh-keygen"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_aged("in", "text\n");
+    place.keep("cat in > one", &[]);
+    let plain = place.run(&["store", "seal", "--all"]);
+    assert!(plain.out.contains("not signed"), "{plain:?}");
+    assert!(!plain.out.contains("cannot be signed"), "{plain:?}");
+    let (key, allowed) = place.signer("ann");
+    let seal = || place.run(&["store", "seal", "--all", "--key", &key]).out;
+    let later = seal();
+    assert!(
+        later.contains("1 run has a seal without a signature"),
+        "{later}"
+    );
+    fs::rename(place.evidence(), place.work().join("..moved")).unwrap();
+    assert!(!seal().contains("without a signature"), "the remedy helps");
+    assert_eq!(place.verified(&["--signers", &allowed]).0, 0);
+}
+
+#[test]
 fn a_run_is_sealed_at_its_end_if_the_configuration_says_so() {
     if !needs("signed seals", &["ssh-keygen"]) {
         return;

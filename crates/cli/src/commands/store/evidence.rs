@@ -39,6 +39,10 @@ pub fn seal(args: StoreSealArgs, store: Option<&Path>) -> Outcome {
     let runs = wanted(&current, &args.runs)?;
     let (made, head) = seal_runs(&current.home, &*current.store, &runs, &signing, args.again)?;
     let already = runs.len() - made.len();
+    let unsigned = match &signing.key {
+        Some(_) => unsigned_among(&current.home, &runs)?,
+        None => 0,
+    };
     answer(|out| {
         if args.json {
             let seals = made.iter().map(|(run, head)| {
@@ -65,8 +69,24 @@ pub fn seal(args: StoreSealArgs, store: Option<&Path>) -> Outcome {
             many => format!("; {many} already sealed"),
         };
         writeln!(out, "sealed {runs}, {by}{rest}")?;
+        if unsigned > 0 {
+            let have = counted(unsigned, "run has", "runs have");
+            writeln!(
+                out,
+                "{have} a seal without a signature, which cannot be signed later: to sign all \
+                 runs, move {} away and seal them again",
+                Chain::of(&current.home).dir().display()
+            )?;
+        }
         writeln!(out, "the chain ends with {head}")
     })
+}
+
+/// How many of these runs have a last seal that nobody signed.
+fn unsigned_among(home: &Home, runs: &[RunRecord]) -> Result<usize, Failure> {
+    let unsigned = Chain::of(home).unsigned_runs()?;
+    let ids = runs.iter().map(|run| &run.header.id);
+    Ok(ids.filter(|id| unsigned.contains(*id)).count())
 }
 
 /// The runs to seal, the oldest first.
