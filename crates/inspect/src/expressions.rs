@@ -70,8 +70,11 @@ fn compiled(expression: &str, hello: &Value) -> Result<Program, Value> {
         Some(fields) => fields.iter().filter_map(Value::as_str).collect(),
         None => return Ok(program),
     };
-    let mut known: Vec<&str> = fields.clone();
-    known.push("run");
+    let mut known = fields;
+    if !known.contains(&"run") {
+        known.push("run");
+    }
+    let all = known.join(", ");
     let unknown = unknown_variable(program.expression(), &mut known);
     let Some((id, name)) = unknown else {
         return Ok(program);
@@ -81,10 +84,7 @@ fn compiled(expression: &str, hello: &Value) -> Result<Program, Value> {
         .offset_for(id)
         .map_or(0, |(start, _)| start as usize);
     let (line, column) = position(expression, start);
-    let what = format!(
-        "unknown variable {name}; there are {} and run",
-        fields.join(", ")
-    );
+    let what = format!("unknown variable {name}; there are {all}");
     Err(mistake(line, column, &what))
 }
 

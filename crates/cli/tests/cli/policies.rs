@@ -106,6 +106,25 @@ fn a_file_that_is_not_as_recorded_is_refused_and_its_run_is_judged() {
     verified(&place, &rules, &[]).is_error(1, &[&result, "is gone"]);
     let run = place.run(&["policy", "verify", &second, "--policy", "policy.toml"]);
     assert_eq!(run.status, 0, "{run:?}");
+    // The run of `middle` read the file elsewhere.
+    assert!(run.out.contains("only this run was judged"), "{run:?}");
+}
+
+#[test]
+fn a_rule_about_several_facts_names_the_value_of_each() {
+    let Some((place, ..)) = made() else { return };
+    let rules = rule("artifact", "require = \"complete && signed\"");
+    let answer = verified(&place, &rules, &[]);
+    let result = place.path("result");
+    assert_eq!(
+        (answer.status, answer.out.lines().next()),
+        (
+            1,
+            Some(&*format!("it: {result} (complete: true, signed: false)"))
+        ),
+        "{answer:?}"
+    );
+    assert!(!answer.out.contains("only this run"), "{answer:?}");
 }
 
 #[test]
@@ -163,8 +182,12 @@ fn a_policy_with_mistakes_decides_nothing_and_each_has_line_and_column() {
             vec!["4:24: unknown variable seald"],
         ),
         (
+            "[[rule]]\non = \"peer\"\ndeny = \"host == ''\"\n",
+            vec!["there are address, names, received, run\n"],
+        ),
+        (
             "[[rule]]\non = \"input\"\ndeny = \"hermetic\"\n\n[[rule]]\non = \"files\"\ndeny = \"true\"\n",
-            vec!["6:6: ", "files"],
+            vec!["6:6: ", "files", "there are artifact, input, package, peer"],
         ),
         (
             "[[rule]]\nname = \"x\"\n",
@@ -172,7 +195,7 @@ fn a_policy_with_mistakes_decides_nothing_and_each_has_line_and_column() {
         ),
         (
             "[[rule]]\ndeny = \"true\"\nrequire = \"true\"\n",
-            vec!["1:1: a rule needs either require or deny"],
+            vec!["1:1: a rule has require or deny, and not both"],
         ),
         ("[[rule]]\ndeny = true\n", vec!["2:8: deny is not a string"]),
         (

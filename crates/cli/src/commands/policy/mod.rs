@@ -104,7 +104,7 @@ fn verify(args: &PolicyVerifyArgs, store: Option<&Path>) -> Outcome {
             verdict.write(out)?;
             writeln!(out)
         }
-        false => print(&view.subject, rules.len(), &failed, out),
+        false => print(&view, rules.len(), &failed, out),
     })?;
     Ok(u8::from(!failed.is_empty()))
 }
@@ -196,8 +196,11 @@ fn things(
     let artifacts: Vec<Value> = artifacts.collect();
     if artifacts.is_empty() {
         return Err(Failure::not_found(format!(
-            "no recorded run made {}: a policy is about files that a run left",
-            view.subject
+            "{}: a policy is about files that a run left",
+            match view.requested {
+                Some(_) => format!("no recorded run made {}", view.subject),
+                None => format!("{} left no file", view.subject),
+            }
         )));
     }
     things.insert("artifact", artifacts);
@@ -326,8 +329,29 @@ fn fields(rule: &Rule, failing: &[Failing<'_>]) -> json::Value {
     ])
 }
 
+/// The facts of an artifact in an expression about several of them: they tell which one decided.
+fn decisive(rule: &Rule, failing: &[Failing<'_>]) -> Option<String> {
+    let (thing, None) = failing.first()? else {
+        return None;
+    };
+    if !matches!(rule.subject, RuleSubject::Artifact) {
+        return None;
+    }
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let words = rule.expression.text.split(|c: char| !is_part(c));
+    let words: HashSet<&str> = words.collect();
+    let fields = rule.subject.fields().iter();
+    let facts = fields
+        .filter(|field| words.contains(*field))
+        .map(|field| (*field, &thing[*field]))
+        .filter(|(_, fact)| !(fact.is_string() || fact.is_array()))
+        .map(|(field, fact)| format!("{field}: {fact}"));
+    let facts: Vec<String> = facts.collect();
+    (facts.len() > 1).then(|| facts.join(", "))
+}
+
 fn print(
-    subject: &str,
+    view: &View,
     rules: usize,
     failed: &[(&Rule, Vec<Failing<'_>>)],
     out: &mut impl Write,
@@ -342,12 +366,19 @@ fn print(
         if names.len() > SHOWN {
             line += &format!(" and {} more", names.len() - SHOWN);
         }
-        writeln!(out, "{}: {line}", one_line(&rule.name))?;
+        let facts = decisive(rule, failing).map(|facts| format!(" ({facts})"));
+        let facts = facts.unwrap_or_default();
+        writeln!(out, "{}: {line}{facts}", one_line(&rule.name))?;
     }
     let held = rules - failed.len();
     writeln!(
         out,
         "{held} of {rules} rules hold for {}",
-        one_line(subject)
-    )
+        one_line(&view.subject)
+    )?;
+    if view.requested.is_none() {
+        let alone = "only this run was judged, and not the runs that made its inputs";
+        writeln!(out, "{alone}: name a file instead of the run to judge both")?;
+    }
+    Ok(())
 }

@@ -183,8 +183,10 @@ fn rule(keys: &DeTable<'_>, number: usize, text: &str, path: &Path) -> Result<Ru
         match &**key.get_ref() {
             "name" => rule.name = word.to_string(),
             "on" => {
-                rule.subject =
-                    RuleSubject::from_word(word).map_err(|error| (at, error.to_string()))?;
+                rule.subject = RuleSubject::from_word(word).map_err(|error| {
+                    let all: Vec<&str> = RuleSubject::ALL.iter().map(|one| one.word()).collect();
+                    (at, format!("{error}; there are {}", all.join(", ")))
+                })?;
             }
             word_of_rule @ ("require" | "deny") => {
                 expressions += 1;
@@ -200,6 +202,10 @@ fn rule(keys: &DeTable<'_>, number: usize, text: &str, path: &Path) -> Result<Ru
     }
     match expressions {
         1 => Ok(rule),
-        _ => Err((None, "a rule needs either require or deny".to_owned())),
+        0 => Err((None, "a rule needs either require or deny".to_owned())),
+        _ => {
+            let what = "a rule has require or deny, and not both: make two rules of it";
+            Err((None, what.to_owned()))
+        }
     }
 }
