@@ -46,6 +46,18 @@ pub fn rules(args: &RecordArgs) -> Result<(Vec<PathBuf>, Vec<String>), Failure> 
     let (files, ids): (Vec<&PathBuf>, Vec<&PathBuf>) = (args.watch.iter())
         .filter(|word| word.as_os_str() != ALL)
         .partition(|word| word.exists());
+    let is_file = |word: &&&PathBuf| {
+        word.components().count() > 1
+            || word
+                .extension()
+                .is_some_and(|end| end == "yml" || end == "yaml")
+    };
+    if let Some(missing) = ids.iter().find(is_file) {
+        let missing = missing.display();
+        return Err(Failure::misuse(format!(
+            "--watch {missing}: there is no such file"
+        )));
+    }
     let files: Vec<PathBuf> = files.into_iter().cloned().collect();
     let mut ids: Vec<String> = ids.iter().map(|id| id.display().to_string()).collect();
     let has_all = args.watch.iter().any(|word| word.as_os_str() == ALL);
@@ -79,7 +91,8 @@ pub fn rules(args: &RecordArgs) -> Result<(Vec<PathBuf>, Vec<String>), Failure> 
     let is_known = |id: &&String| rules.iter().any(|rule| rule.id == **id);
     if let Some(unknown) = report.stop_on.iter().find(|id| !is_known(id)) {
         return Err(Failure::misuse(format!(
-            "--stop-on {unknown}: no such rule is watched; `backstory hunt --list` lists the rules"
+            "--stop-on {unknown}: no such rule is watched: add --watch {unknown}; `backstory hunt \
+             --list` lists the rules"
         )));
     }
     let is_stop = |rule: &&Rule| report.stop_on.contains(&rule.id);

@@ -188,11 +188,15 @@ mod tests {
         for (detection, line) in [
             (
                 "detection: {s: {Imag: x}, condition: s}",
-                "r.yml:3:17: unknown field `Imag`",
+                "r.yml:3:17: unknown field `Imag`: the fields are Operation, ",
+            ),
+            (
+                "detection: {s: {TargetFileName: x}, condition: s}",
+                "r.yml:3:17: unknown field `TargetFileName`: did you mean `TargetFilename`?",
             ),
             (
                 "detection:\n  s:\n    Image|begins: x\n  condition: s",
-                "r.yml:5:5: unknown modifier `begins`",
+                "r.yml:5:5: unknown modifier `begins`: the modifiers are contains, startswith",
             ),
             (
                 "detection:\n  s: {Image: x}\n  condition: s and t",

@@ -122,7 +122,9 @@ impl Rule {
         let shape = match (document.get("correlation"), one.transpose()?) {
             (Some(_), Some(_)) => {
                 let at = condition.map_or(document.at, |node| node.at);
-                return Err(at.mistake("a rule has either `condition` or `correlation`"));
+                let what = "a rule has either `condition` or `correlation`: the conditions of a \
+                            correlation are in its `rules`";
+                return Err(at.mistake(what));
             }
             (Some(node), None) => Shape::Several(Correlation::parse(node, &names)?),
             (None, Some(condition)) => Shape::One(condition),

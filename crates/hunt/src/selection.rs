@@ -131,26 +131,35 @@ fn matches_without(tests: &[FieldTest], graph: &RunGraph, fact: &Fact, clock: &D
     others.all(|test| test.matches(graph, fact, clock))
 }
 
+/// The message about a field that is not known. Case is the most usual mistake.
+fn unknown_field(name: &str) -> String {
+    let names: Vec<&str> = FIELDS.iter().map(|(_, name, _)| *name).collect();
+    let mut similar = names
+        .iter()
+        .filter(|known| known.eq_ignore_ascii_case(name));
+    match similar.next() {
+        Some(meant) => format!("unknown field `{name}`: did you mean `{meant}`?"),
+        None => format!(
+            "unknown field `{name}`: the fields are {}",
+            names.join(", ")
+        ),
+    }
+}
+
 impl FieldTest {
     fn parse(key: &Node, value: &Node) -> Result<FieldTest, Mistake> {
         let mut words = key.text()?.split('|');
         let name = words.next().unwrap_or_default();
         let Some(field) = Field::named(name) else {
-            let names: Vec<&str> = FIELDS.iter().map(|(_, name, _)| *name).collect();
-            let names = names.join(", ");
-            return Err(key
-                .at
-                .mistake(format!("unknown field `{name}`: the fields are {names}")));
+            return Err(key.at.mistake(unknown_field(name)));
         };
         let modifiers: Vec<&str> = words.collect();
-        let is_known = |word: &&str| {
-            let known = MODIFIERS[..11].iter();
-            known
-                .flat_map(|(words, _)| words.split(", "))
-                .any(|known| known == *word)
-        };
-        if let Some(word) = modifiers.iter().find(|word| !is_known(word)) {
-            return Err(key.at.mistake(format!("unknown modifier `{word}`")));
+        let known = MODIFIERS[..11].iter();
+        let known: Vec<&str> = known.flat_map(|(words, _)| words.split(", ")).collect();
+        if let Some(word) = modifiers.iter().find(|word| !known.contains(*word)) {
+            let known = known.join(", ");
+            let what = format!("unknown modifier `{word}`: the modifiers are {known}");
+            return Err(key.at.mistake(what));
         }
         let has = |word: &str| modifiers.contains(&word);
         let exists = match has("exists") {

@@ -92,6 +92,9 @@ pub fn run(args: HuntArgs, store: Option<&Path>) -> Outcome {
         Some(lake) => look_in_lake(lake, &rules, &args, &mut hunted)?,
         None => look_in_store(store, &rules, &args, &mut hunted)?,
     };
+    if looked == 0 && !hunted.is_partial {
+        complain("no run was looked at: none is of the chosen hosts and times");
+    }
     let Hunted {
         findings: mut all,
         is_partial,

@@ -319,7 +319,11 @@ fn what_cannot_be_watched_is_refused_before_the_command_runs() {
         ),
         (
             &["--watch", "all", "--stop-on", "nothing"],
-            &["--stop-on nothing", "--list"],
+            &["--stop-on nothing", "add --watch nothing", "--list"],
+        ),
+        (
+            &["--watch", "absent.yml"],
+            &["--watch absent.yml: there is no such file"],
         ),
         (
             &["--watch", "all", "--stop-on", "output-changed-outside"],

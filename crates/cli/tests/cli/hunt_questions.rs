@@ -136,6 +136,9 @@ fn a_time_and_a_host_choose_the_runs_that_are_looked_at() {
     all.reverse();
     assert_eq!(looked(&["--since", "1 hour ago", "--host", &host]), all);
     assert_eq!(looked(&["--host", "nowhere"]), [""; 0]);
+    let nowhere = place.run(&["hunt", "--host", "nowhere"]);
+    assert_eq!(nowhere.status, 1, "{nowhere:?}");
+    assert!(nowhere.err.contains("no run was looked at"), "{nowhere:?}");
     assert_eq!(looked(&["--until", "1 hour ago"]), [""; 0]);
     assert_eq!(
         looked(&[&runs[0], "--since", "1 hour ago"]),
