@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 use backstory_eventlog::event::Time;
 use backstory_files::Digest;
+use backstory_graph::marks;
 use backstory_graph::model::EntityKind;
 use backstory_query as query;
 use backstory_query::answer::{Node, Scope};
@@ -195,8 +196,22 @@ pub fn find(
             let note = said_content(current, &digest, &keys)?;
             found(reach.of(keys), Some(note))
         }
+        None if marks::is_name(wanted.as_bytes()) => Err(unnamed(wanted)),
         None => Err(error.into()),
     }
+}
+
+/// The error for the name of a thing that no run knows. It is no path, so it is not made absolute.
+fn unnamed(wanted: &OsStr) -> Failure {
+    let name = shown(wanted.as_bytes());
+    let whole = wanted.to_str().and_then(|name| name.split_once('#'));
+    let hint = whole.map_or(String::new(), |(whole, _)| {
+        let whole = shown(whole.as_bytes());
+        format!("; `backstory of {whole}` answers for the whole, if a program named that")
+    });
+    Failure::not_found(format!(
+        "no recorded program has named {name}, and no run has seen a file of that name{hint}"
+    ))
 }
 
 /// Finds files with the content of a member of an archive, if a path is not found as itself.

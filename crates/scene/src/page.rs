@@ -79,7 +79,10 @@ pub fn page(scene: &Scene, layout: &Layout<'_>) -> Page {
             true => section(incident, layout),
             false => Section {
                 heading: heading(incident),
-                lines: vec![PageLine::Fact("time", (layout.moment)(incident.time))],
+                lines: vec![
+                    PageLine::Fact("time", (layout.moment)(incident.time)),
+                    PageLine::Fact("process", process(&incident.process)),
+                ],
             },
         });
     }

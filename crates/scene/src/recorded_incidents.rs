@@ -183,9 +183,10 @@ pub fn incident(
     }];
     let connections = connections(store, run, &lines, process, time)?;
     limits.push(match connections.len() {
-        0 => {
-            "Neither the process nor one that led to it had a connection before the act.".to_owned()
-        }
+        0 => "Neither the process nor one that led to it had a connection before the act. Data of \
+             another process can have come through a pipe or a file: `backstory origin FILE` \
+             follows them."
+            .to_owned(),
         _ => "The connections are those that the process, and those that led to it, had before \
               the act. Any of them can have caused it."
             .to_owned(),

@@ -248,3 +248,16 @@ pub(super) fn a_flood_of_statements_ends_in_the_graph_with_a_reason() {
         "{reasons}"
     );
 }
+
+#[test]
+fn a_name_that_no_program_stated_is_not_taken_for_a_path() {
+    let place = Place::new();
+    place.keep("true", &[]);
+    place
+        .run(&["of", "model:4"])
+        .is_error(1, &["no recorded program has named model:4,"]);
+    let row = place.run(&["of", "bank:accounts#row=8"]);
+    row.is_error(1, &["of bank:accounts` answers for the whole"]);
+    let directory = place.work().display().to_string();
+    assert!(!row.err.contains(&directory), "{row:?}");
+}
