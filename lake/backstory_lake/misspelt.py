@@ -1,4 +1,4 @@
-"""What a wrong question can have meant: names like those that it has, and the next step.
+"""Explains a wrong question: the name that it probably meant, and the next step.
 
 In: an error of DuckDB about the text of a question. Out: one line.
 """

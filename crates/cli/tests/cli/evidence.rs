@@ -307,7 +307,7 @@ fn a_seal_with_a_huge_number_is_one_gap() {
 }
 
 #[test]
-fn a_seal_that_nobody_signed_is_named_when_a_key_comes_later() {
+fn a_seal_without_a_signature_is_named_when_a_key_comes_later() {
     if !needs("signed seals", &["ssh-keygen"]) {
         return;
     }

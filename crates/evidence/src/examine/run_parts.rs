@@ -201,11 +201,12 @@ impl SealedRun<'_> {
             if let Some(content) = item.content.filter(|_| word == "stored")
                 && let Some(damage) = contents.damage(&content)
             {
-                found.fault(
-                    self.seal,
-                    "contents",
-                    format!("content {content}: {damage}"),
-                );
+                // The contents' own errors name the content.
+                let what = match damage.contains(&content.to_string()) {
+                    true => damage,
+                    false => format!("content {content}: {damage}"),
+                };
+                found.fault(self.seal, "contents", what);
             }
         }
         for (note, count) in self.forgotten.iter().zip(lost) {

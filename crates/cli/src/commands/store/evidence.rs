@@ -82,7 +82,7 @@ pub fn seal(args: StoreSealArgs, store: Option<&Path>) -> Outcome {
     })
 }
 
-/// How many of these runs have a last seal that nobody signed.
+/// How many of these runs have a last seal without a signature.
 fn unsigned_among(home: &Home, runs: &[RunRecord]) -> Result<usize, Failure> {
     let unsigned = Chain::of(home).unsigned_runs()?;
     let ids = runs.iter().map(|run| &run.header.id);
