@@ -1,7 +1,9 @@
 //! Shortens a command to the width of a line.
 
 use backstory_account::CommonWord;
+use backstory_eventlog::event::Bytes;
 use backstory_workflow::paths::{base_name, is_system};
+use backstory_workflow::shell;
 use backstory_workflow::steps::{Line, Word};
 use backstory_workflow::tools::knowledge;
 
@@ -73,9 +75,34 @@ pub fn text_of(line: &Line) -> String {
     line.command()
 }
 
+/// Arguments as a line of at most this many columns. If they are longer, the program is named
+/// without its directory, so that more of its arguments stay.
+pub fn program_line(argv: &[Bytes], columns: usize) -> String {
+    let whole = shell::line(argv);
+    match argv.split_first() {
+        Some((program, rest)) if width(&whole) > columns => {
+            let rest = rest.iter().map(|word| &**word);
+            let words = std::iter::once(base_name(program)).chain(rest);
+            excerpt(&shell::line(words), columns)
+        }
+        _ => excerpt(&whole, columns),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_with_a_long_path_keeps_its_arguments() {
+        let argv = ["/opt/tools/3.11/bin/python3", "encrypt.py", "docs"];
+        let argv = argv.map(|word| Bytes::from(word.as_bytes()));
+        let whole = "/opt/tools/3.11/bin/python3 encrypt.py docs";
+        assert_eq!(program_line(&argv, 60), whole);
+        assert_eq!(program_line(&argv, 30), "python3 encrypt.py docs");
+        assert_eq!(program_line(&argv, 12), "python3 enc…");
+        assert_eq!(program_line(&[], 12), "");
+    }
 
     fn words(line: &str) -> Vec<CommonWord> {
         let word = |text: &str| CommonWord {

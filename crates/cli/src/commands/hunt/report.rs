@@ -11,7 +11,7 @@ use backstory_workflow::shell;
 use super::later::{self, LaterUse};
 use crate::json::Value;
 use crate::lake_graphs::LakePlace;
-use crate::text::line::excerpt;
+use crate::text::command::program_line;
 use crate::text::paths::shown;
 use crate::text::style::{Role, Style};
 use crate::text::when;
@@ -38,7 +38,7 @@ const COLUMNS: usize = 60;
 
 /// A program's arguments, cut.
 pub fn line(program: &FoundProgram) -> String {
-    excerpt(&shell::line(&program.argv), COLUMNS)
+    program_line(&program.argv, COLUMNS)
 }
 
 /// The names of some files, and how many others there are.

@@ -12,6 +12,7 @@ use backstory_workflow::shell;
 use super::{Event, Weight};
 use crate::error::one_line;
 use crate::json::Value;
+use crate::text::command::program_line;
 use crate::text::csv;
 use crate::text::paths::shown;
 use crate::text::style::{Role, Style};
@@ -95,11 +96,10 @@ fn line(event: &Event, begin: Time, style: Style) -> String {
     if step.is_possible {
         what.push_str(" (possibly)");
     }
-    let command = one_line(&shell::line(&step.program.argv));
     let is_start = step.operation == "start";
-    let command = match !is_start && command.chars().count() > COLUMNS {
-        true => command.chars().take(COLUMNS - 1).chain(['…']).collect(),
-        false => command,
+    let command = match is_start {
+        true => one_line(&shell::line(&step.program.argv)),
+        false => program_line(&step.program.argv, COLUMNS),
     };
     let by = match is_start {
         true => command,
