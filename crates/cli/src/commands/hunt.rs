@@ -28,6 +28,7 @@ use crate::current_store::CurrentStore;
 use crate::error::{Failure, complain};
 use crate::json;
 use crate::lake_graphs::LakeRequest;
+use crate::text::similar::suggestion;
 use crate::text::style::{Role, Style};
 use crate::text::words::counted;
 use crate::tool_file::in_configuration;
@@ -261,8 +262,9 @@ fn known_rules(given: &[impl AsRef<Path>], wanted: &[String]) -> Result<Known, F
     if let Some(unknown) = wanted.iter().find(|id| !is_known(id)) {
         // A mistake can be the reason.
         tell(&mistakes);
+        let meant = suggestion(unknown, rules.iter().map(|rule| &*rule.id));
         return Err(Failure::misuse(format!(
-            "no rule is named {unknown}: `backstory hunt --list` lists them"
+            "no rule is named {unknown}{meant}: `backstory hunt --list` lists them"
         )));
     }
     if !wanted.is_empty() {

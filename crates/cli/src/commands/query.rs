@@ -13,6 +13,7 @@ use crate::args::query::QueryArgs;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, one_line};
 use crate::json::{self, Value};
+use crate::text::similar::suggestion;
 use crate::text::style::{Role, Style};
 use crate::version_inspections::VersionInspections;
 use forms::{CsvRows, Ended, JsonRows, TableRows};
@@ -109,9 +110,24 @@ fn failure(error: &backstory_sql::Error, question: &str) -> Failure {
         backstory_sql::Error::Syntax { at: Some(at), .. } => near(question, *at),
         _ => String::new(),
     };
+    let error = error.to_string();
+    let meant = meant(&error);
     Failure::misuse(format!(
-        "{error}{near}; `backstory query --schema` lists the tables"
+        "{error}{near}{meant}; `backstory query --schema` lists the tables"
     ))
+}
+
+/// The table or column that SQLite does not find, and that was probably meant.
+fn meant(error: &str) -> String {
+    if let Some(table) = error.strip_prefix("no such table: ") {
+        return suggestion(table, VIEWS.iter().map(|view| view.name));
+    }
+    let Some(column) = error.strip_prefix("no such column: ") else {
+        return String::new();
+    };
+    let column = column.rsplit('.').next().unwrap_or_default();
+    let columns = VIEWS.iter().flat_map(|view| view.columns);
+    suggestion(column, columns.map(|column| column.name))
 }
 
 /// Where a mistake is: the line, the column, and the text around it.

@@ -15,6 +15,7 @@ pub mod plan;
 pub mod progress;
 pub mod row_history;
 pub mod shell;
+pub mod similar;
 pub mod statement_columns;
 pub mod style;
 pub mod table_history;

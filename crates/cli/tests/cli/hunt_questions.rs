@@ -33,7 +33,10 @@ fn a_rule_of_the_user_runs_beside_one_that_does_not_compile() {
         .is_error(2, &["cannot read rules from nowhere"]);
     place
         .run(&["hunt", "--rule", "nothing"])
-        .is_error(2, &["no rule is named nothing", "--list"]);
+        .is_error(2, &["no rule is named nothing:", "--list"]);
+    place
+        .run(&["hunt", "--rule", "secret-snet"])
+        .is_error(2, &["secret-snet, did you mean secret-sent?: ", "--list"]);
 }
 
 #[test]

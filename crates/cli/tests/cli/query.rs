@@ -128,6 +128,8 @@ fn a_question_that_is_no_select_is_refused_and_changes_nothing() {
         ("", "one SELECT"),
         ("SELECT *\nFORM runs", "line 2, column 1: FORM runs"),
         ("SELECT * FROM logs", "no such table: logs"),
+        ("SELECT * FROM proceses", "did you mean processes?; "),
+        ("SELECT f.pth FROM files f", "did you mean path?; "),
     ] {
         place
             .run(&["query", sql])

@@ -1,0 +1,74 @@
+//! Finds the name that a misspelt word probably means.
+
+/// More characters than a name has.
+const LONGEST: usize = 64;
+
+/// `, did you mean NAME?` with the known name that differs least from a word. Empty if none is
+/// similar.
+pub fn suggestion<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> String {
+    similar(word, known).map_or(String::new(), |name| format!(", did you mean {name}?"))
+}
+
+/// The known name that differs least from a word, if few characters differ. Case does not count.
+fn similar<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    let word: Vec<char> = word.chars().take(LONGEST + 1).collect();
+    if word.len() > LONGEST {
+        return None;
+    }
+    let most = (1 + word.len() / 6).min(word.len().saturating_sub(1));
+    known
+        .into_iter()
+        .map(|name| (distance(&word, &name.chars().collect::<Vec<char>>()), name))
+        .filter(|(distance, _)| *distance <= most)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+/// How many characters differ: those that are missing, added or exchanged, and neighbours that
+/// changed places.
+fn distance(a: &[char], b: &[char]) -> usize {
+    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
+    for (i, one) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, other) in b.iter().enumerate() {
+            let differs = usize::from(!one.eq_ignore_ascii_case(other));
+            let mut least = (rows[i][j] + differs)
+                .min(rows[i][j + 1] + 1)
+                .min(row[j] + 1);
+            if i > 0 && j > 0 && a[i - 1] == *other && b[j - 1] == *one {
+                least = least.min(rows[i - 1][j - 1] + 1);
+            }
+            row.push(least);
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_word_means_the_most_similar_name() {
+        let known = ["runs", "processes", "files", "edges", "secret-sent"];
+        for (word, meant) in [
+            ("run", "runs"),
+            ("RUNS", "runs"),
+            ("proceses", "processes"),
+            ("fiels", "files"),
+            ("secret-snet", "secret-sent"),
+        ] {
+            assert_eq!(similar(word, known), Some(meant), "{word}");
+        }
+    }
+
+    #[test]
+    fn a_word_unlike_all_names_means_none_of_them() {
+        let long = "r".repeat(100_000);
+        for word in ["logs", "e", "", long.as_str()] {
+            assert_eq!(similar(word, ["runs", "edges", "at"]), None);
+            assert_eq!(suggestion(word, ["runs"]), "");
+        }
+    }
+}
