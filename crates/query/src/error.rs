@@ -24,6 +24,20 @@ pub enum Error {
     /// No run used this table or row of a database.
     #[error("no recorded run has seen {0}; `backstory watch` records a database")]
     NoTable(String),
+    /// No run used this table. Runs used others, which are named.
+    #[error("no recorded run has seen {0}; recorded tables: {1}")]
+    OtherTables(String, String),
+    /// No run has this row of a table that runs used.
+    #[error(
+        "no recorded run has seen {row}: it has no recorded change with this key; `backstory of \
+         --table {table}` shows what changed the table"
+    )]
+    NoRow {
+        /// The row.
+        row: String,
+        /// The table, as the question names it.
+        table: String,
+    },
     /// No run has this row, and watches of its table have gaps.
     #[error("{row} is unknown: {gaps}")]
     NoRows {

@@ -4,7 +4,7 @@
 //! `SCHEME://HOST:PORT/DATABASE/SCHEMA.TABLE`, and for a row then `?COLUMN=VALUE&…`. A database
 //! without schemas has the table alone. In a part of a name, `%` and two digits stand for a byte.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use backstory_eventlog::event::{Bytes, Pid, UNNUMBERED};
 use backstory_graph::model::EntityKind;
@@ -137,6 +137,26 @@ pub(crate) fn known_versions(
     };
     versions.sort_unstable();
     Ok(versions.into_iter().rev().map(|(.., key)| key).collect())
+}
+
+/// The full names of recorded tables, at most `most` of them, in order.
+pub(crate) fn known_tables(
+    store: &dyn Store,
+    run: Option<RunKey>,
+    most: usize,
+) -> Result<Vec<String>> {
+    let is_table = |name: &[u8]| !name.contains(&b'?');
+    let mut names = BTreeSet::new();
+    for scheme in &SCHEMES {
+        let directory = scheme.begin.trim_end_matches('/').as_bytes();
+        for found in store.below(directory, &is_table)? {
+            let entity = store.entity(found)?;
+            if entity.kind == EntityKind::Resource && run.is_none_or(|run| found.run() == run) {
+                names.insert(String::from_utf8_lossy(&entity.path).into_owned());
+            }
+        }
+    }
+    Ok(names.into_iter().take(most).collect())
 }
 
 /// A table of a database of SQLite, as a question means it.

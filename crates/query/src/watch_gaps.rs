@@ -15,12 +15,14 @@ use backstory_ordering::SmallSort;
 use backstory_store::{EntityKey, RunKey, RunRecord, Store};
 use backstory_vocabulary::RowsMode;
 
-use crate::resources::{known_versions, versions_of};
+use crate::resources::{known_tables, known_versions, versions_of};
 use crate::runs::summary;
 use crate::{Error, Result};
 
 /// The number of gaps that a message has one by one.
 const FEW: usize = 3;
+/// The number of recorded tables that a message about an unknown one names.
+const NAMED: usize = 5;
 
 /// A run that lacks changes of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,24 +95,46 @@ pub enum TableGaps {
 ///
 /// # Errors
 ///
-/// [`Error::NoTable`], [`Error::NoRows`] and [`Error::ManyTables`].
+/// [`Error::NoTable`], [`Error::OtherTables`], [`Error::NoRow`], [`Error::NoRows`] and
+/// [`Error::ManyTables`].
 pub fn table_versions(
     store: &dyn Store,
     table: &str,
     key: Option<&str>,
     run: Option<RunKey>,
 ) -> Result<Vec<EntityKey>> {
-    let row = match known_versions(store, table, key, run) {
-        Err(Error::NoTable(row)) if key.is_some() => row,
+    let unknown = match known_versions(store, table, key, run) {
+        Err(Error::NoTable(unknown)) => unknown,
         versions => return versions,
     };
-    let gaps = watch_gaps(store, table, run, TableGaps::Rows)?;
-    Err(match gaps.is_empty() {
-        true => Error::NoTable(row),
-        false => Error::NoRows {
-            row,
+    let gaps = match key {
+        Some(_) => watch_gaps(store, table, run, TableGaps::Rows)?,
+        None => Vec::new(),
+    };
+    if !gaps.is_empty() {
+        return Err(Error::NoRows {
+            row: unknown,
             gaps: gap_summary(&gaps),
-        },
+        });
+    }
+    let is_known = key.is_some()
+        && !matches!(
+            known_versions(store, table, None, run),
+            Err(Error::NoTable(_))
+        );
+    if is_known {
+        return Err(Error::NoRow {
+            row: unknown,
+            table: table.to_owned(),
+        });
+    }
+    let others = known_tables(store, run, NAMED + 1)?;
+    Err(match others.len() {
+        0 => Error::NoTable(unknown),
+        many if many > NAMED => {
+            Error::OtherTables(unknown, format!("{}, …", others[..NAMED].join(", ")))
+        }
+        _ => Error::OtherTables(unknown, others.join(", ")),
     })
 }
 

@@ -67,7 +67,12 @@ pub fn table_subject(
             };
             (found, history)
         }
-        Err(error @ (query::Error::NoTable(_) | query::Error::NoRows { .. })) => {
+        Err(
+            error @ (query::Error::NoTable(_)
+            | query::Error::OtherTables(..)
+            | query::Error::NoRow { .. }
+            | query::Error::NoRows { .. }),
+        ) => {
             store_contents(current);
             let rows = file_rows::find(current, table, key, run)?;
             if rows.versions.is_empty() {

@@ -5,6 +5,7 @@ use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_graph::model::*;
 use backstory_query::watch_gaps_of;
 use backstory_query::{TableGaps, WatchGap, gap_summary, row_history, table_versions, watch_gaps};
+use backstory_store::Store;
 use backstory_vocabulary::RowsMode;
 
 use crate::graph::*;
@@ -85,6 +86,36 @@ fn a_watch_of_the_database_that_lost_the_row_is_told() {
         let first = store.run("r0").unwrap().unwrap().key;
         let of_first = watch_gaps(store, "accounts", Some(first), TableGaps::Changes);
         assert_eq!(of_first.unwrap(), []);
+    });
+}
+
+#[test]
+fn an_unknown_table_or_row_is_told_with_what_is_recorded() {
+    every_store(|store| {
+        let asked = |store: &dyn Store, table, key| {
+            let error = table_versions(store, table, key, None).unwrap_err();
+            error.to_string()
+        };
+        assert_eq!(
+            asked(store, "acounts", None),
+            "no recorded run has seen table acounts; `backstory watch` records a database"
+        );
+        let header = header_of("r1", 1, Some(BANK));
+        watch(true).append_until(store, &header, &ended(5, &[]));
+        for (key, unknown) in [
+            (None, "table acounts"),
+            (Some("42"), "row 42 of table acounts"),
+        ] {
+            assert_eq!(
+                asked(store, "acounts", key),
+                format!("no recorded run has seen {unknown}; recorded tables: {TABLE}")
+            );
+        }
+        assert_eq!(
+            asked(store, "accounts", Some("43")),
+            "no recorded run has seen row 43 of table accounts: it has no recorded change with \
+             this key; `backstory of --table accounts` shows what changed the table"
+        );
     });
 }
 
