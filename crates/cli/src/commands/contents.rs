@@ -139,6 +139,24 @@ pub fn digest_of_version(current: &CurrentStore, version: EntityKey) -> Result<D
     }
 }
 
+/// Why the content of a version with this name is not available, and the words that say what helps.
+pub fn why_absent(
+    current: &CurrentStore,
+    version: EntityKey,
+    name: &str,
+) -> (String, &'static str) {
+    let why = match digest_of_version(current, version) {
+        Err(failure) => failure.line,
+        Ok(_) => format!("the content of {name} is too large, or is damaged in the store"),
+    };
+    let help = match () {
+        () if why.contains("--contents=off") => "; the next run can have --contents=lazy or =all",
+        () if why.contains("--") => "",
+        () => "; `record --contents=all` stores every version before it changes",
+    };
+    (why, help)
+}
+
 fn open(path: &Path) -> Result<File, Failure> {
     File::open(path).map_err(|error| {
         Failure::not_found(format!("cannot read {}: {}", path.display(), chain(&error)))

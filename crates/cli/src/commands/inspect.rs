@@ -12,7 +12,7 @@ use backstory_query::subject as versions;
 use backstory_store::Home;
 use serde_json::{Map, Value as Fact};
 
-use super::contents::store_contents;
+use super::contents::{store_contents, why_absent};
 use super::{Outcome, answer};
 use crate::args::inspect::InspectArgs;
 use crate::current_store::CurrentStore;
@@ -131,10 +131,10 @@ fn content(
     let content = VersionContents::new(current).read(version)?;
     match content {
         Some(content) => Ok((bytes(&path), content)),
-        None => Err(Failure::not_found(format!(
-            "the content of {} is not stored: record with --contents=lazy",
-            wanted.display()
-        ))),
+        None => {
+            let (why, help) = why_absent(current, version, &shown(&bytes(&path)));
+            Err(Failure::not_found(format!("{why}{help}")))
+        }
     }
 }
 

@@ -507,3 +507,14 @@ fn a_listed_key_holds_for_every_answer_about_its_tables() {
         by_number.out
     );
 }
+
+#[test]
+fn inspect_says_why_a_content_is_not_stored_and_what_helps() {
+    let place = Place::new();
+    let run = place.keep("echo one > out", &["--contents=off"]);
+    fs::write(place.work().join("out"), "another text\n").unwrap();
+    place.run(&["inspect", &format!("out@{run}")]).is_error(
+        1,
+        &["the run was recorded with --contents=off; the next run can have --contents=lazy"],
+    );
+}

@@ -10,7 +10,7 @@ use backstory_replay::diff::DiffSubject;
 use backstory_store::{EntityKey, GraphStore};
 
 use crate::args::lineage::DiffArgs;
-use crate::commands::contents::digest_of_version;
+use crate::commands::contents::why_absent;
 use crate::commands::path_log::run_of;
 use crate::current_store::CurrentStore;
 use crate::error::Failure;
@@ -107,17 +107,7 @@ impl ComparedVersion {
             return format!("{name} cannot be read as it is now");
         };
         let run = self.run.as_deref().unwrap_or("an unknown run");
-        let why = match digest_of_version(current, version) {
-            Err(failure) => failure.line,
-            Ok(_) => format!("the content of {name} is too large, or is damaged in the store"),
-        };
-        let help = match () {
-            () if why.contains("--contents=off") => {
-                "; the next run can have --contents=lazy or =all"
-            }
-            () if why.contains("--") => "",
-            () => "; `record --contents=all` stores every version before it changes",
-        };
+        let (why, help) = why_absent(current, version, &name);
         format!("{why} (version of run {run}){help}")
     }
 }
