@@ -150,6 +150,10 @@ pub fn usage(error: &clap::Error, command: Option<&str>) -> String {
             Some(missing) if missing == "<RUN>..." && text.contains("store seal") => {
                 "name the runs to seal, or all of them with --all".to_owned()
             }
+            // `--key` and `--column` are for tables alone.
+            Some(missing) if missing.starts_with("--table <TABLE>,") => {
+                "--table <TABLE> is missing".to_owned()
+            }
             Some(missing) => format!("{missing} is missing"),
             None => first.to_owned(),
         },
@@ -167,11 +171,31 @@ pub fn usage(error: &clap::Error, command: Option<&str>) -> String {
     .into_iter()
     .find_map(told)
     .map_or(String::new(), |meant| format!(", did you mean {meant}?"));
-    let hint = match command {
-        Some(command) => format!("backstory {command} --help"),
-        None => "backstory --help".to_owned(),
-    };
+    let hint = help_of(&text, command);
     format!("{}{meant} (see `{hint}`)", one_line(&what))
+}
+
+/// The help about a usage error: of `backstory store migrate`, not of `store`, if that was meant.
+/// `text`: the parser's message, with its line `Usage:`.
+fn help_of(text: &str, command: Option<&str>) -> String {
+    let Some(command) = command else {
+        return "backstory --help".to_owned();
+    };
+    let usage = text.rsplit_once("Usage: ").map_or("", |(_, usage)| usage);
+    let is_name = |word: &&str| {
+        let mut bytes = word.bytes();
+        !word.starts_with('-') && bytes.all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+    };
+    // The first word is the program.
+    let names: Vec<&str> = usage
+        .split_whitespace()
+        .skip(1)
+        .take_while(is_name)
+        .collect();
+    match names.first() {
+        Some(first) if *first == command => format!("backstory {} --help", names.join(" ")),
+        _ => format!("backstory {command} --help"),
+    }
 }
 
 /// Prints the line, if there is one, and returns the exit status.
@@ -207,6 +231,18 @@ mod tests {
     #[test]
     fn a_failure_is_one_line_without_control_characters() {
         assert_eq!(Failure::misuse("a\n  b\tc\x1b[31m").line, "a b c?[31m");
+    }
+
+    #[test]
+    fn a_usage_error_leads_to_the_help_of_the_innermost_command() {
+        let text = "error: …\n\nUsage: backstory store migrate --connection <URL> --to <ENGINE>\n";
+        assert_eq!(
+            help_of(text, Some("store")),
+            "backstory store migrate --help"
+        );
+        assert_eq!(help_of(text, Some("of")), "backstory of --help");
+        assert_eq!(help_of("error: …", Some("of")), "backstory of --help");
+        assert_eq!(help_of(text, None), "backstory --help");
     }
 
     #[test]

@@ -267,7 +267,14 @@ fn print(
             if let Some(kept) = &kept {
                 writeln!(out, "the old database is {kept}")?;
             }
-            writeln!(out, "`backstory store migrate --to {from}` goes back")
+            let connection = match from {
+                StoreEngine::Postgresql => " --connection CONNECTION",
+                _ => "",
+            };
+            writeln!(
+                out,
+                "`backstory store migrate --to {from}{connection}` goes back"
+            )
         }
     })
 }

@@ -212,3 +212,20 @@ fn are_all_there(forks: usize, opens: usize) {
         .count();
     assert_eq!(made, opens);
 }
+
+#[test]
+fn a_usage_error_names_what_is_missing_and_the_help_of_the_command() {
+    let place = Place::new();
+    for (args, line) in [
+        (
+            &["of", "--key", "3"][..],
+            "--table <TABLE> is missing (see `backstory of --help`)",
+        ),
+        (
+            &["store", "migrate"],
+            "--to <ENGINE> is missing (see `backstory store migrate --help`)",
+        ),
+    ] {
+        place.run(args).is_error(2, &[line]);
+    }
+}
