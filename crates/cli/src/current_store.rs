@@ -105,6 +105,17 @@ impl CurrentStore {
         }
     }
 
+    /// Prints which runs of watches and mounts an answer leaves out, because they have not ended.
+    /// `wanted`: those that the question can be about.
+    pub fn tell_open_sources(&self, wanted: impl Fn(&RunHeader) -> bool) {
+        for header in index::recording(&self.home) {
+            let source = header.source.as_deref().filter(|_| wanted(&header));
+            if let Some(source) = source {
+                complain(&still_observing(&header.id, source));
+            }
+        }
+    }
+
     /// The id of the run that the user names; by default the latest. An error says if the run is
     /// still being recorded, or if this version could not index it.
     pub fn run(&self, wanted: Option<&str>) -> Result<String, Failure> {
@@ -145,6 +156,17 @@ impl CurrentStore {
             }
         }
     }
+}
+
+/// Why the run of a source of records is not in the store yet.
+fn still_observing(run: &str, source: &str) -> String {
+    let command = match source {
+        "mount" => "mount",
+        _ => "watch",
+    };
+    format!(
+        "run {run} is still being recorded: answers include it after `backstory {command}` has ended"
+    )
 }
 
 /// Why a run is not in the store yet.

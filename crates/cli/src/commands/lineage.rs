@@ -17,7 +17,7 @@ use super::database_history::{DatabaseHistory, table_subject};
 use super::{Outcome, account, answer, here};
 use crate::args::lineage::{Level, LineageArgs, SourceList};
 use crate::current_store::CurrentStore;
-use crate::error::complain;
+use crate::error::{Status, complain};
 use crate::json::{self, Fields};
 use crate::subject::{self, Reach};
 use crate::text::dot;
@@ -59,12 +59,18 @@ pub fn run(
     let reach = reach(direction);
     let (mut found, history) = match (&args.table, &args.path) {
         (Some(table), _) => {
+            current.tell_open_sources(|header| header.database.is_some());
             let run = scope.run.as_deref();
             table_subject(&mut current, (table, &args), run, (direction, reach))?
         }
         (None, path) => {
             let path = path.as_deref().unwrap_or(Path::new(""));
-            let found = subject::find(&current, path.as_os_str(), scope.run.as_deref(), reach)?;
+            let found = subject::find(&current, path.as_os_str(), scope.run.as_deref(), reach);
+            let found = found.inspect_err(|failure| {
+                if failure.status == Status::NotFound {
+                    current.tell_open_sources(|header| header.database.is_none());
+                }
+            })?;
             (found, None)
         }
     };

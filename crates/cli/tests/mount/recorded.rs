@@ -48,6 +48,25 @@ fn a_file_made_by_a_program_that_nothing_started_under_recording_has_its_origin(
 }
 
 #[test]
+fn a_question_during_a_mount_says_that_the_mount_has_to_end() {
+    let Some(mut mounted) = mounted("a question during a mount", &[]) else {
+        return;
+    };
+    assert!(mounted.shell("echo text > a").status.success());
+    let path = mounted.behind.join("a");
+    let question = ["of", path.to_str().unwrap()];
+    let asked = mounted.stage.backstory(&question).output().unwrap();
+    let said = String::from_utf8(asked.stderr).unwrap();
+    assert!(
+        said.contains("answers include it after `backstory mount` has ended"),
+        "{said}"
+    );
+    assert!(mounted.unmount().success());
+    let answer = mounted.answer(&question);
+    assert!(answer.contains("made"), "{answer}");
+}
+
+#[test]
 fn a_file_read_and_written_by_the_kernel_alone_has_its_origin() {
     made_from(
         "the origin of a file with passthrough",
