@@ -77,15 +77,22 @@ fn write_event(
     writeln!(out, "  {}  {words}{possibly}", moment(event.time))?;
     let all = event.transaction["statements"].as_array();
     let all: Vec<&Value> = all.into_iter().flatten().collect();
-    let using: Vec<&&Value> = event
+    let using: Vec<&Value> = event
         .statements
         .iter()
-        .filter_map(|at| all.get(*at))
+        .filter_map(|at| all.get(*at).copied())
         .collect();
+    // `CREATE TABLE` and `DELETE` write no single column. A long list may lack the statement.
+    let knows_columns = !using.is_empty();
+    let using = match knows_columns || all.len() > STATEMENTS {
+        true => using,
+        false => all,
+    };
     for statement in using.iter().take(STATEMENTS) {
         let text = statement_text(statement).unwrap_or_default();
         writeln!(out, "    {}", style.paint(Role::Command, &shortened(&text)))?;
-        if let Some(line) = statement_columns::line(&statement["columns"], table) {
+        let columns = statement_columns::line(&statement["columns"], table);
+        if let Some(line) = columns.filter(|_| knows_columns) {
             writeln!(out, "      {}", style.paint(Role::Dim, &line))?;
         }
     }
@@ -139,6 +146,26 @@ mod tests {
   … and 2 older transactions: --all lists them
   2 transactions possibly did: the catalog did not explain some of their names
 
+";
+        assert_eq!(String::from_utf8(out).unwrap(), wanted);
+    }
+
+    #[test]
+    fn a_transaction_that_used_no_column_shows_its_statements() {
+        let statements = [json!({"text": "CREATE TABLE a (x int)", "columns": {}})];
+        let event = TableEvent {
+            run: "r1".to_owned(),
+            time: 0,
+            certainty: Certainty::Seen,
+            transaction: json!({"user": "ann", "statements": statements}),
+            statements: Vec::new(),
+            clients: Vec::new(),
+        };
+        let mut out = Vec::new();
+        write_event(&event, "public.a", b"/", Style::PLAIN, &mut out).unwrap();
+        let wanted = "  at an unknown time  user ann
+    CREATE TABLE a (x int)
+    by an unknown process
 ";
         assert_eq!(String::from_utf8(out).unwrap(), wanted);
     }
