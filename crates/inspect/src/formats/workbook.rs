@@ -1,4 +1,4 @@
-//! Workbooks (.xlsx, .ods): authors and other properties, sheets, and cells.
+//! Workbooks (.xlsx, .ods): authors and other properties, sheets, cells, and formulas.
 
 use std::collections::HashMap;
 use std::io::Cursor;
@@ -24,6 +24,7 @@ const RENAMED: usize = 50;
 
 const SHEETS: (&str, &str) = ("sheet", "sheets");
 const CELLS_OF_SHEETS: (&str, &str) = ("cell", "cells");
+const FORMULAS: (&str, &str) = ("formula", "formulas");
 
 impl Inspector for Workbook {
     fn part(&self, content: NamedContent<'_>, name: &PartName) -> PartAnswer {
@@ -42,6 +43,7 @@ impl Inspector for Workbook {
             .map_err(UnreadableContent::of)?;
         let mut sheets = Vec::new();
         let mut cells = Vec::new();
+        let mut formulas = Vec::new();
         for name in workbook.sheet_names() {
             let range = workbook
                 .worksheet_range(&name)
@@ -57,9 +59,29 @@ impl Inspector for Workbook {
                 let place = cell_reference::name(top as usize + row, left as usize + column);
                 cells.push((format!("{name}!{place}"), value(cell)));
             }
+            // A program that writes a formula without a value leaves its cell empty.
+            let range = match workbook.worksheet_formula(&name) {
+                Ok(range) => range,
+                Err(error) => {
+                    facts.value("formulas not read", error.to_string());
+                    continue;
+                }
+            };
+            let (top, left) = range.start().unwrap_or_default();
+            for (row, column, formula) in range.used_cells() {
+                if formulas.len() == CELLS {
+                    let why = format!("it has more than {CELLS} formulas");
+                    return Err(UnreadableContent(why));
+                }
+                let place = cell_reference::name(top as usize + row, left as usize + column);
+                formulas.push((format!("{name}!{place}"), json!(formula)));
+            }
         }
         facts.parts(SHEETS, sheets);
         facts.parts(CELLS_OF_SHEETS, cells);
+        if !formulas.is_empty() {
+            facts.parts(FORMULAS, formulas);
+        }
         Ok(facts)
     }
 
@@ -131,7 +153,7 @@ fn rename_sheet(facts: &mut FileFacts, from: &str, to: &str) {
         for part in &mut list.parts {
             if list.words == SHEETS && part.name == from {
                 part.name = to.to_owned();
-            } else if list.words == CELLS_OF_SHEETS
+            } else if [CELLS_OF_SHEETS, FORMULAS].contains(&list.words)
                 && let Some(place) = part
                     .name
                     .strip_prefix(from)

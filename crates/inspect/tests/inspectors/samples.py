@@ -179,6 +179,13 @@ def workbook():
     book.save("renamed.xlsx")
     sentences = ["sheet `Doses` renamed to `Doses of May`", "1 cell changed: `Doses of May!B3` 2.0 → 3.0"]
     expect("xlsx with a renamed sheet", "old.xlsx", "renamed.xlsx", {}, sentences)
+    book = openpyxl.load_workbook("old.xlsx")
+    for path, factor in [("twice.xlsx", 2), ("thrice.xlsx", 3)]:
+        book["Doses"]["C2"] = f"=B2*{factor}"
+        book.save(path)
+    facts = {"formulas": [{"name": "Doses!C2", "value": "B2*2"}]}
+    sentences = ["1 formula changed: `Doses!C2` B2*2 → B2*3"]
+    expect("xlsx with a formula", "twice.xlsx", "thrice.xlsx", facts, sentences)
 
 
 def opendocument():
