@@ -143,6 +143,7 @@ impl PostgresWatch {
             let replaced = replaced.filter_map(|name| self.catalog.resolve(name, &statement.path));
             lost.extend(replaced.filter(|table| stream.lacks_updates(table, statement.time)));
         }
+        // Questions about other tables leave this sentence out: `backstory_query::watch_gaps`.
         let gap = |(schema, name)| {
             format!("updates of rows of {schema}.{name} soon after it was created are unknown")
         };

@@ -15,7 +15,7 @@ use backstory_ordering::SmallSort;
 use backstory_store::{EntityKey, RunKey, RunRecord, Store};
 use backstory_vocabulary::RowsMode;
 
-use crate::resources::{known_tables, known_versions, versions_of};
+use crate::resources::{known_tables, known_versions, qualified_table, versions_of};
 use crate::runs::summary;
 use crate::{Error, Result};
 
@@ -236,10 +236,22 @@ fn missing_changes(
         true => summary(record).incomplete_because,
         false => Vec::new(),
     };
+    let table = qualified_table(name);
+    because.retain(|sentence| !is_of_another(sentence, table.as_deref()));
     if asked != TableGaps::Transactions {
         because.retain(|sentence| !hides_no_row(sentence));
     }
     Ok((!because.is_empty()).then_some(WatchGapReason::Incomplete(because)))
+}
+
+/// True for the sentence of a gap that hides rows of one table alone, which is not this one.
+fn is_of_another(sentence: &str, table: Option<&str>) -> bool {
+    let named = sentence.split_once(" a gap: updates of rows of ");
+    let named = named.and_then(|(_, rest)| {
+        let (one, rest) = rest.rsplit_once(" soon after it was created")?;
+        (rest == " are unknown").then_some(one)
+    });
+    table.is_some() && named.is_some() && named != table
 }
 
 /// True if two runs watched the same database. In logs of earlier versions, the command of a watch

@@ -120,6 +120,23 @@ fn an_unknown_table_or_row_is_told_with_what_is_recorded() {
 }
 
 #[test]
+fn a_gap_of_one_table_is_told_for_this_table_alone() {
+    every_store(|store| {
+        let lost = |table: &str| {
+            format!("updates of rows of public.{table} soon after it was created are unknown")
+        };
+        for (id, began, table) in [("r1", 1, "accounts"), ("r2", 10, "rates")] {
+            let header = header_of(id, began, Some(BANK));
+            watch(true).append_until(store, &header, &ended(began + 5, &[&lost(table)]));
+        }
+        let gaps = watch_gaps(store, "accounts", None, TableGaps::Changes);
+        assert_eq!(runs(&gaps.unwrap()), ["r1"]);
+        let gaps = watch_gaps(store, "accounts", None, TableGaps::Transactions);
+        assert_eq!(runs(&gaps.unwrap()), ["r1"]);
+    });
+}
+
+#[test]
 fn a_statement_that_does_not_parse_hides_a_transaction_and_no_change_of_a_row() {
     every_store(|store| {
         let header = header_of("r1", 1, Some(BANK));
