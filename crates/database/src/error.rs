@@ -81,6 +81,9 @@ pub enum Error {
         /// The remedy.
         remedy: &'static str,
     },
+    /// Several settings of the server.
+    #[error("{}", joined(.0))]
+    Settings(Vec<Error>),
     /// A log that the server writes cannot be read.
     #[error(
         "cannot read {log} {path}: {source}; watch as root or as the server's user, on the server's machine"
@@ -105,6 +108,12 @@ pub enum Error {
     /// The run cannot be recorded.
     #[error(transparent)]
     Session(#[from] backstory_session::Error),
+}
+
+/// The messages of several errors.
+fn joined(errors: &[Error]) -> String {
+    let messages: Vec<String> = errors.iter().map(Error::to_string).collect();
+    messages.join("; ")
 }
 
 impl Error {

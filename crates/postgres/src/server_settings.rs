@@ -40,39 +40,41 @@ impl ServerSettings {
             "15 or later",
             "upgrade the server",
         )?;
+        let mut wrong = WrongSettings::default();
         let collector = show("logging_collector")?;
-        wants(
+        wrong.unless(
             collector == "on",
             "logging_collector",
             &collector,
             "on",
             RESTART,
-        )?;
+        );
         let kinds = show("log_destination")?;
         let has = |wanted: &str| kinds.split(',').any(|kind| kind.trim() == wanted);
         let (json, csv) = (has("jsonlog"), has("csvlog"));
         let wanted = "jsonlog or csvlog among others";
-        wants(json || csv, "log_destination", &kinds, wanted, RELOAD)?;
+        wrong.unless(json || csv, "log_destination", &kinds, wanted, RELOAD);
         let statements = show("log_statement")?;
-        wants(
+        wrong.unless(
             statements == "all",
             "log_statement",
             &statements,
             "all",
             RELOAD,
-        )?;
+        );
         let language = show("lc_messages")?;
         let english = ["", "C", "POSIX"].contains(&&*language)
             || language.starts_with("C.")
             || language.starts_with("en");
-        wants(english, "lc_messages", &language, "C or English", RELOAD)?;
+        wrong.unless(english, "lc_messages", &language, "C or English", RELOAD);
         let data_directory = PathBuf::from(show("data_directory")?);
         let log_directory = data_directory.join(show("log_directory")?);
         let log_zone = show("log_timezone")?;
         let sockets = show("unix_socket_directories")?;
         if rows == RowsMode::On {
-            check_stream(connection)?;
+            check_stream(connection, &mut wrong)?;
         }
+        wrong.into_result()?;
         Ok(ServerSettings {
             log_directory,
             log_format: if json {
@@ -118,22 +120,49 @@ fn wants(
     }
 }
 
-/// Refuses a server that cannot stream row changes, or that keeps them without a limit.
-fn check_stream(connection: &mut Connection) -> Result<(), Error> {
+/// The settings that recording needs otherwise. All are named at once, so that one restart of the
+/// server is enough.
+#[derive(Debug, Default)]
+struct WrongSettings(Vec<Error>);
+
+impl WrongSettings {
+    fn unless(
+        &mut self,
+        holds: bool,
+        setting: &'static str,
+        value: &str,
+        wanted: &'static str,
+        remedy: &'static str,
+    ) {
+        self.0
+            .extend(wants(holds, setting, value, wanted, remedy).err());
+    }
+
+    fn into_result(self) -> Result<(), Error> {
+        match self.0.is_empty() {
+            true => Ok(()),
+            false => Err(Error::Settings(self.0)),
+        }
+    }
+}
+
+/// Finds out if a server cannot stream row changes, or keeps them without a limit.
+fn check_stream(connection: &mut Connection, wrong: &mut WrongSettings) -> Result<(), Error> {
     let level = setting(connection, "wal_level")?;
     let remedy = "change it with ALTER SYSTEM, and restart the server; or record statements alone, \
         with --rows off";
-    wants(level == "logical", "wal_level", &level, "logical", remedy)?;
+    wrong.unless(level == "logical", "wal_level", &level, "logical", remedy);
     let size = setting(connection, "max_slot_wal_keep_size")?;
     let silence = setting(connection, "wal_sender_timeout")?;
     // The server keeps what a slot has not received. Either setting limits how much.
-    wants(
+    wrong.unless(
         size != "-1" || silence != "0",
         "max_slot_wal_keep_size",
         "-1 while wal_sender_timeout is 0",
         "a limit of either",
         RELOAD,
-    )
+    );
+    Ok(())
 }
 
 /// The watch looks at the catalog each second, which would fill the log. Only a superuser may set
@@ -202,5 +231,9 @@ mod tests {
     fn a_server_of_a_newer_version_is_refused_for_its_settings_alone() {
         let error = refusal("190001");
         assert!(error.starts_with("logging_collector is 190001"), "{error}");
+        for setting in ["log_destination", "log_statement", "wal_level"] {
+            let words = format!("; {setting} is 190001, but recording needs ");
+            assert!(error.contains(&words), "{error}");
+        }
     }
 }
