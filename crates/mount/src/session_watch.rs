@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 
 /// Interval between two looks for processes that have ended.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+/// A session that lasts so much longer than its mount point is mounted elsewhere, too.
+const LASTS_ELSEWHERE: Duration = Duration::from_secs(3);
 /// Most threads that serve requests.
 const MOST_THREADS: usize = 8;
 /// Fewest threads of a mount that stores contents. While some of them copy, others serve.
@@ -50,6 +52,9 @@ pub enum MountNews {
     Busy,
     /// It was asked to end but could not be unmounted for this reason. It records on.
     NotUnmounted(String),
+    /// It was unmounted, but is mounted elsewhere, too: at another place, or in another mount
+    /// namespace. It records on until it is unmounted there.
+    Elsewhere,
 }
 
 /// Mounts a directory, records what happens below the mount point until it is unmounted, and ends
@@ -202,6 +207,7 @@ fn watch(
     news: &mut dyn FnMut(MountNews),
 ) -> Result<(), Error> {
     let mut swept = Instant::now();
+    let mut detached: Option<Instant> = None;
     let interval = Timespec::try_from(SWEEP_INTERVAL).unwrap_or_default();
     let mut rest = interval;
     loop {
@@ -222,7 +228,11 @@ fn watch(
             return Ok(());
         }
         if signalled && sys::read_end_signal(signals.as_fd()) {
-            detach(attachment, news);
+            detached = detach(attachment, news).then(Instant::now);
+        }
+        if detached.is_some_and(|at| at.elapsed() >= LASTS_ELSEWHERE) {
+            detached = None;
+            news(MountNews::Elsewhere);
         }
         callers.look_again();
         rest = match prune(inodes, &session.notifier) {
@@ -236,10 +246,12 @@ fn watch(
     }
 }
 
-fn detach(attachment: &Attachment, news: &mut dyn FnMut(MountNews)) {
+/// Unmounts. True if the mount point is not mounted any more.
+fn detach(attachment: &Attachment, news: &mut dyn FnMut(MountNews)) -> bool {
     match attachment.detach() {
-        Ok(()) => (),
+        Ok(()) => return true,
         Err(DetachFailure::Busy) => news(MountNews::Busy),
         Err(DetachFailure::Other(reason)) => news(MountNews::NotUnmounted(reason)),
     }
+    false
 }

@@ -51,6 +51,10 @@ pub fn run(args: MountArgs, store: Option<&Path>) -> Outcome {
         MountNews::NotUnmounted(reason) => {
             complain(&format!("cannot unmount {mountpoint}: {reason}"));
         }
+        MountNews::Elsewhere => complain(&format!(
+            "{mountpoint} is unmounted, but is mounted elsewhere, too, perhaps in a container: \
+             run {id} ends with that mount; `grep fuse.backstory /proc/*/mountinfo` finds it"
+        )),
     };
     let recorded = mounted::mount(&what, run, &mut news).map_err(Failure::not_found)?;
     if let Some(line) = recorded.warning() {

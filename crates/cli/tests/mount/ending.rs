@@ -55,6 +55,34 @@ fn a_mount_in_use_says_so_and_goes_on() {
 }
 
 #[test]
+fn a_mount_that_is_mounted_elsewhere_too_says_so_and_ends_with_it() {
+    let Some(mut mounted) = mounted("a mount at two places", &[]) else {
+        return;
+    };
+    let mut lines = BufReader::new(mounted.server.stderr.take().unwrap()).lines();
+    let first = lines.next().unwrap().unwrap();
+    assert!(first.contains("records"), "{first}");
+    let other = mounted.stage.directory("other").unwrap();
+    let bound = Command::new("mount")
+        .arg("--bind")
+        .args([&mounted.at, &other])
+        .status();
+    assert!(bound.unwrap().success());
+    signal(mounted.server.id(), rustix::process::Signal::TERM);
+    let said = lines.next().unwrap().unwrap();
+    assert!(said.contains("is mounted elsewhere, too"), "{said}");
+    let unbound = || {
+        Command::new("umount")
+            .arg(&other)
+            .status()
+            .unwrap()
+            .success()
+    };
+    assert!(eventually(PATIENCE, unbound));
+    assert!(mounted.server.wait().unwrap().success());
+}
+
+#[test]
 fn a_killed_server_loses_nothing_that_was_acknowledged() {
     let Some(mut mounted) = mounted("a killed server of a mount", &[]) else {
         return;
