@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use backstory_files::regular;
-use backstory_inspection::{Answer, table_keys};
+use backstory_inspection::{Answer, Trouble, table_keys};
 use backstory_query::subject as versions;
 use backstory_store::Home;
 use serde_json::{Map, Value as Fact};
@@ -56,7 +56,21 @@ pub fn run(args: InspectArgs, store: Option<&Path>) -> Outcome {
     }
     let found = inspector
         .ask(entry, name, first, second.map(|(_, content)| &content[..]))
-        .map_err(Failure::not_found)?;
+        .map_err(|trouble| {
+            let is_unreadable = matches!(trouble, Trouble::Unreadable { .. });
+            let other = second.filter(|_| is_unreadable);
+            let other = other.and_then(|_| inspector.entry(path, first));
+            match other.filter(|other| other.name != entry.name) {
+                Some(other) => Failure::not_found(format!(
+                    "{} is read as {}, and {} as {}: give two contents of one format",
+                    shown(path),
+                    other.name,
+                    shown(name),
+                    entry.name
+                )),
+                None => Failure::not_found(trouble),
+            }
+        })?;
     let is_same = second.is_none_or(|(_, content)| content == first);
     let rows = match second {
         None if is_present(&args.path) => log_rows::of_files(&entry.name, path, first),
@@ -97,6 +111,12 @@ fn content(
 ) -> Result<(Vec<u8>, Vec<u8>), Failure> {
     let bytes = |path: &Path| path.as_os_str().as_encoded_bytes().to_vec();
     let path = Path::new(wanted);
+    if path.is_dir() {
+        return Err(Failure::not_found(format!(
+            "{} is a directory, and `inspect` reads files",
+            shown(&bytes(path))
+        )));
+    }
     if is_present(wanted) {
         let read = regular::read(path);
         let read = read.map_err(|error| {

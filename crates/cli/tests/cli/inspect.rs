@@ -509,6 +509,24 @@ fn a_listed_key_holds_for_every_answer_about_its_tables() {
 }
 
 #[test]
+fn inspect_refuses_a_directory_and_two_contents_of_different_formats() {
+    let place = Place::new();
+    if !place.has_inspector() || !needs("archives", &["python3"]) {
+        return;
+    }
+    place.write("a.txt", "text\n");
+    zip(&place, "b.zip", "one.txt", "1");
+    place.run(&["inspect", "a.txt", "b.zip"]).is_error(
+        1,
+        &["a.txt is read as text, and b.zip as zip: give two contents of one format"],
+    );
+    fs::create_dir(place.work().join("dir")).unwrap();
+    place
+        .run(&["inspect", "dir"])
+        .is_error(1, &["dir is a directory, and `inspect` reads files"]);
+}
+
+#[test]
 fn inspect_says_why_a_content_is_not_stored_and_what_helps() {
     let place = Place::new();
     let run = place.keep("echo one > out", &["--contents=off"]);
