@@ -245,7 +245,7 @@ impl Screen<'_> {
             };
         }
         let Some(made) = account.heading() else {
-            return format!("{name}: no recorded command made it");
+            return format!("{name}: {}", unmade(account.uncounted));
         };
         let run = &account.runs[made.run].details.summary;
         let command = shell::command_of(run);
@@ -407,5 +407,25 @@ impl Screen<'_> {
         }
         let text = format!("uncertain: {}", doubts.join("; "));
         (!doubts.is_empty()).then(|| line::excerpt(&text, 2 * self.sheet.width))
+    }
+}
+
+/// The heading of a file without a known maker. `possible`: the number of links that are only
+/// possible.
+fn unmade(possible: usize) -> &'static str {
+    match possible {
+        0 => "no recorded command made it",
+        _ => "no recorded command is known for certain to have made it",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_a_command_possibly_made_is_not_said_to_be_made_by_none() {
+        assert_eq!(unmade(0), "no recorded command made it");
+        assert!(unmade(1).contains("for certain"));
     }
 }

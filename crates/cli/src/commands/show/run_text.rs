@@ -129,7 +129,9 @@ pub(super) fn text(
             .map(|path| text::paths::shown(path));
         lines.line("devices", &paths.collect::<Vec<_>>().join(", "))?;
     }
-    for peer in &shown.details.peers {
+    // A watch of a database recorded what the server did, which is the peer of its clients.
+    let peers = shown.details.peers.iter();
+    for peer in peers.filter(|_| shown.details.modes.rows.is_none()) {
         lines.line(
             "peer",
             &format!("{peer} (outside this run; what the peer did for the run is unknown)"),
