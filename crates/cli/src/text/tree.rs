@@ -62,7 +62,8 @@ pub fn draw(lineage: &Lineage, drawing: Drawing, out: &mut impl Write) -> io::Re
         bare,
         unfolded: HashSet::new(),
     };
-    for root in 0..lineage.roots {
+    let unused = tree.unused_versions();
+    for root in (0..lineage.roots).filter(|root| !unused.contains(root)) {
         tree.plan(root);
         tree.root(root, out)?;
     }
@@ -97,6 +98,23 @@ struct Tree<'l, 'd> {
 impl<'l> Tree<'l, '_> {
     fn steps(&self, node: usize) -> &Branches {
         self.steps[node].get_or_init(|| self.outline.steps(node))
+    }
+
+    /// The roots that nothing used, if another version of the same thing was used.
+    fn unused_versions(&self) -> HashSet<usize> {
+        let roots = 0..self.outline.lineage.roots;
+        if self.drawing.direction == Direction::Of || roots.len() < 2 {
+            return HashSet::new();
+        }
+        let path = |root: &usize| match &self.outline.lineage.nodes[*root] {
+            Node::Entity { path, .. } => Some(path),
+            Node::Activity { .. } => None,
+        };
+        let (unused, used): (Vec<usize>, Vec<usize>) =
+            roots.partition(|root| self.below(*root).is_empty());
+        let used: HashSet<_> = used.iter().filter_map(path).collect();
+        let is_known = |root: &usize| path(root).is_some_and(|path| used.contains(path));
+        unused.into_iter().filter(is_known).collect()
     }
 
     /// Plans the tree of a root. If the whole tree does not fit, the nearest nodes are unfolded

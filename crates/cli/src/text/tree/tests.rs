@@ -164,6 +164,18 @@ fn a_file_without_a_recorded_maker_says_so() {
 }
 
 #[test]
+fn a_version_that_nothing_used_is_left_out_if_another_one_was_used() {
+    let nodes = vec![file("/w/x", 0), file("/w/x", 1), command("cat x", 1)];
+    let links = vec![link(1, 2, Flow::Used(Relation::Read))];
+    let mut versions = lineage(nodes, links);
+    versions.roots = 2;
+    assert_eq!(
+        drawn(&versions, Direction::Uses, false),
+        "/w/x\n└─ read by cat x\n"
+    );
+}
+
+#[test]
 fn a_circle_of_epochs_ends() {
     // A writes g; B reads g and writes h; A reads h.
     let nodes = vec![
