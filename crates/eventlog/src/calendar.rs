@@ -13,6 +13,21 @@ pub fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
+/// The years whose times fit into 64 bits as ns since 1970, with room for sums.
+const YEARS: std::ops::RangeInclusive<i64> = 1970..=2261;
+
+/// Seconds from 1970 to a date (year, month, day) and a time of day (hour, minute, second). `None`:
+/// the numbers of a text are no such time.
+pub fn seconds_since_1970(date: [i64; 3], clock: [i64; 3]) -> Option<i64> {
+    let ([year, month, day], [hour, minute, second]) = (date, clock);
+    let is_date = YEARS.contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+    // A leap second is the first second of the next minute.
+    let is_clock =
+        (0..24).contains(&hour) && (0..60).contains(&minute) && (0..=60).contains(&second);
+    (is_date && is_clock).then_some(())?;
+    Some(((days_since_1970(year, month, day) * 24 + hour) * 60 + minute) * 60 + second)
+}
+
 /// The date that is so many days after 1970-01-01: year, month, day.
 pub fn date_of_days(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
@@ -45,6 +60,22 @@ mod tests {
             "2026-11-25 11:46:03 UTC"
         );
         assert_eq!(utc_second(-1), "1969-12-31 23:59:59 UTC");
+    }
+
+    #[test]
+    fn numbers_that_are_no_time_are_refused() {
+        let noon = [12, 0, 1];
+        assert_eq!(
+            seconds_since_1970([2026, 11, 22], noon),
+            Some(1_795_348_801)
+        );
+        assert_eq!(seconds_since_1970([1970, 1, 1], [0, 0, 0]), Some(0));
+        for date in [[i64::MAX, 1, 1], [2026, 13, 1], [2026, 1, 0], [-1, 1, 1]] {
+            assert_eq!(seconds_since_1970(date, noon), None, "{date:?}");
+        }
+        for clock in [[i64::MAX, 0, 0], [24, 0, 0], [0, 60, 0], [0, 0, -1]] {
+            assert_eq!(seconds_since_1970([2026, 11, 22], clock), None, "{clock:?}");
+        }
     }
 
     #[test]

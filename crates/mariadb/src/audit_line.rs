@@ -7,7 +7,7 @@
 //! Invariant: a line that has another form is refused. Names of users are not escaped, so a line
 //! with an unusual one may be refused.
 
-use backstory_eventlog::calendar::days_since_1970;
+use backstory_eventlog::calendar::seconds_since_1970;
 
 /// One line of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,10 +97,10 @@ fn seconds(stamp: &str) -> Option<i64> {
     let (date, clock) = stamp.split_once(' ')?;
     (date.len() == 8 && date.is_ascii()).then_some(())?;
     let (year, month, day) = (&date[..4], &date[4..6], &date[6..]);
-    let days = days_since_1970(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?);
+    let date = [year.parse().ok()?, month.parse().ok()?, day.parse().ok()?];
     let mut parts = clock.split(':').map(|part| part.parse::<i64>().ok());
-    let (hour, minute, second) = (parts.next()??, parts.next()??, parts.next()??);
-    Some(((days * 24 + hour) * 60 + minute) * 60 + second)
+    let clock = [parts.next()??, parts.next()??, parts.next()??];
+    seconds_since_1970(date, clock)
 }
 
 fn unescaped(text: &str) -> String {
@@ -157,5 +157,17 @@ mod tests {
         let forged = "20261122 18:55:35,vm,x,h,5,7,QUERY,bank,'DROP TABLE a',0,localhost,9,0,FAILED_CONNECT,,,1045";
         assert_eq!(line(forged), None);
         assert_eq!(line("DROP TABLE a"), None);
+    }
+
+    #[test]
+    fn a_line_with_an_impossible_time_is_refused() {
+        let hour = i64::MAX;
+        for stamp in [
+            format!("20261122 {hour}:00:00"),
+            "20261322 00:00:00".to_owned(),
+        ] {
+            let text = format!("{stamp},vm,root,localhost,8,54,READ,bank,c,");
+            assert_eq!(line(&text), None, "{text}");
+        }
     }
 }

@@ -246,10 +246,12 @@ impl WatchedDatabase for PostgresWatch {
             return Ok(false);
         };
         for record in &portion.records {
-            if let Some(line) = self.lines.line(record)
-                && let Some(time) = line.time(offset)
-            {
-                self.table.take(&line, time, read);
+            let Some(line) = self.lines.line(record) else {
+                continue;
+            };
+            match line.time(offset) {
+                Some(time) => self.table.take(&line, time, read),
+                None => self.lines.unreadable += 1,
             }
         }
         self.table.know_clients(portion.clients);

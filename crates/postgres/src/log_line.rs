@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use backstory_eventlog::calendar::days_since_1970;
+use backstory_eventlog::calendar::seconds_since_1970;
 use serde::Deserialize;
 
 use crate::csv_records::{fields, written_fields};
@@ -177,14 +177,16 @@ impl LogLine {
         let (date, rest) = self.timestamp.split_once(' ')?;
         let clock = rest.split(' ').next()?;
         let mut date = date.split('-').map(|part| part.parse::<i64>().ok());
-        let (year, month, day) = (date.next()??, date.next()??, date.next()??);
+        let date = [date.next()??, date.next()??, date.next()??];
         let (clock, millis) = clock.split_once('.').unwrap_or((clock, "0"));
         let mut clock = clock.split(':').map(|part| part.parse::<i64>().ok());
-        let (hour, minute, second) = (clock.next()??, clock.next()??, clock.next()??);
-        let days = days_since_1970(year, month, day);
-        let seconds = ((days * 24 + hour) * 60 + minute) * 60 + second - offset;
-        let nanoseconds = millis.parse::<i64>().ok()?.checked_mul(1_000_000)?;
-        seconds.checked_mul(1_000_000_000)?.checked_add(nanoseconds)
+        let clock = [clock.next()??, clock.next()??, clock.next()??];
+        let seconds = seconds_since_1970(date, clock)?.checked_sub(offset)?;
+        let millis = millis.parse::<i64>().ok()?;
+        (0..1000).contains(&millis).then_some(())?;
+        seconds
+            .checked_mul(1_000_000_000)?
+            .checked_add(millis * 1_000_000)
     }
 
     /// The event that the line reports.
@@ -247,6 +249,23 @@ mod tests {
             LogLine::parse(text, LogFormat::Json).unwrap().time(0),
             Some(0)
         );
+    }
+
+    #[test]
+    fn a_line_with_an_impossible_time_has_none() {
+        for timestamp in [
+            "9223372036854775807-11-22 12:00:01.250 UTC",
+            "2026-11-22 9223372036854775807:00:01.250 UTC",
+            "2026-11-22 12:00:01.9223372036854775807 UTC",
+            "2026-11-22 12:00:01.-1 UTC",
+            "2026-11-00 12:00:01.250 UTC",
+        ] {
+            let line = LogLine {
+                timestamp: timestamp.to_owned(),
+                ..LogLine::default()
+            };
+            assert_eq!(line.time(0), None, "{timestamp}");
+        }
     }
 
     #[test]
