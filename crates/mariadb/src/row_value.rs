@@ -82,19 +82,19 @@ impl ColumnKind {
             15 | 253 => ColumnKind::Text(width(metadata.number(2)? as usize)),
             16 => {
                 let (bits, bytes) = (metadata.byte()?, metadata.byte()?);
-                ColumnKind::Bits(usize::from(bytes) + usize::from(bits > 0))
+                ColumnKind::Bits(up_to(8, bytes.checked_add(u8::from(bits > 0))?)?)
             }
-            17 => ColumnKind::Timestamp(usize::from(metadata.byte()?)),
-            18 => ColumnKind::DateTime(usize::from(metadata.byte()?)),
-            19 => ColumnKind::Time(usize::from(metadata.byte()?)),
-            140 => ColumnKind::Compressed(usize::from(metadata.byte()?)),
+            17 => ColumnKind::Timestamp(up_to(6, metadata.byte()?)?),
+            18 => ColumnKind::DateTime(up_to(6, metadata.byte()?)?),
+            19 => ColumnKind::Time(up_to(6, metadata.byte()?)?),
+            140 => ColumnKind::Compressed(up_to(4, metadata.byte()?)?),
             141 => ColumnKind::Compressed(width(metadata.number(2)? as usize)),
-            245 | 249..=252 | 255 => ColumnKind::Text(usize::from(metadata.byte()?)),
+            245 | 249..=252 | 255 => ColumnKind::Text(up_to(4, metadata.byte()?)?),
             246 => {
                 let (all, behind) = (metadata.byte()?, metadata.byte()?);
                 ColumnKind::Decimal(usize::from(all), usize::from(behind))
             }
-            247 | 248 | 254 => fixed(metadata.byte()?, metadata.byte()?),
+            247 | 248 | 254 => fixed(metadata.byte()?, metadata.byte()?)?,
             _ => return None,
         })
     }
@@ -160,22 +160,27 @@ impl ColumnKind {
     }
 }
 
+/// A number of bytes or digits, unless no column has so many.
+fn up_to(most: u8, number: u8) -> Option<usize> {
+    (number <= most).then_some(usize::from(number))
+}
+
 /// The number of bytes of a length up to this one.
 fn width(longest: usize) -> usize {
     if longest > 255 { 2 } else { 1 }
 }
 
 /// The kind of a text of a fixed length, whose metadata also have other kinds.
-fn fixed(first: u8, second: u8) -> ColumnKind {
-    match first {
-        247 => ColumnKind::Enum(usize::from(second)),
-        248 => ColumnKind::Set(usize::from(second)),
+fn fixed(first: u8, second: u8) -> Option<ColumnKind> {
+    Some(match first {
+        247 => ColumnKind::Enum(up_to(2, second)?),
+        248 => ColumnKind::Set(up_to(8, second)?),
         _ => {
             // Two bits of the length are in the first byte, inverted.
             let high = usize::from(!first & 0x30) << 4;
             ColumnKind::Text(width(usize::from(second) | high))
         }
-    }
+    })
 }
 
 fn integer(value: u64, bytes: usize, unsigned: bool) -> String {
@@ -397,6 +402,25 @@ mod tests {
             text.value(&mut ByteReader(&[3, b'a']), &ColumnType::default()),
             None
         );
+    }
+
+    #[test]
+    fn a_column_with_more_bytes_or_digits_than_any_is_refused() {
+        for (kind, metadata) in [
+            (16, [0, 9]),
+            (16, [1, 255]),
+            (17, [7, 0]),
+            (19, [255, 0]),
+            (140, [5, 0]),
+            (252, [5, 0]),
+            (254, [247, 3]),
+            (254, [248, 9]),
+        ] {
+            let read = ColumnKind::read(kind, &mut ByteReader(&metadata));
+            assert_eq!(read, None, "{kind} {metadata:?}");
+        }
+        let time = ColumnKind::read(19, &mut ByteReader(&[6]));
+        assert_eq!(time, Some(ColumnKind::Time(6)));
     }
 
     #[test]
