@@ -12,12 +12,14 @@ use backstory_database::sql_dialect::SqlDialect;
 use crate::binlog_event::{BinlogEvent, EventRows, MappedTable, RowsKind};
 use crate::byte_reader::ByteReader;
 use crate::catalog_reader::ServerCatalog;
-use crate::packed_row::{column, completed, has, known_columns, packed_row};
+use crate::packed_row::{column, completed, has, known_columns, memory, packed_row};
 use crate::row_value::ColumnType;
 use crate::statement_text::{first_words, names_of};
 
 /// Most row changes of a transaction that are kept. Of the others, the tables alone are known.
 const MOST_ROWS: usize = 100_000;
+/// Most bytes of these changes. The binlog may have them compressed.
+const MOST_BYTES: usize = if cfg!(test) { 1 << 14 } else { 256 << 20 };
 
 /// A transaction with its changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,9 +35,11 @@ pub(crate) struct CommittedGroup {
     /// Where it ends: file and offset.
     pub(crate) position: String,
     pub(crate) changes: Vec<RowChange>,
-    /// Changes beyond [`MOST_ROWS`].
+    /// Changes beyond [`MOST_ROWS`] or [`MOST_BYTES`].
     pub(crate) left_out: u64,
     pub(crate) tables: BTreeMap<u64, StreamTable>,
+    /// The memory of its changes.
+    bytes: usize,
     /// A single definition.
     standalone: bool,
 }
@@ -43,7 +47,7 @@ pub(crate) struct CommittedGroup {
 /// The state of the stream.
 #[derive(Debug, Default)]
 pub(crate) struct RowGroups {
-    /// Tables by their numbers in the stream.
+    /// Tables by their numbers in the stream. Each transaction describes its tables anew.
     mapped: HashMap<u64, MappedTable>,
     open: Option<CommittedGroup>,
     /// Transactions that another event commits.
@@ -80,6 +84,7 @@ impl RowGroups {
     ) -> Option<Option<CommittedGroup>> {
         match event {
             BinlogEvent::Begin { number, standalone } => {
+                self.mapped.clear();
                 self.open = Some(CommittedGroup {
                     number,
                     standalone,
@@ -194,13 +199,16 @@ impl RowGroups {
             .values()
             .any(|known| (&known.schema, &known.name) == (&name.0, &name.1));
         let number = number_of(&mut open.tables, &name.0, &name.1);
-        let width = rows.width.min(types.len());
+        let width = rows.width;
+        // Rows of another width would be misread.
+        (width == types.len()).then_some(())?;
         let image = |row: &mut ByteReader<'_>, present: &[u8]| {
             packed_row(row, present, width, table, &types)
         };
         let mut row = ByteReader(&rows.packed);
         let mut first = is_new;
         while !row.0.is_empty() {
+            let left = row.0.len();
             let one = image(&mut row, &rows.present)?;
             let (operation, before, after) = match rows.kind {
                 RowsKind::Insert => (RowOperation::Insert, None, Some(one)),
@@ -210,11 +218,17 @@ impl RowGroups {
                     (RowOperation::Update, Some(one), Some(after))
                 }
             };
+            // Rows without columns take no bytes, and would never end.
+            (row.0.len() < left).then_some(())?;
             // One change of each table is kept, so that the table is known.
-            if open.changes.len() >= MOST_ROWS && !std::mem::take(&mut first) {
+            let is_full = open.changes.len() >= MOST_ROWS || open.bytes >= MOST_BYTES;
+            if is_full && !std::mem::take(&mut first) {
                 open.left_out += 1;
                 continue;
             }
+            let images = [&before, &after];
+            let bytes = images.into_iter().flatten().map(|row| memory(row));
+            open.bytes += bytes.sum::<usize>();
             let whole_before = (0..width).all(|at| has(&rows.present, at));
             open.changes.push(RowChange {
                 table: number,

@@ -3,6 +3,7 @@
 use super::*;
 use crate::binlog_event::{decode, frame};
 use crate::catalog_reader::column_type;
+use crate::row_value::ColumnKind;
 use backstory_database::catalog::CatalogTable;
 use backstory_database::row_change::{ColumnValue, RowImage};
 
@@ -215,4 +216,53 @@ fn rows_that_are_cut_are_refused_and_not_misread() {
             assert!(taken.is_none() || changes < 2 || end == rows.packed.len());
         }
     }
+}
+
+/// The transaction of events with these packed rows, of a table with one text.
+fn inserted(
+    (width, present): (usize, u8),
+    packed: Vec<u8>,
+    events: usize,
+) -> Option<CommittedGroup> {
+    let (mut groups, catalog) = (RowGroups::default(), ServerCatalog::default());
+    let mut take = |event: BinlogEvent| groups.take(event, "", &catalog);
+    take(BinlogEvent::Begin {
+        number: "0-1-1".to_owned(),
+        standalone: false,
+    })?;
+    let table = MappedTable {
+        database: "bank".to_owned(),
+        name: "notes".to_owned(),
+        columns: vec![ColumnKind::Text(2)],
+        names: vec!["note".to_owned()],
+    };
+    take(BinlogEvent::Table(7, table))?;
+    let rows = EventRows {
+        kind: RowsKind::Insert,
+        table: 7,
+        width,
+        present: vec![present],
+        present_after: Vec::new(),
+        packed,
+    };
+    for _ in 0..events {
+        take(BinlogEvent::Rows(rows.clone()))?;
+    }
+    take(BinlogEvent::Commit(1))?
+}
+
+#[test]
+fn rows_without_columns_or_of_another_width_are_refused() {
+    let row = vec![0, 1, 0, b'x'];
+    assert!(inserted((1, 1), row.clone(), 1).is_some());
+    assert_eq!(inserted((1, 0), row.clone(), 1), None);
+    assert_eq!(inserted((2, 1), row, 1), None);
+}
+
+#[test]
+fn changes_beyond_the_memory_of_a_transaction_are_counted() {
+    let row = [&[0, 0, 4][..], &[b'x'; 1024]].concat();
+    let group = inserted((1, 1), row, 50).unwrap();
+    assert!(group.changes.len() < 20, "{}", group.changes.len());
+    assert_eq!(group.changes.len() as u64 + group.left_out, 50);
 }
