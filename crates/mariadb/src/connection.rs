@@ -14,6 +14,8 @@ use crate::byte_reader::ByteReader;
 
 /// A packet of this length goes on in the next one.
 const FULL: usize = 0xff_ffff;
+/// Longest message that is taken: the server's own limit, and a head.
+const LONGEST: usize = (1 << 30) + FULL;
 /// The abilities of this client: long passwords and flags, a database, the protocol of version 4.1,
 /// transactions, authentication, and its plug-ins.
 const CAPABILITIES: u32 = 0x1 | 0x4 | 0x8 | 0x200 | 0x2000 | 0x8000 | 0x8_0000;
@@ -51,6 +53,11 @@ impl Framing for PacketFraming {
                 return Ok((None, done));
             };
             self.sequence = number.wrapping_add(1);
+            if self.partial.len() + length > LONGEST {
+                return Err(Error::Protocol(format!(
+                    "a message of over {LONGEST} bytes"
+                )));
+            }
             self.partial.extend_from_slice(body);
             done += length + 4;
             if length < FULL {
