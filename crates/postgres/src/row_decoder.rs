@@ -3,7 +3,7 @@
 //! In: messages, in the order of the stream. Out: committed transactions with their row changes.
 //! `https://www.postgresql.org/docs/15/protocol-logicalrep-message-formats.html`
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use backstory_database::row_change::{ColumnValue, RowChange, RowImage, RowOperation, StreamTable};
 
@@ -13,6 +13,8 @@ const EPOCH: i64 = 946_684_800_000_000;
 const TEXTS: [u32; 2] = [25, 1043];
 /// Most row changes of a transaction that are kept. Of the others, the tables alone are known.
 pub(crate) const MOST_ROWS: usize = 100_000;
+/// Most bytes of these changes.
+const MOST_BYTES: usize = if cfg!(test) { 1 << 14 } else { 256 << 20 };
 
 /// A committed transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +25,7 @@ pub(crate) struct CommittedTransaction {
     /// The position of its commit in the write-ahead log.
     pub(crate) position: u64,
     pub(crate) changes: Vec<RowChange>,
-    /// Changes beyond [`MOST_ROWS`].
+    /// Changes beyond [`MOST_ROWS`] or [`MOST_BYTES`].
     pub(crate) left_out: u64,
 }
 
@@ -32,6 +34,10 @@ pub(crate) struct CommittedTransaction {
 pub(crate) struct RowDecoder {
     tables: HashMap<u32, StreamTable>,
     open: Option<CommittedTransaction>,
+    /// The tables that the open transaction changed.
+    changed: HashSet<u32>,
+    /// The memory of its changes.
+    bytes: usize,
 }
 
 /// The rest of a message.
@@ -105,6 +111,8 @@ impl RowDecoder {
             b'B' => {
                 let position = reader.u64()?;
                 let time = (reader.u64()? as i64).saturating_add(EPOCH);
+                self.changed.clear();
+                self.bytes = 0;
                 self.open = Some(CommittedTransaction {
                     id: reader.u32()?,
                     time: time.saturating_mul(1000),
@@ -181,14 +189,15 @@ impl RowDecoder {
         after: Option<RowImage>,
     ) {
         let Some(open) = &mut self.open else { return };
-        let known = open
-            .changes
-            .iter()
-            .any(|change| change.table == u64::from(table));
-        if open.changes.len() >= MOST_ROWS && known {
+        let is_new = self.changed.insert(table);
+        let is_full = open.changes.len() >= MOST_ROWS || self.bytes >= MOST_BYTES;
+        if is_full && !is_new {
             open.left_out += 1;
             return;
         }
+        let images = [&before, &after];
+        let bytes = images.into_iter().flatten().map(|row| memory(row));
+        self.bytes += bytes.sum::<usize>();
         open.changes.push(RowChange {
             table: u64::from(table),
             operation,
@@ -198,6 +207,18 @@ impl RowDecoder {
             statement: None,
         });
     }
+}
+
+/// The memory that the values of a row take, about.
+fn memory(row: &[(String, ColumnValue)]) -> usize {
+    let of = |(name, value): &(String, ColumnValue)| {
+        let text = match value {
+            ColumnValue::Text(text) => text.len(),
+            _ => 0,
+        };
+        size_of::<(String, ColumnValue)>() + name.len() + text
+    };
+    row.iter().map(of).sum()
 }
 
 fn relation(reader: &mut Reader<'_>) -> Option<StreamTable> {
@@ -287,6 +308,32 @@ mod tests {
         let key = [("id".to_owned(), ColumnValue::Text("7".to_owned()))];
         assert_eq!(change.before.as_deref(), Some(&key[..]));
         assert!(!change.whole_before);
+    }
+
+    #[test]
+    fn changes_beyond_the_memory_of_a_transaction_are_counted_and_their_tables_known() {
+        let mut decoder = RowDecoder::default();
+        decoder.message(&relation()).unwrap();
+        decoder.message(&begin()).unwrap();
+        let mut insertion = b"I\0\0\0\x07N\0\x02t\0\0\x04\0".to_vec();
+        insertion.extend([b'x'; 1024]);
+        insertion.push(b'n');
+        for _ in 0..50 {
+            decoder.message(&insertion).unwrap();
+        }
+        // Two other tables, one of them twice.
+        let truncation = b"T\0\0\0\x03\0\0\0\0\x08\0\0\0\x08\0\0\0\x09";
+        decoder.message(truncation).unwrap();
+        let commit = decoder.message(b"C").unwrap().unwrap();
+        assert!(commit.changes.len() < 20, "{}", commit.changes.len());
+        assert_eq!(commit.changes.len() as u64 + commit.left_out, 53);
+        let tables: BTreeSet<u64> = commit.changes.iter().map(|one| one.table).collect();
+        assert_eq!(tables, BTreeSet::from([7, 8, 9]));
+        // The next transaction begins anew.
+        decoder.message(&begin()).unwrap();
+        decoder.message(&insertion).unwrap();
+        let commit = decoder.message(b"C").unwrap().unwrap();
+        assert_eq!((commit.changes.len(), commit.left_out), (1, 0));
     }
 
     #[test]
