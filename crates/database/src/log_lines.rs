@@ -11,6 +11,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 
 /// Most bytes that one call reads.
 const PORTION: u64 = 1 << 22;
+/// Longest line that is waited for. A statement of a server has at most a gibibyte.
+const LONGEST: usize = if cfg!(test) { 1 << 23 } else { 1 << 31 };
 
 /// A file of a log, and how much of it was read.
 #[derive(Debug)]
@@ -29,7 +31,7 @@ pub struct LineFile {
 pub struct NewLines {
     /// Whole lines, each with its end.
     pub text: Vec<u8>,
-    /// The file became shorter than what was read of it.
+    /// The file became shorter than what was read of it, or a line was too long to be kept.
     pub truncated: bool,
 }
 
@@ -98,9 +100,17 @@ impl LineFile {
         self.partial.truncate(begin + count);
         self.offset += count as u64;
         self.is_behind = count > 0 && self.offset < size;
-        if let Some(end) = self.partial.iter().rposition(|byte| *byte == b'\n') {
-            let rest = self.partial.split_off(end + 1);
+        // What was there before has no end of a line.
+        let end = self.partial[begin..]
+            .iter()
+            .rposition(|byte| *byte == b'\n');
+        if let Some(end) = end {
+            let rest = self.partial.split_off(begin + end + 1);
             new.text = std::mem::replace(&mut self.partial, rest);
+        }
+        if self.partial.len() > LONGEST {
+            new.truncated = true;
+            self.partial = Vec::new();
         }
         Ok(new)
     }
@@ -174,6 +184,24 @@ mod tests {
         assert_eq!(texts(&mut file), (vec!["two".to_owned()], false));
         std::fs::write(&path, "new\n").unwrap();
         assert_eq!(texts(&mut file), (vec!["new".to_owned()], true));
+    }
+
+    #[test]
+    fn a_line_without_an_end_takes_bounded_memory_and_is_reported() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        std::fs::write(&path, "").unwrap();
+        let mut file = LineFile::from_end(File::open(&path).unwrap()).unwrap();
+        std::fs::write(&path, "x".repeat(LONGEST + 2 * PORTION as usize)).unwrap();
+        let mut truncated = false;
+        while !truncated || file.is_behind() {
+            truncated |= texts(&mut file).1;
+            assert!(file.partial.len() <= LONGEST);
+        }
+        let mut writer = File::options().append(true).open(&path).unwrap();
+        writer.write_all(b"end\nnew\n").unwrap();
+        let (lines, _) = texts(&mut file);
+        assert_eq!(lines.last().map(String::as_str), Some("new"));
     }
 
     #[test]
