@@ -20,7 +20,7 @@ use sqlparser::tokenizer::{Token, Tokenizer, Word};
 
 use crate::built_in_functions::BuiltInFunctions;
 use crate::columns::shape::StatementShape;
-use crate::sql_dialect::{SqlDialect, WrittenName};
+use crate::sql_dialect::{LONGEST_STATEMENT, SqlDialect, WrittenName};
 use crate::statement_tables::StatementTables;
 
 pub use unnamed_calls::can_mean;
@@ -337,9 +337,16 @@ impl RoutineNames {
     }
 }
 
+/// The tokens of a text. `None` if it has none, or would take too much memory.
+fn tokens_of(text: &str, dialect: SqlDialect) -> Option<Vec<Token>> {
+    let tokenizer =
+        (text.len() <= LONGEST_STATEMENT).then(|| Tokenizer::new(dialect.parser(), text));
+    tokenizer?.tokenize().ok()
+}
+
 /// The quoted texts of a `DO` block.
 fn quoted_blocks(text: &str, dialect: SqlDialect) -> Vec<String> {
-    let tokens = Tokenizer::new(dialect.parser(), text).tokenize();
+    let tokens = tokens_of(text, dialect);
     let mut tokens = tokens.unwrap_or_default().into_iter();
     let first = tokens.find(|token| !matches!(token, Token::Whitespace(_)));
     if !matches!(first, Some(Token::Word(word)) if word.keyword == Keyword::DO) {
@@ -355,7 +362,7 @@ fn quoted_blocks(text: &str, dialect: SqlDialect) -> Vec<String> {
 /// The names after `FROM` and `JOIN`, those after words of changes, and those before `(`.
 fn names_in_text(body: &str, dialect: SqlDialect) -> RoutineNames {
     let mut names = RoutineNames::default();
-    let Ok(mut tokens) = Tokenizer::new(dialect.parser(), body).tokenize() else {
+    let Some(mut tokens) = tokens_of(body, dialect) else {
         names.builds_statements = true;
         return names;
     };

@@ -11,6 +11,10 @@ use crate::statement_depth::is_too_deep;
 /// A name as it is written: `accounts`, or `public`, `accounts`.
 pub type WrittenName = Vec<String>;
 
+/// The longest text that is parsed, in bytes. Its tokens take some hundred times as much memory, and
+/// a client may send a gibibyte.
+pub const LONGEST_STATEMENT: usize = 16 << 20;
+
 /// Words of other databases' grammars alone. Here they may name tables, columns and functions.
 const FOREIGN: [Keyword; 16] = [
     Keyword::ANTI,
@@ -57,8 +61,12 @@ impl SqlDialect {
     ///
     /// # Errors
     ///
-    /// The parser's message, also if the statement is too deep.
+    /// The parser's message, also if the statement is too deep or too long.
     pub fn parse(self, text: &str) -> Result<Vec<Statement>, ParserError> {
+        if text.len() > LONGEST_STATEMENT {
+            let why = format!("the statement has more than {LONGEST_STATEMENT} bytes");
+            return Err(ParserError::TokenizerError(why));
+        }
         let dialect = self.parser();
         let mut tokens = Tokenizer::new(dialect, text).tokenize_with_location()?;
         if is_too_deep(&tokens) {
@@ -102,6 +110,12 @@ mod tests {
     use super::*;
     use crate::statement_tables::StatementTables;
     use sqlparser::keywords::{ALL_KEYWORDS, ALL_KEYWORDS_INDEX};
+
+    #[test]
+    fn a_statement_that_would_take_gigabytes_of_memory_is_refused() {
+        let text = format!("SELECT '{}' FROM t", "x".repeat(LONGEST_STATEMENT));
+        assert!(StatementTables::of(&text, SqlDialect::Postgres).is_err());
+    }
 
     #[test]
     fn words_of_other_databases_name_functions_tables_and_columns() {

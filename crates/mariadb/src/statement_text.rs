@@ -3,7 +3,7 @@
 //! In: the text of a statement. Out: its tables and its file. `SELECT ... INTO OUTFILE` and
 //! `LOAD DATA` are not in the parser's dialect: their parts are taken out here, by words.
 
-use backstory_database::sql_dialect::SqlDialect;
+use backstory_database::sql_dialect::{LONGEST_STATEMENT, SqlDialect};
 use backstory_database::statement_tables::{CopiedFile, StatementTables};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, Tokenizer, Word};
@@ -16,7 +16,8 @@ use sqlparser::tokenizer::{Token, Tokenizer, Word};
 pub(crate) fn names_of(text: &str, dialect: SqlDialect) -> Result<StatementTables, String> {
     let plain = || StatementTables::of(text, dialect);
     let has = |word: &str| text.to_ascii_lowercase().contains(word);
-    if !has("file") {
+    // The parser refuses a longer one.
+    if text.len() > LONGEST_STATEMENT || !has("file") {
         return plain();
     }
     let Ok(tokens) = Tokenizer::new(dialect.parser(), text).tokenize() else {
@@ -202,6 +203,15 @@ mod tests {
         assert_eq!(names("SELECT file FROM a").2, None);
         let text = "LOAD DATA INFILE 'x' INTO TABLE";
         assert!(names_of(text, DIALECT).is_ok());
+    }
+
+    #[test]
+    fn a_statement_that_would_take_gigabytes_of_memory_is_refused() {
+        let text = format!(
+            "SELECT '{}' INTO OUTFILE 'x'",
+            "x".repeat(LONGEST_STATEMENT)
+        );
+        assert!(names_of(&text, DIALECT).is_err());
     }
 
     #[test]

@@ -2,6 +2,10 @@
 //!
 //! In: the text of one statement or several. Out: the changes of the path in it. A text without a
 //! word of such a statement costs one search.
+//!
+//! Absent: changes in a text that is too long for the parser. Its run says that it has a gap.
+
+use backstory_database::sql_dialect::LONGEST_STATEMENT;
 
 /// A change of the path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +18,10 @@ pub(crate) struct PathChange {
 
 /// The changes in a text, each with whether only such changes come before it.
 pub(crate) fn path_changes(text: &str) -> Vec<(PathChange, bool)> {
+    // Tokens take many times the memory of their text.
+    if text.len() > LONGEST_STATEMENT {
+        return Vec::new();
+    }
     let may_set = ["search_path", "schema", "reset", "discard"];
     if !may_set.iter().any(|word| has(text, word)) {
         return Vec::new();
