@@ -10,6 +10,7 @@
 pub mod answer;
 pub mod busybox;
 pub mod byte_engine;
+pub mod corpus;
 pub mod database_directory;
 pub mod database_server;
 pub mod database_watcher;

@@ -6,7 +6,9 @@
 #[path = "../../../../fuzz/src/sqlite.rs"]
 mod fuzzed;
 
-use super::malformed::{Dice, replay};
+use backstory_testkit::corpus::replay;
+
+use super::malformed::Dice;
 
 /// A choice of files and question, with one to seven changes, in the form of the target.
 fn damage(dice: &mut Dice) -> Vec<u8> {

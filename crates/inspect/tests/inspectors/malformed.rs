@@ -3,11 +3,11 @@
 #[path = "../../../../fuzz/src/inspect.rs"]
 mod fuzzed;
 
-use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use backstory_inspect::{NamedContent, by_name};
 use backstory_inspection::Trouble;
+use backstory_testkit::corpus::replay;
 use sha1::{Digest, Sha1};
 
 use super::{Samples, ask, ask_entry};
@@ -78,22 +78,6 @@ fn try_all(many: usize) {
 #[test]
 fn a_damaged_file_is_answered_or_refused_by_its_inspector() {
     try_all(24);
-}
-
-/// Feeds a target of `fuzz` its corpus, and beginnings of the files in it.
-pub(super) fn replay(target: &str, run: impl Fn(&[u8])) {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
-    let corpus = corpus.join(target);
-    let mut files = 0;
-    for entry in std::fs::read_dir(&corpus).unwrap() {
-        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
-        run(&bytes);
-        for end in (0..bytes.len().min(400)).step_by(7) {
-            run(&bytes[..end]);
-        }
-        files += 1;
-    }
-    assert!(files > 0, "{} is empty", corpus.display());
 }
 
 #[test]
