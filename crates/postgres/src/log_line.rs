@@ -75,7 +75,7 @@ impl<'a> LineHead<'a> {
     /// Reads a record. `None` if it is no line of the log.
     pub(crate) fn parse(record: &'a [u8], format: LogFormat) -> Option<LineHead<'a>> {
         if format == LogFormat::Json {
-            return serde_json::from_slice(record).ok();
+            return is_object(record).then(|| serde_json::from_slice(record).ok())?;
         }
         let mut fields = written_fields(record).skip(2);
         let (database, _, host, session) = (
@@ -96,6 +96,11 @@ impl<'a> LineHead<'a> {
     pub(crate) fn is_statement(&self) -> bool {
         statement_of(&self.message).is_some()
     }
+}
+
+/// True for a line in JSON. The parser takes a list for an object, too.
+fn is_object(record: &[u8]) -> bool {
+    record.starts_with(b"{")
 }
 
 /// The text of the statement that begins with a message.
@@ -139,7 +144,7 @@ impl LogLine {
     /// Reads a line. `None` if it is no line of the log.
     pub(crate) fn parse(text: &[u8], format: LogFormat) -> Option<LogLine> {
         match format {
-            LogFormat::Json => serde_json::from_slice(text).ok(),
+            LogFormat::Json => is_object(text).then(|| serde_json::from_slice(text).ok())?,
             LogFormat::Csv => LogLine::of_fields(&fields(text)?),
         }
     }
@@ -308,5 +313,7 @@ c')","parameters: $1 = '42'",,,,,,,,"psql","client backend",,0"#;
         let local = LogLine::parse(local.as_bytes(), LogFormat::Csv).unwrap();
         assert_eq!((&*local.remote_host, local.remote_port), ("[local]", 0));
         assert_eq!(LogLine::parse(b"a,b", LogFormat::Csv), None);
+        assert_eq!(LogLine::parse(b"[]", LogFormat::Json), None);
+        assert_eq!(LineHead::parse(b"[]", LogFormat::Json), None);
     }
 }
