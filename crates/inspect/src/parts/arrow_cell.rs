@@ -244,6 +244,10 @@ impl ColumnBuffers {
         let mut place = PartPlace::exact(start..end);
         if !missing.is_empty() {
             let byte = missing.start + row / 8;
+            // A damaged bitmap is too short.
+            if byte >= missing.end {
+                return None;
+            }
             place.ranges.push(byte..byte + 1);
             let within = "the value, and a byte that tells of 8 values whether they are missing";
             place.within = Some(within.to_owned());
@@ -327,5 +331,27 @@ fn has_dictionary(kind: &DataType) -> bool {
         }
         DataType::RunEndEncoded(_, values) => has_dictionary(values.data_type()),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_behind_the_end_of_its_buffers_has_no_place() {
+        let column = ColumnBuffers {
+            ranges: vec![8..10, 16..816],
+            is_compressed: false,
+        };
+        let ranges = |row| {
+            column
+                .value(&DataType::Int32, row)
+                .map(|place| place.ranges)
+        };
+        assert_eq!(ranges(15), Some(vec![76..80, 9..10]));
+        // The bitmap has 16 values, and the buffer 200.
+        assert_eq!(ranges(16), None);
+        assert_eq!(ranges(200), None);
     }
 }

@@ -52,6 +52,11 @@ pub fn place(content: &[u8], name: &PartName) -> PartAnswer {
             }
         }
     }
+    if place.ranges.iter().any(|range| range.end > content.len()) {
+        return Err(unreadable(
+            "a page or column chunk ends behind the file's end",
+        ));
+    }
     let column = match &wanted.column {
         Column::Name(name) => name.clone(),
         Column::Number(_) => schema.get_column_root(first).name().to_owned(),
