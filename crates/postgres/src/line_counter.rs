@@ -54,7 +54,7 @@ impl LineCounter {
             line.line_num.saturating_sub(last.saturating_add(1))
         });
         if missing > 0 {
-            self.missing += missing;
+            self.missing = self.missing.saturating_add(missing);
             let begin = self.gap.take().map(|(begin, _)| begin);
             let begin = begin.unwrap_or_else(|| self.newest.clone());
             self.gap = Some((begin, line.timestamp.clone()));
@@ -97,6 +97,15 @@ mod tests {
         assert_eq!(counter.missing, 3);
         let gap = ("second 8".to_owned(), "second 14".to_owned());
         assert_eq!(counter.gap, Some(gap));
+    }
+
+    #[test]
+    fn impossible_numbers_of_lines_are_a_gap() {
+        let mut counter = LineCounter::of(LogFormat::Json);
+        for number in [1, u64::MAX, 1, u64::MAX] {
+            counter.line(record(number).as_bytes());
+        }
+        assert_eq!(counter.missing, u64::MAX);
     }
 
     #[test]
