@@ -100,7 +100,7 @@ impl LineFile {
         self.partial.truncate(begin + count);
         self.offset += count as u64;
         self.is_behind = count > 0 && self.offset < size;
-        // What was there before has no end of a line.
+        // The bytes from before have no end of a line.
         let end = self.partial[begin..]
             .iter()
             .rposition(|byte| *byte == b'\n');

@@ -11,8 +11,8 @@ use crate::statement_depth::is_too_deep;
 /// A name as it is written: `accounts`, or `public`, `accounts`.
 pub type WrittenName = Vec<String>;
 
-/// The longest text that is parsed, in bytes. Its tokens take some hundred times as much memory, and
-/// a client may send a gibibyte.
+/// The longest text that is parsed, in bytes. Its tokens take up to a hundred times as much memory.
+/// A client may send a gibibyte.
 pub const LONGEST_STATEMENT: usize = 16 << 20;
 
 /// Words of other databases' grammars alone. Here they may name tables, columns and functions.
