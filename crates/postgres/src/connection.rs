@@ -14,7 +14,7 @@ const LONGEST: usize = 1 << 30;
 
 /// A message is a tag, a length, and a body.
 #[derive(Debug)]
-struct TaggedFraming;
+pub(crate) struct TaggedFraming;
 
 impl Framing for TaggedFraming {
     type Message = (u8, Vec<u8>);
@@ -223,7 +223,7 @@ fn unexpected(tag: u8) -> Error {
 }
 
 /// The columns of a `DataRow`.
-fn row(body: &[u8]) -> Option<TextRow> {
+pub(crate) fn row(body: &[u8]) -> Option<TextRow> {
     let (count, mut rest) = body.split_first_chunk::<2>()?;
     let mut columns = Vec::new();
     for _ in 0..u16::from_be_bytes(*count) {
@@ -242,7 +242,7 @@ fn row(body: &[u8]) -> Option<TextRow> {
 }
 
 /// The error of an `ErrorResponse`.
-fn refused(what: &str, body: &[u8]) -> Error {
+pub(crate) fn refused(what: &str, body: &[u8]) -> Error {
     let field = |wanted: u8| {
         let mut fields = body.split(|byte| *byte == 0);
         let found = fields.find(|field| field.first() == Some(&wanted));

@@ -37,6 +37,7 @@ mod connection_text;
 mod csv_records;
 mod database_watch;
 mod end_mark;
+pub mod fuzz_entry;
 mod line_counter;
 mod log_file;
 mod log_line;
