@@ -31,7 +31,7 @@ const NATIVE: &str = "mysql_native_password";
 
 /// A message is one packet, or several of which all but the last are full.
 #[derive(Debug, Default)]
-struct PacketFraming {
+pub(crate) struct PacketFraming {
     /// The beginning of a message of several packets.
     partial: Vec<u8>,
     /// The number of the next packet that is sent.
@@ -233,7 +233,7 @@ impl Connection {
 }
 
 /// The number of the connection and the salt of a greeting.
-fn greeted(message: &[u8]) -> Option<(u64, Vec<u8>)> {
+pub(crate) fn greeted(message: &[u8]) -> Option<(u64, Vec<u8>)> {
     let mut reader = ByteReader(message);
     (reader.byte()? == 10).then_some(())?;
     reader.until_nul()?;
@@ -264,7 +264,7 @@ fn unexpected(message: &[u8]) -> Error {
 }
 
 /// The columns of a row of text.
-fn row(message: &[u8]) -> Option<TextRow> {
+pub(crate) fn row(message: &[u8]) -> Option<TextRow> {
     let mut reader = ByteReader(message);
     let mut columns = Vec::new();
     while !reader.0.is_empty() {
@@ -283,7 +283,7 @@ fn row(message: &[u8]) -> Option<TextRow> {
 }
 
 /// The error of an error packet.
-fn refused(what: &str, message: &[u8]) -> Error {
+pub(crate) fn refused(what: &str, message: &[u8]) -> Error {
     let mut reader = ByteReader(message.get(1..).unwrap_or_default());
     let code = reader.number(2).unwrap_or_default() as u16;
     // Then a mark and five characters of the SQL state.

@@ -2,42 +2,13 @@
 
 use super::*;
 use crate::binlog_event::{decode, frame};
-use crate::catalog_reader::column_type;
+use crate::fuzz_entry::captured_catalog as catalog;
 use crate::row_value::ColumnKind;
-use backstory_database::catalog::CatalogTable;
 use backstory_database::row_change::{ColumnValue, RowImage};
 
 /// Events of a server of version 10.11.19: `INSERT`, `UPDATE` and `DELETE` of a table with a
 /// column of each type, `INSERT` into a table of the engine Aria, and `TRUNCATE`.
 const CAPTURED: &str = include_str!("../captured_binlog.hex");
-
-/// The columns of the captured table.
-const COLUMNS: [(&str, &str); 24] = [
-    ("a", "tinyint(3) unsigned"),
-    ("b", "smallint(6)"),
-    ("c", "mediumint(9)"),
-    ("d", "bigint(20) unsigned"),
-    ("e", "float"),
-    ("f", "double"),
-    ("g", "decimal(20,5)"),
-    ("h", "date"),
-    ("i", "time(3)"),
-    ("j", "datetime(6)"),
-    ("k", "timestamp"),
-    ("l", "year(4)"),
-    ("m", "char(5)"),
-    ("n", "varchar(300)"),
-    ("o", "varbinary(10)"),
-    ("p", "text"),
-    ("q", "blob"),
-    ("r", "enum('x','y')"),
-    ("s", "set('p','q','r')"),
-    ("t", "bit(10)"),
-    ("v", "varchar(20)"),
-    ("w", "uuid"),
-    ("x", "inet6"),
-    ("y", "text /*M!100301 COMPRESSED*/"),
-];
 
 fn events() -> Vec<Vec<u8>> {
     let bytes = |line: &str| {
@@ -47,20 +18,6 @@ fn events() -> Vec<Vec<u8>> {
             .collect()
     };
     CAPTURED.lines().map(bytes).collect()
-}
-
-fn catalog() -> ServerCatalog {
-    let mut catalog = ServerCatalog::default();
-    let columns = COLUMNS.iter().map(|(name, kind)| {
-        let charset = if *name == "v" { "latin1" } else { "" };
-        column_type((*name).to_owned(), kind, charset)
-    });
-    let name = |table: &str| ("cap".to_owned(), table.to_owned());
-    catalog.columns.insert(name("types"), columns.collect());
-    let id = column_type("id".to_owned(), "int(11)", "");
-    catalog.columns.insert(name("ary"), vec![id]);
-    catalog.catalog.add(name("ary"), CatalogTable::default());
-    catalog
 }
 
 fn groups(events: &[Vec<u8>]) -> Vec<CommittedGroup> {
