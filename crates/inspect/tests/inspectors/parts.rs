@@ -1,9 +1,13 @@
 //! Places of parts by the real worker, compared with what the formats' own tools tell.
 
+#[path = "../../../../fuzz/src/parts.rs"]
+mod fuzzed;
+
 use std::ops::Range;
 
 use backstory_inspection::file_parts::{NoPart, PartAnswer, PartName};
 use backstory_inspection::{FormatReader, Trouble};
+use backstory_testkit::corpus::replay;
 use serde_json::Value;
 
 use super::malformed::damaged;
@@ -210,6 +214,11 @@ fn try_damaged(forms: impl Fn(&[u8]) -> Vec<Vec<u8>>) {
         }
     }
     assert!(seen.len() >= 8, "{seen:?}");
+}
+
+#[test]
+fn parts_of_the_corpus_are_found_or_refused() {
+    replay("parts", fuzzed::run);
 }
 
 #[test]
