@@ -2,8 +2,11 @@
 //!
 //! There is one module for each target. `fuzz_targets/` runs them on nightly.
 //! `crates/cli/tests/corpora.rs` replays `corpus/` through the same modules on stable. Every target
-//! accepts any bytes, and must end soon. The targets `inspect` and `sqlite` are replayed by the
-//! tests of crate `inspect`: the tests of `cli` do without the readers of all formats.
+//! accepts any bytes, and must end soon.
+//!
+//! The modules of other targets are not listed here, because the tests of `cli` do without these
+//! readers. The tests of the readers' own crates replay their corpora: `inspect` (`inspect`,
+//! `sqlite`, `parts`), `postgres` and `mariadb`.
 
 #[path = "arena.rs"]
 pub mod arena;
