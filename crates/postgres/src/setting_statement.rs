@@ -7,6 +7,11 @@
 
 use backstory_database::sql_dialect::LONGEST_STATEMENT;
 
+/// Most schemas of a path that are kept. Each statement has a copy of its path.
+const MOST_SCHEMAS: usize = 100;
+/// The longest name in bytes. The server cuts longer ones (`NAMEDATALEN`).
+const LONGEST_NAME: usize = 63;
+
 /// A change of the path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PathChange {
@@ -39,7 +44,7 @@ pub(crate) fn path_changes(text: &str) -> Vec<(PathChange, bool)> {
 
 /// The schemas in the value of a setting.
 pub(crate) fn schemas(value: &str) -> Vec<String> {
-    tokens(value).iter().filter_map(schema).collect()
+    listed(&tokens(value))
 }
 
 /// True if a text has a word, whatever its case.
@@ -136,11 +141,20 @@ fn is_of_name(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_' || letter == '$'
 }
 
+/// The schemas in a list, the first [`MOST_SCHEMAS`] of them.
+fn listed(list: &[Token]) -> Vec<String> {
+    let named = list.iter().filter_map(schema);
+    named.take(MOST_SCHEMAS).collect()
+}
+
 fn schema(token: &Token) -> Option<String> {
-    match token {
-        Token::Word(name) | Token::Text(name) if !name.is_empty() => Some(name.clone()),
-        _ => None,
-    }
+    let (Token::Word(name) | Token::Text(name)) = token else {
+        return None;
+    };
+    let ends = (0..=LONGEST_NAME.min(name.len())).rev();
+    let mut ends = ends.filter(|end| name.is_char_boundary(*end));
+    let name = name.get(..ends.next()?)?;
+    (!name.is_empty()).then(|| name.to_owned())
 }
 
 /// The change of one statement.
@@ -176,7 +190,7 @@ fn set(words: &[Token]) -> Option<PathChange> {
     };
     let path = match value {
         [only] if only.is("default") => None,
-        all => Some(all.iter().filter_map(schema).collect()),
+        all => Some(listed(all)),
     };
     Some(PathChange { path, is_local })
 }
@@ -251,6 +265,16 @@ mod tests {
         ] {
             assert_eq!(path(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_path_of_endless_names_takes_bounded_memory() {
+        let long = "\u{e4}".repeat(1000);
+        let list = format!("\"{long}\", ").repeat(1000);
+        let found = path(&format!("SET search_path TO {list}")).unwrap();
+        assert_eq!(found.len(), MOST_SCHEMAS);
+        // The server cuts a name before the character that does not fit.
+        assert!(found.iter().all(|name| *name == "\u{e4}".repeat(31)));
     }
 
     #[test]
