@@ -3,7 +3,7 @@
 //! - bit 0: the bytes of a connection. Otherwise events of a binlog, each behind its length in two
 //!   bytes
 //! - bit 1: the events have no checksums
-//! - bit 2: the lengths and checksums in the events stay as they are. Otherwise they are made right.
+//! - bit 2: the lengths and checksums in the events stay as they are. Otherwise they are repaired.
 
 use backstory_mariadb::fuzz_entry::{binlog, connection};
 
@@ -44,7 +44,7 @@ fn events(mut rest: &[u8]) -> Vec<Vec<u8>> {
     all
 }
 
-/// Makes the length and the checksum of an event right.
+/// Repairs the length and the checksum of an event.
 fn repair(event: &mut [u8]) {
     let length = event.len() as u32;
     let Some(field) = event.get_mut(LENGTH) else {

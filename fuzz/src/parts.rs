@@ -84,8 +84,8 @@ thread_local! {
     static IS_OF_LIBRARY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The answer to a question. `None` if a library panics. libFuzzer ends the process at each panic
-/// that it is told of, so it is not told of these.
+/// The answer to a question. `None` if a library panics. The hook of libFuzzer ends the process, so
+/// it is not called for these panics.
 fn answer<T>(question: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
