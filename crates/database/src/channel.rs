@@ -159,13 +159,8 @@ impl<F: Framing> Channel<F> {
                 StreamPart::Ignored => (),
             }
         }
-        match over {
-            Some(error) if arrived.is_empty() => Err(error),
-            over => {
-                self.over = over;
-                Ok(arrived)
-            }
-        }
+        self.over = over;
+        parts_before_error(arrived, &mut self.over)
     }
 
     /// Reads what is there, and returns why there will be nothing more.
@@ -229,6 +224,22 @@ impl<F: Framing> Channel<F> {
     }
 }
 
+/// The parts of a stream that arrived, or the error behind them. If there are both, the error is
+/// left for the next call.
+///
+/// # Errors
+///
+/// The stream is over, and nothing arrived before.
+pub fn parts_before_error<T>(arrived: Vec<T>, error: &mut Option<Error>) -> Result<Vec<T>, Error> {
+    match error.take() {
+        Some(last) if arrived.is_empty() => Err(last),
+        left => {
+            *error = left;
+            Ok(arrived)
+        }
+    }
+}
+
 impl Read for Socket {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
@@ -274,6 +285,16 @@ mod tests {
                 whole.map_or(0, |one| one.len() + 1),
             ))
         }
+    }
+
+    #[test]
+    fn what_arrived_before_an_error_is_returned_first() {
+        let mut error = Some(Error::closed());
+        assert_eq!(parts_before_error(vec![1], &mut error).unwrap(), [1]);
+        assert!(error.is_some());
+        assert!(parts_before_error(Vec::<u8>::new(), &mut error).is_err());
+        let nothing = parts_before_error(Vec::<u8>::new(), &mut error);
+        assert!(nothing.unwrap().is_empty());
     }
 
     #[test]

@@ -4,37 +4,27 @@
 //! not read (`net_write_timeout`). A new stream goes on where the former one ended, if the server
 //! still has the file.
 
-use crate::binlog_event::{BinlogEvent, decode, frame};
 use crate::catalog_reader::ServerCatalog;
 use crate::connection::Connection;
-use crate::row_groups::{CommittedGroup, RowGroups};
+use crate::event_reader::{BinlogPosition, EventReader};
+use crate::row_groups::CommittedGroup;
 use crate::server_settings::ServerSettings;
+use backstory_database::channel::parts_before_error;
 use backstory_database::connection_target::ConnectionTarget;
 use backstory_database::error::Error;
 
 /// Interval of the server's signs of life, in ns.
 const HEARTBEAT: u64 = 1_000_000_000;
 
-/// A place in the binlog.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct BinlogPosition {
-    pub(crate) file: String,
-    pub(crate) offset: u64,
-}
-
 /// A stream of row changes.
 #[derive(Debug)]
 pub(crate) struct BinlogStream {
     stream: Connection,
-    checksums: bool,
-    file: String,
-    groups: RowGroups,
-    /// Everything before has been received.
-    pub(crate) position: BinlogPosition,
+    pub(crate) events: EventReader,
     /// Until when all changes have been received: ns since 1970.
     pub(crate) heard: i64,
-    /// The server reported that changes are not in its binlog.
-    pub(crate) incidents: u64,
+    /// Why the stream cannot be read on.
+    broken: Option<Error>,
 }
 
 impl BinlogStream {
@@ -64,12 +54,9 @@ impl BinlogStream {
         stream.stream(&position.file, offset, server)?;
         Ok(BinlogStream {
             stream,
-            checksums: settings.checksums,
-            file: position.file.clone(),
-            groups: RowGroups::default(),
-            position,
+            events: EventReader::begin(position, settings.checksums),
             heard: backstory_sys::clock::machine(),
-            incidents: 0,
+            broken: None,
         })
     }
 
@@ -79,41 +66,18 @@ impl BinlogStream {
         catalog: &mut ServerCatalog,
         look: &mut dyn FnMut(&mut ServerCatalog),
     ) -> Result<Vec<CommittedGroup>, Error> {
+        if let Some(error) = self.broken.take() {
+            return Err(error);
+        }
         let now = backstory_sys::clock::machine();
         let mut committed = Vec::new();
         for bytes in self.stream.received()? {
-            let kind = bytes.get(4).copied().unwrap_or_default();
-            let wrong = || Error::Protocol(format!("a damaged event of kind {kind}"));
-            let frame = frame(&bytes, self.checksums).ok_or_else(wrong)?;
-            let event = decode(frame).ok_or_else(wrong)?;
-            match &event {
-                BinlogEvent::Rotate { file, position } => {
-                    self.file.clone_from(file);
-                    self.position = BinlogPosition {
-                        file: file.clone(),
-                        offset: *position,
-                    };
-                    continue;
+            match self.events.take(&bytes, catalog, look) {
+                Ok(group) => committed.extend(group),
+                Err(error) => {
+                    self.broken = Some(error);
+                    return parts_before_error(committed, &mut self.broken);
                 }
-                BinlogEvent::Format { checksums } => {
-                    self.checksums = *checksums;
-                    continue;
-                }
-                BinlogEvent::Incident => self.incidents += 1,
-                _ => (),
-            }
-            if self.groups.lacks(&event, catalog) {
-                look(catalog);
-                self.groups.is_outdated = false;
-            }
-            let place = format!("{}:{}", self.file, frame.next);
-            let group = self.groups.take(event, &place, catalog).ok_or_else(wrong)?;
-            committed.extend(group);
-            if frame.next > 0 && !self.groups.is_in_transaction() {
-                self.position = BinlogPosition {
-                    file: self.file.clone(),
-                    offset: frame.next,
-                };
             }
         }
         self.heard = now;
@@ -122,12 +86,12 @@ impl BinlogStream {
 
     /// Rows whose columns are not known by name.
     pub(crate) fn unnamed(&self) -> u64 {
-        self.groups.unnamed
+        self.events.unnamed()
     }
 
     /// True if the last look left nothing that had arrived.
     pub(crate) fn is_drained(&self) -> bool {
-        self.stream.is_drained()
+        self.broken.is_none() && self.stream.is_drained()
     }
 
     /// Readable when something has arrived.

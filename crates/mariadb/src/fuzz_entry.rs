@@ -11,10 +11,10 @@ use backstory_database::statement_cache::StatementCache;
 use crate::audit_file::TimedLine;
 use crate::audit_line::AuditLine;
 use crate::audit_sessions::AuditSessions;
-use crate::binlog_event::{BinlogEvent, decode, frame};
 use crate::catalog_reader::{ServerCatalog, column_type};
 use crate::connection::{PacketFraming, greeted, refused, row};
-use crate::row_groups::{CommittedGroup, RowGroups};
+use crate::event_reader::{BinlogPosition, EventReader};
+use crate::row_groups::CommittedGroup;
 use crate::statement_text::names_of;
 
 /// The watched database.
@@ -61,6 +61,22 @@ pub(crate) fn captured_catalog() -> ServerCatalog {
     catalog.columns.insert(name("ary"), vec![id]);
     catalog.catalog.add(name("ary"), CatalogTable::default());
     catalog
+}
+
+/// Events of a server of version 10.11.19: `INSERT`, `UPDATE` and `DELETE` of a table with a
+/// column of each type, `INSERT` into a table of the engine Aria, and `TRUNCATE`.
+#[cfg(test)]
+pub(crate) fn captured_events() -> Vec<Vec<u8>> {
+    let bytes = |line: &str| {
+        let digits = (0..line.len()).step_by(2);
+        digits
+            .map(|at| u8::from_str_radix(&line[at..at + 2], 16).expect("two digits"))
+            .collect()
+    };
+    include_str!("captured_binlog.hex")
+        .lines()
+        .map(bytes)
+        .collect()
 }
 
 /// The result of reading the log of `server_audit`.
@@ -117,22 +133,18 @@ pub struct DecodedEvents {
 
 /// Decodes events. `checksums`: each ends with one.
 pub fn binlog<'e>(events: impl IntoIterator<Item = &'e [u8]>, checksums: bool) -> DecodedEvents {
-    let (mut groups, catalog) = (RowGroups::default(), captured_catalog());
-    let mut checksums = checksums;
+    let begin = BinlogPosition {
+        file: "binlog.1".to_owned(),
+        offset: 4,
+    };
+    let mut reader = EventReader::begin(begin, checksums);
+    let mut catalog = captured_catalog();
     let mut decoded = DecodedEvents::default();
     for bytes in events {
-        let event = frame(bytes, checksums).and_then(decode);
-        if let Some(BinlogEvent::Format { checksums: has }) = &event {
-            checksums = *has;
-        }
-        let taken = event.and_then(|event| {
-            groups.lacks(&event, &catalog);
-            groups.take(event, "binlog.1:2", &catalog)
-        });
-        match taken {
-            Some(Some(group)) => decoded.add(&group),
-            Some(None) => (),
-            None => {
+        match reader.take(bytes, &mut catalog, &mut |_| ()) {
+            Ok(Some(group)) => decoded.add(&group),
+            Ok(None) => (),
+            Err(_) => {
                 decoded.is_refused = true;
                 break;
             }

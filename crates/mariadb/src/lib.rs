@@ -41,6 +41,7 @@ mod compression;
 mod connection;
 mod connection_text;
 mod database_watch;
+mod event_reader;
 pub mod fuzz_entry;
 mod packed_row;
 mod reconnection;

@@ -7,10 +7,11 @@ use backstory_database::database_watch::{LINES, WatchedDatabase, lost_without};
 use backstory_sys as sys;
 use backstory_vocabulary::{RowsMode, error_chain};
 
-use crate::binlog_stream::{BinlogPosition, BinlogStream};
+use crate::binlog_stream::BinlogStream;
 use crate::catalog_reader::ServerCatalog;
 use crate::connection::Connection;
 use crate::database_watch::{MariadbWatch, WaitingCommit};
+use crate::event_reader::BinlogPosition;
 use crate::server_settings::ServerSettings;
 use backstory_database::error::Error;
 
@@ -63,9 +64,9 @@ impl MariadbWatch {
     /// Forgets the stream: until when its rows are known, and where it ended.
     pub(crate) fn forget_stream(&mut self) -> Option<(i64, BinlogPosition)> {
         let stream = self.stream.take()?;
-        self.incidents += stream.incidents;
+        self.incidents += stream.events.incidents;
         self.unnamed += stream.unnamed();
-        Some((stream.heard, stream.position))
+        Some((stream.heard, stream.events.position))
     }
 
     /// Records what ended before the connection broke. The numbers of connections and statements

@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use backstory_database::catalog::{Catalog, TableName};
+use backstory_database::channel::parts_before_error;
 use backstory_database::connection_target::ConnectionTarget;
 use backstory_database::error::Error;
 
@@ -35,6 +36,8 @@ pub(crate) struct ReplicationStream {
     position: u64,
     /// All that was committed before has arrived: ns since 1970, by the server's clock.
     pub(crate) heard: i64,
+    /// Why the stream cannot be read on.
+    broken: Option<Error>,
 }
 
 /// A name in a statement.
@@ -84,6 +87,7 @@ impl ReplicationStream {
             decoder: RowDecoder::default(),
             position: 0,
             heard: backstory_sys::clock::machine(),
+            broken: None,
         })
     }
 
@@ -116,6 +120,9 @@ impl ReplicationStream {
 
     /// The transactions whose commits have arrived, and the server's request for an answer.
     pub(crate) fn received(&mut self) -> Result<Vec<CommittedTransaction>, Error> {
+        if let Some(error) = self.broken.take() {
+            return Err(error);
+        }
         let mut commits = Vec::new();
         let mut asked = false;
         for message in self.stream.received()? {
@@ -125,9 +132,15 @@ impl ReplicationStream {
                 Some(b'w') => {
                     self.position = self.position.max(number(1)).max(number(9));
                     let content = message.get(25..).unwrap_or_default();
-                    let commit = self.decoder.message(content).map_err(|kind| {
-                        Error::Protocol(format!("a row change of kind {:?}", char::from(kind)))
-                    })?;
+                    let commit = match self.decoder.message(content) {
+                        Ok(commit) => commit,
+                        Err(kind) => {
+                            let kind = char::from(kind);
+                            let why = format!("a row change of kind {kind:?}");
+                            self.broken = Some(Error::Protocol(why));
+                            break;
+                        }
+                    };
                     if let Some(commit) = &commit {
                         self.heard = self.heard.max(commit.time);
                     }
@@ -144,10 +157,11 @@ impl ReplicationStream {
                 _ => (),
             }
         }
-        if asked || !commits.is_empty() {
-            self.confirm()?;
+        // The server may be gone after its last commits.
+        if self.broken.is_none() && (asked || !commits.is_empty()) {
+            self.broken = self.confirm().err();
         }
-        Ok(commits)
+        parts_before_error(commits, &mut self.broken)
     }
 
     /// Tells the server what has been received, so that it keeps no more of it.
@@ -175,7 +189,7 @@ impl ReplicationStream {
 
     /// True if the last look left nothing that had arrived.
     pub(crate) fn is_drained(&self) -> bool {
-        self.stream.is_drained()
+        self.broken.is_none() && self.stream.is_drained()
     }
 
     /// The server's process of the stream.

@@ -2,23 +2,9 @@
 
 use super::*;
 use crate::binlog_event::{decode, frame};
-use crate::fuzz_entry::captured_catalog as catalog;
+use crate::fuzz_entry::{captured_catalog as catalog, captured_events as events};
 use crate::row_value::ColumnKind;
 use backstory_database::row_change::{ColumnValue, RowImage};
-
-/// Events of a server of version 10.11.19: `INSERT`, `UPDATE` and `DELETE` of a table with a
-/// column of each type, `INSERT` into a table of the engine Aria, and `TRUNCATE`.
-const CAPTURED: &str = include_str!("../captured_binlog.hex");
-
-fn events() -> Vec<Vec<u8>> {
-    let bytes = |line: &str| {
-        let digits = (0..line.len()).step_by(2);
-        digits
-            .map(|at| u8::from_str_radix(&line[at..at + 2], 16).unwrap())
-            .collect()
-    };
-    CAPTURED.lines().map(bytes).collect()
-}
 
 fn groups(events: &[Vec<u8>]) -> Vec<CommittedGroup> {
     let (mut groups, catalog) = (RowGroups::default(), catalog());
