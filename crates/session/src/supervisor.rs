@@ -288,6 +288,8 @@ impl Roles {
             }
             if launcher {
                 self.launcher = None;
+                // If it was killed while it was stopped, it will not say that it goes on.
+                control.launcher_stops.store(0, Ordering::SeqCst);
                 self.must_kill = !watch.dismissed();
             }
             // A command that is still being started has no number yet.
