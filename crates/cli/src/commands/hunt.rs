@@ -94,7 +94,11 @@ pub fn run(args: HuntArgs, store: Option<&Path>) -> Outcome {
         None => look_in_store(store, &rules, &args, &mut hunted)?,
     };
     if looked == 0 && !hunted.is_partial {
-        complain("no run was looked at: none is of the chosen hosts and times");
+        let is_filtered = args.since.is_some() || args.until.is_some() || !args.host.is_empty();
+        complain(match is_filtered {
+            true => "no run was looked at: none is of the chosen hosts and times",
+            false => "no run was looked at: none is recorded there",
+        });
     }
     let Hunted {
         findings: mut all,
