@@ -2,8 +2,8 @@
 
 use libc::*;
 
-/// The name of a call. Calls have none that the filter does not watch and the log has no arguments
-/// of.
+/// The name of a call. A call has none if the filter does not watch it, and the log does not have
+/// its arguments.
 pub fn name(number: c_long) -> &'static str {
     NAMES
         .iter()

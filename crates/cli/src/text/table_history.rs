@@ -82,7 +82,8 @@ fn write_event(
         .iter()
         .filter_map(|at| all.get(*at).copied())
         .collect();
-    // `CREATE TABLE` and `DELETE` write no single column. A long list may lack the statement.
+    // `CREATE TABLE` and `DELETE` write no single column. Which of many statements it was is not
+    // known then.
     let knows_columns = !using.is_empty();
     let using = match knows_columns || all.len() > STATEMENTS {
         true => using,

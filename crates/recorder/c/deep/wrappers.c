@@ -264,7 +264,10 @@ BS_API int statfs(const char *path, struct file_system *to)
 }
 BS_ALIAS(statfs64, statfs);
 
-/* libc makes the call inside itself. The record has the kernel's answer again. */
+/*
+ * libc makes the call inside itself. The record has the kernel's answer again, without its type:
+ * older versions of libc do not pass it on.
+ */
 BS_API int statvfs(const char *path, struct file_system_view *to)
 {
     enum { VALID = 0x20 };
