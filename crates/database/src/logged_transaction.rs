@@ -197,8 +197,8 @@ pub struct ClientSession {
     pub application: String,
     /// The client's address.
     pub host: String,
-    /// The client's TCP port. 0: a Unix socket.
-    pub port: u16,
+    /// The client's TCP port. 0: a Unix socket. `None`: the server has not told which of both.
+    pub port: Option<u16>,
     /// The client's process.
     pub client: SessionClient,
     /// When it was looked for last.

@@ -23,11 +23,12 @@ pub const LISTED: usize = 8;
 /// of this process's network namespace.
 pub(crate) fn client(session: &ClientSession, network: Option<u64>, time: i64) -> Value {
     let is_certain = session.client.is_certain_at(time);
+    let port = session.port.filter(|port| *port != 0);
     let pids = || session.client.processes.iter().map(|client| client.pid);
     json!({
         "address": session.host,
-        "port": (session.port != 0).then_some(session.port),
-        "network": network.filter(|_| session.port != 0),
+        "port": port,
+        "network": network.filter(|_| port.is_some()),
         "seen": session.seen,
         "pid": pids().next().filter(|_| is_certain),
         "possible_pids": pids().filter(|_| !is_certain).collect::<Vec<_>>(),

@@ -26,7 +26,7 @@ use crate::columns::StatementColumns;
 use crate::columns::cache::ColumnCache;
 use crate::commit::{Commit, CommitCertainty};
 use crate::connection_uri::without_password;
-use crate::database_names::DatabaseNames;
+use crate::database_names::{ConnectionNames, DatabaseNames};
 use crate::database_records::{DatabaseRecords, ResourceUse};
 use crate::definitions::StatementMoment;
 use crate::logged_transaction::{ClientSession, ExecutedStatement, LoggedTransaction};
@@ -101,12 +101,13 @@ impl TransactionRecorder {
         (session, sure): (&ClientSession, bool),
         (began, end): (i64, i64),
     ) {
-        for to in self.names.connection(session) {
+        let ConnectionNames { names, is_certain } = self.names.connection(session);
+        for to in names {
             let connection = (&*to, connection_number(session, sure));
             self.use_by_client((session, sure), connection, ResourceUse::Write, began);
             for time in [began, end] {
                 self.writer
-                    .used(activity, connection, ResourceUse::Read, true, time);
+                    .used(activity, connection, ResourceUse::Read, is_certain, time);
             }
         }
     }
@@ -118,12 +119,13 @@ impl TransactionRecorder {
         (session, sure): (&ClientSession, bool),
         (began, end): (i64, i64),
     ) {
-        for to in self.names.connection(session) {
+        let ConnectionNames { names, is_certain } = self.names.connection(session);
+        for to in names {
             let from = format!("{to} (reply)");
             let connection = (&*from, connection_number(session, sure));
             for time in [began, end] {
                 self.writer
-                    .used(activity, connection, ResourceUse::Write, true, time);
+                    .used(activity, connection, ResourceUse::Write, is_certain, time);
             }
             self.use_by_client((session, sure), connection, ResourceUse::Read, end);
         }
@@ -278,7 +280,7 @@ impl TransactionRecorder {
         for (logged, session) in candidates {
             self.begin_session(session, logged);
             virtual_ids.push(logged.virtual_id.clone());
-            let connection = self.names.connection(session).into_iter();
+            let connection = self.names.connection(session).names.into_iter();
             let sure = session.client.is_certain_at(logged.arrived());
             uses.extend(connection.map(|name| (name, connection_number(session, sure))));
             for statement in &logged.statements {

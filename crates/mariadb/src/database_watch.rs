@@ -352,7 +352,7 @@ impl MariadbWatch {
                 ("localhost", 1..) => "127.0.0.1".to_owned(),
                 _ => client.host,
             };
-            session.port = client.port;
+            session.port = Some(client.port);
             session.client = client.client.or_server_of(&session.client);
         }
         let counts = self.counted.elapsed() >= LOOK;

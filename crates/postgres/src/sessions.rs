@@ -102,7 +102,7 @@ impl SessionTable {
             // The server has a process for each session.
             activity: line.pid,
             host: line.remote_host.clone(),
-            port: line.remote_port,
+            port: Some(line.remote_port),
             began: time,
             seen: time + ROUNDING,
             ..ClientSession::default()

@@ -109,12 +109,14 @@ fn a_file_leads_to_its_table_although_the_log_of_mariadb_was_read_late() {
         place.record_gated(&line, &seen, stop);
         watch.signal(Signal::CONT).unwrap();
     }
-    // No look of the watch found this client, so its connection is only possibly that of the watch.
+    // No look of the watch found these clients. The log has one name for both of their hosts, so
+    // their connections are only possibly those of the watch.
     stop();
     place.record("$LOCAL -e 'SELECT id FROM a' >unseen.txt");
+    place.record("$SQL -e 'SELECT id FROM a' >unseen_tcp.txt");
     watch.signal(Signal::CONT).unwrap();
     watch.end().unwrap();
-    let files = ["certain.txt", "local.txt", "unseen.txt"];
+    let files = ["certain.txt", "local.txt", "unseen.txt", "unseen_tcp.txt"];
     for file in files {
         let nodes = place.lineage(&[file]);
         assert!(has(&nodes, "/a") && has(&nodes, "fill.sql"), "{nodes:?}");

@@ -361,3 +361,30 @@ fn a_later_transaction_of_the_connection_leads_to_the_client_that_had_its_answer
         }
     });
 }
+
+#[test]
+fn a_session_without_a_port_is_possibly_that_of_a_client_with_a_connection_at_its_time() {
+    every_store(|store| {
+        reader(SERVER).append_as(store, &of_boot("client", "b", None));
+        // The log tells neither the port nor whether the client used TCP.
+        let mut watch = late_watch(BY_PORT, SESSION, SESSION);
+        watch.extended.clear();
+        let is_socket = |id: EntityId| watch.entities[id.0 as usize].kind == EntityKind::Socket;
+        for edge in &mut watch.edges {
+            if is_socket(edge.entity) {
+                edge.certainty = Certainty::Possible;
+            }
+        }
+        watch.append_as(store, &of_boot("watch", "b", Some("mariadb")));
+        for possible in [false, true] {
+            let scope = Scope {
+                possible,
+                ..Scope::default()
+            };
+            let of = leads_to(store, &[nowhere("late")], Direction::Back, &scope, "a");
+            let uses = [TABLE.to_owned()];
+            let uses = leads_to(store, &uses, Direction::Forth, &scope, "late");
+            assert_eq!([of, uses], [possible; 2]);
+        }
+    });
+}
