@@ -46,8 +46,9 @@ const TELLING: u64 = 64;
 pub struct FileSubject {
     /// The versions, the one that matters most first.
     pub versions: Vec<EntityKey>,
-    /// How the version was found, as a sentence for people. `None` if by the path itself.
-    pub note: Option<String>,
+    /// Sentences for people, a line each: how the version was found, if not by the path itself, and
+    /// what the answer may lack.
+    pub notes: Vec<String>,
 }
 
 /// Which versions are wanted of a file that was found by its path.
@@ -138,7 +139,10 @@ pub fn find(
         Reach::Newest => by_path(path, Some(run)),
         Reach::EveryVersion => versions::newest_everywhere(store, path, Some(run)),
     };
-    let found = |versions, note| Ok(FileSubject { versions, note });
+    let found = |versions, note: Option<String>| {
+        let notes = note.into_iter().collect();
+        Ok(FileSubject { versions, notes })
+    };
     let path = match notation(current, wanted)? {
         PathNotation::OfRun(path, run) => {
             let error = match of_run(&path, &run) {
@@ -269,7 +273,7 @@ fn of_member(
     };
     Ok(Some(FileSubject {
         versions: reach.of(keys),
-        note: Some(note),
+        notes: vec![note],
     }))
 }
 
@@ -312,14 +316,10 @@ pub fn of_table(
     };
     // Another run may have another table that the given name means, too.
     let gaps = query::watch_gaps_of(store, &versions, run, asked)?;
-    let note = format!(
-        "changes of table {table} may be missing from the answer: {}",
-        query::gap_summary(&gaps)
-    );
-    Ok(FileSubject {
-        versions,
-        note: (!gaps.is_empty()).then_some(note),
-    })
+    let note =
+        |gap: String| format!("changes of table {table} may be missing from the answer: {gap}");
+    let notes = query::gap_lines(&gaps).into_iter().map(note).collect();
+    Ok(FileSubject { versions, notes })
 }
 
 /// The last event at a path up to a moment, at which a file was there.

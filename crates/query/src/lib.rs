@@ -104,7 +104,8 @@ pub use text_pattern::TextPattern;
 pub use touches::{TouchSearch, Touches, version_touches};
 pub use undone::{ended_from_outside, is_undone};
 pub use watch_gaps::{
-    TableGaps, WatchGap, WatchGapReason, gap_summary, table_versions, watch_gaps, watch_gaps_of,
+    TableGaps, WatchGap, WatchGapReason, gap_lines, gap_summary, table_versions, watch_gaps,
+    watch_gaps_of,
 };
 pub use watched_ends::{WatchedEnd, watched_ends};
 pub use why_unknown::why_unknown;

@@ -65,15 +65,20 @@ impl fmt::Display for WatchGap {
     }
 }
 
-/// The newest gaps in one line, and the number of the others.
-pub fn gap_summary(gaps: &[WatchGap]) -> String {
+/// A line for each of the newest gaps, and one with the number of the others.
+pub fn gap_lines(gaps: &[WatchGap]) -> Vec<String> {
     let mut lines: Vec<String> = gaps.iter().take(FEW).map(WatchGap::to_string).collect();
     match gaps.len().saturating_sub(FEW) {
         0 => (),
         1 => lines.push("1 older run has a gap, too".to_owned()),
         more => lines.push(format!("{more} older runs have gaps, too")),
     }
-    lines.join("; ")
+    lines
+}
+
+/// The same in one line, for an error.
+pub fn gap_summary(gaps: &[WatchGap]) -> String {
+    gap_lines(gaps).join("; ")
 }
 
 /// The gaps of a table that a question is about.

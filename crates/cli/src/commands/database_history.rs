@@ -49,7 +49,7 @@ pub fn table_subject(
         None => None,
     };
     let (mut found, history) = match subject::of_table(current, table, key, run) {
-        Ok(found) => {
+        Ok(mut found) => {
             let history = match has_rows {
                 true => Some(DatabaseHistory::Row(query::row_history(
                     &current.store,
@@ -59,12 +59,7 @@ pub fn table_subject(
             };
             let is_left_out = is_told(args, direction) && found.versions.len() > MANY;
             let left_out = is_left_out.then(|| left_out(table, found.versions.len()));
-            let note = found.note.into_iter().chain(left_out);
-            let note = note.collect::<Vec<String>>().join("; ");
-            let found = FileSubject {
-                versions: found.versions,
-                note: (!note.is_empty()).then_some(note),
-            };
+            found.notes.extend(left_out);
             (found, history)
         }
         Err(
@@ -79,9 +74,10 @@ pub fn table_subject(
                 let reasons = [vec![error.to_string()], rows.notes].concat();
                 return Err(Failure::not_found(reasons.join("; ")));
             }
+            let has_notes = !rows.notes.is_empty();
             let found = FileSubject {
                 versions: rows.versions,
-                note: (!rows.notes.is_empty()).then(|| rows.notes.join("; ")),
+                notes: Vec::from_iter(has_notes.then(|| rows.notes.join("; "))),
             };
             (found, has_rows.then_some(DatabaseHistory::Row(rows.events)))
         }

@@ -74,9 +74,7 @@ pub fn run(
             (found, None)
         }
     };
-    if let Some(note) = &found.note {
-        complain(note);
-    }
+    found.notes.iter().for_each(|note| complain(note));
     let shortened = match direction {
         Direction::Uses if level == Level::Step && args.is_for_a_screen() => {
             query::newest_runs(&current.store, &found.versions, SCREEN)?

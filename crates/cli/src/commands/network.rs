@@ -62,9 +62,7 @@ pub fn run(args: &NetworkArgs, direction: Direction, store: Option<&Path>) -> Ou
     };
     let reach = reach(direction);
     let found = subject::find(&current, args.path.as_os_str(), run.as_deref(), reach)?;
-    if let Some(note) = &found.note {
-        complain(note);
-    }
+    found.notes.iter().for_each(|note| complain(note));
     let scope = Scope {
         possible: true,
         run,

@@ -4,7 +4,9 @@ use backstory_eventlog::Reason;
 use backstory_eventlog::run::{RunEnd, RunHeader};
 use backstory_graph::model::*;
 use backstory_query::watch_gaps_of;
-use backstory_query::{TableGaps, WatchGap, gap_summary, row_history, table_versions, watch_gaps};
+use backstory_query::{
+    TableGaps, WatchGap, gap_lines, gap_summary, row_history, table_versions, watch_gaps,
+};
 use backstory_store::Store;
 use backstory_vocabulary::RowsMode;
 
@@ -174,7 +176,7 @@ fn a_run_without_rows_is_told_by_the_same_words() {
 }
 
 #[test]
-fn many_gaps_are_counted() {
+fn each_gap_has_a_line_and_many_gaps_are_counted() {
     every_store(|store| {
         watch(true).append_until(store, &header_of("r0", 0, Some(BANK)), &ended(1, &[]));
         for at in 1..6 {
@@ -182,9 +184,18 @@ fn many_gaps_are_counted() {
             watch(false).append_until(store, &header, &ended(at, &[LOST]));
         }
         let gaps = watch_gaps(store, "accounts", None, TableGaps::Changes).unwrap();
-        let told = gap_summary(&gaps);
-        assert!(told.starts_with("run r5, from"), "{told}");
-        assert!(told.ends_with("; 2 older runs have gaps, too"), "{told}");
+        let told = gap_lines(&gaps);
+        let runs = ["run r5, from", "run r4, from", "run r3, from"];
+        let begins = runs.iter().chain(&["2 older runs have gaps, too"]);
+        assert_eq!(told.len(), 4, "{told:?}");
+        for (line, begin) in told.iter().zip(begins) {
+            assert!(line.starts_with(begin), "{line}");
+        }
+        let summary = gap_summary(&gaps);
+        assert!(
+            summary.ends_with("; 2 older runs have gaps, too"),
+            "{summary}"
+        );
     });
 }
 
