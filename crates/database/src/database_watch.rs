@@ -9,6 +9,8 @@
 //!
 //! Absent: what is read of a server, and how it is joined.
 
+mod terms;
+
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -20,6 +22,8 @@ use backstory_vocabulary::{RowsMode, error_chain};
 use crate::connection_target::ConnectionTarget;
 use crate::database_gaps::DatabaseGaps;
 use crate::error::Error;
+
+pub use terms::{WatchNews, WatchRank, WatchScope};
 
 /// Interval between two rounds in the background.
 pub const ROUND: Duration = Duration::from_millis(200);
@@ -34,40 +38,15 @@ pub const LINES: Duration = Duration::from_millis(300);
 /// A transaction that may have changed rows has its commit within this time.
 pub const COMMIT: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 10 });
 
+/// The exit status of a watch that ended before its user ended it.
+const LOST: i32 = 1;
+
 /// The events that are unknown after the server was gone.
 pub fn lost_without(rows: RowsMode) -> &'static str {
     match rows {
         RowsMode::On => "row changes",
         RowsMode::Off => "statements",
     }
-}
-
-/// The parts of a database that a watch records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WatchScope {
-    /// Whether the rows that transactions changed are recorded, too.
-    pub rows: RowsMode,
-    /// The most bytes that the server may keep for the stream of row changes. Then the stream ends.
-    pub most_kept: u64,
-}
-
-/// The priority with which a watch works.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WatchRank {
-    /// The log is read by a thread of its own. All else is done while no other process wants to
-    /// run, as long as it does not wait too long.
-    Background,
-    /// Times depend on when the log and the stream are read, so nothing can wait.
-    Ordinary,
-}
-
-/// Reports of a watch to its user.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WatchNews {
-    /// The database is recorded from now on.
-    Watching,
-    /// The server ended the connection, and the watch with it.
-    ServerGone(String),
 }
 
 /// A watched database: what is read of its server, and recorded.
@@ -170,8 +149,8 @@ pub trait WatchedDatabase: Sized + Send {
     fn end(self) -> DatabaseGaps;
 }
 
-/// Records a database until SIGINT, SIGTERM or SIGHUP, or until the server is gone. The caller must
-/// have one thread.
+/// Records a database until SIGINT, SIGTERM or SIGHUP, or until the server is gone. The run's exit
+/// status is then 1. The caller must have one thread.
 ///
 /// # Errors
 ///
@@ -200,13 +179,18 @@ pub fn watch<D: WatchedDatabase>(
     let served = serve(&mut database, &signals, news);
     sys::set_mask(&old);
     let mut reasons = database.end().reasons();
-    if let Err(error) = served {
-        // The run is ended all the same, with what was recorded.
-        let what = format!("the watch ended, because {}", error_chain(&error));
-        news(WatchNews::ServerGone(what.clone()));
-        reasons.push(Reason::DatabaseGap { what });
-    }
-    Ok(run.end(&reasons)?)
+    let status = match served {
+        Ok(WatchEnd::Signal) => 0,
+        Ok(WatchEnd::ServerGone) => LOST,
+        Err(error) => {
+            // The run is ended all the same, with what was recorded.
+            let what = format!("the watch ended, because {}", error_chain(&error));
+            news(WatchNews::ServerGone(what.clone()));
+            reasons.push(Reason::DatabaseGap { what });
+            LOST
+        }
+    };
+    Ok(run.end_with(status, &reasons)?)
 }
 
 fn begin<D: WatchedDatabase>(
@@ -234,11 +218,20 @@ enum Interruption {
     Broken(Error),
 }
 
+/// How a watch ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WatchEnd {
+    /// Its user ended it.
+    Signal,
+    /// The server was gone before.
+    ServerGone,
+}
+
 fn serve<D: WatchedDatabase>(
     database: &mut D,
     signals: &OwnedFd,
     news: &mut dyn FnMut(WatchNews),
-) -> Result<(), Error> {
+) -> Result<WatchEnd, Error> {
     loop {
         let mut why = match D::RANK {
             WatchRank::Background => in_background(|| rounds(database, signals))?,
@@ -254,12 +247,15 @@ fn serve<D: WatchedDatabase>(
         }
         match why {
             Interruption::Late => (),
-            Interruption::Signal => return settle_all(database),
+            Interruption::Signal => {
+                settle_all(database)?;
+                return Ok(WatchEnd::Signal);
+            }
             Interruption::Broken(error) => {
                 if let Err(last) = database.begin_again(&error, signals)? {
                     settle_all(database)?;
                     news(WatchNews::ServerGone(error_chain(&last)));
-                    return Ok(());
+                    return Ok(WatchEnd::ServerGone);
                 }
             }
         }

@@ -117,11 +117,20 @@ impl SourceRun {
     /// # Errors
     ///
     /// The log cannot be finalized. The next command that may write the store does it.
-    pub fn end(mut self, reasons: &[Reason]) -> Result<RecordingResult, Error> {
+    pub fn end(self, reasons: &[Reason]) -> Result<RecordingResult, Error> {
+        self.end_with(0, reasons)
+    }
+
+    /// The same with the exit status of the command that recorded.
+    ///
+    /// # Errors
+    ///
+    /// As [`SourceRun::end`].
+    pub fn end_with(mut self, exit: i32, reasons: &[Reason]) -> Result<RecordingResult, Error> {
         self.stop();
         let mut drainer = self.drainer.lock().unwrap_or_else(PoisonError::into_inner);
         drainer.pass(ChunkSelection::All);
-        let mut end = drainer.finish(|drainer| self.last_frame(drainer, reasons));
+        let mut end = drainer.finish(|drainer| self.last_frame(drainer, exit, reasons));
         drainer.sync();
         let (part, log) = (&self.options.part, &self.options.log);
         if let Some(reason) = drainer.replaced(part) {
@@ -141,12 +150,12 @@ impl SourceRun {
         })
     }
 
-    fn last_frame(&self, drainer: &Drainer, reasons: &[Reason]) -> RunEnd {
+    fn last_frame(&self, drainer: &Drainer, exit: i32, reasons: &[Reason]) -> RunEnd {
         let now = clock::now();
         let given = reasons.iter().cloned();
         let because = given.chain(drainer.broken()).chain(drainer.loss());
         RunEnd {
-            exit: Some(0),
+            exit: Some(exit),
             command_ended: now,
             ended: now,
             lost: drainer.lost(),

@@ -65,10 +65,15 @@ impl DatabaseWatcher {
 
     /// Waits for the end of the watch, and returns its messages.
     pub fn ended(&mut self) -> io::Result<String> {
+        Ok(self.ended_with()?.0)
+    }
+
+    /// Waits for the end of the watch, and returns its messages and its exit status.
+    pub fn ended_with(&mut self) -> io::Result<(String, Option<i32>)> {
         let mut said = String::new();
         while self.messages.read_line(&mut said)? > 0 {}
-        self.child.wait()?;
-        Ok(said)
+        let status = self.child.wait()?;
+        Ok((said, status.code()))
     }
 
     /// Kills the watch.

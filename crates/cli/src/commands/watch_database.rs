@@ -33,8 +33,9 @@ pub fn connection(text: &str, read: ReadsTarget) -> Result<ConnectionTarget, Fai
     read(text, &environment).map_err(Failure::misuse)
 }
 
-/// Records a database until a signal or the end of the server. `connection` is the text that named
-/// the target. `most_kept`: the most bytes that the server may keep for the stream of rows.
+/// Records a database until a signal, or with status 1 until the end of the server. `connection` is
+/// the text that named the target. `most_kept`: the most bytes that the server may keep for the
+/// stream of rows.
 pub fn database(
     connection: &str,
     target: &ConnectionTarget,
@@ -67,7 +68,7 @@ pub fn database(
         complain(&line);
     }
     start_indexer(&after);
-    Ok(0)
+    Ok(recorded.status() as u8)
 }
 
 /// The run's command names the connection, but not its password.

@@ -18,8 +18,10 @@ fn a_server_that_stops_ends_the_watch_with_a_reason() {
         .server
         .control(&place.stage, &["-m", "fast", "-w", "stop"])
         .unwrap();
-    let said = watch.ended().unwrap();
+    let (said, status) = watch.ended_with().unwrap();
     assert!(said.contains("the server is gone"), "{said}");
+    assert_eq!(status, Some(1), "{said}");
+    assert_eq!(place.json(&["show"])["exit"], 1);
     place.has_reason("row changes from");
     place.row_has("a", "1", "INSERT INTO a");
 }

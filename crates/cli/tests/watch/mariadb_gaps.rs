@@ -18,8 +18,10 @@ fn a_mariadb_server_that_stops_ends_the_watch_with_a_reason() {
     let mut watch = place.watched();
     place.query("INSERT INTO a VALUES (1)");
     place.server.stop().unwrap();
-    let said = watch.ended().unwrap();
+    let (said, status) = watch.ended_with().unwrap();
     assert!(said.contains("the server is gone"), "{said}");
+    assert_eq!(status, Some(1), "{said}");
+    assert_eq!(place.json(&["show"])["exit"], 1);
     place.has_reason("row changes from 20");
     place.row_has("a", "1", "VALUES (1)");
 }

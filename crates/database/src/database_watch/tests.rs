@@ -94,7 +94,7 @@ impl WatchedDatabase for FakeDatabase {
 }
 
 /// Watches a database. A signal arrives after so long, unless the database ends before.
-fn served(mut database: FakeDatabase, signal_after: Duration) -> FakeDatabase {
+fn served(mut database: FakeDatabase, signal_after: Duration) -> (FakeDatabase, WatchEnd) {
     let (signals, mut other) = UnixStream::pair().unwrap();
     signals.set_nonblocking(true).unwrap();
     std::thread::spawn(move || {
@@ -104,12 +104,12 @@ fn served(mut database: FakeDatabase, signal_after: Duration) -> FakeDatabase {
         signal[..4].copy_from_slice(&2_u32.to_ne_bytes());
         let _ = other.write_all(&signal);
     });
-    serve(&mut database, &signals.into(), &mut |_| ()).unwrap();
-    database
+    let end = serve(&mut database, &signals.into(), &mut |_| ()).unwrap();
+    (database, end)
 }
 
 /// Watches a database with a line that was read at this moment.
-fn watched(read: Instant) -> FakeDatabase {
+fn watched(read: Instant) -> (FakeDatabase, WatchEnd) {
     let database = FakeDatabase {
         waiting: vec![read],
         ..FakeDatabase::default()
@@ -124,14 +124,19 @@ fn in_time() -> Instant {
 
 #[test]
 fn lines_are_taken_in_the_background_and_late_ones_with_an_ordinary_priority() {
-    assert_eq!(watched(in_time()).taken, [true, false]);
+    assert_eq!(watched(in_time()).0.taken, [true, false]);
     let late = Instant::now().checked_sub(LATE).unwrap();
-    assert_eq!(watched(late).taken, [false, false]);
+    assert_eq!(watched(late).0.taken, [false, false]);
 }
 
 #[test]
 fn at_the_end_the_log_is_read_without_the_thread() {
-    assert!(watched(in_time()).stopped.is_some());
+    assert!(watched(in_time()).0.stopped.is_some());
+}
+
+#[test]
+fn a_watch_whose_server_goes_away_ends_otherwise_than_by_a_signal() {
+    assert_eq!(watched(in_time()).1, WatchEnd::ServerGone);
 }
 
 #[test]
@@ -141,11 +146,9 @@ fn a_signal_ends_the_watch_although_lines_come_faster_than_they_are_taken() {
         is_busy: true,
         ..FakeDatabase::default()
     };
-    assert!(
-        served(database, Duration::from_millis(50))
-            .stopped
-            .is_some()
-    );
+    let (database, end) = served(database, Duration::from_millis(50));
+    assert!(database.stopped.is_some());
+    assert_eq!(end, WatchEnd::Signal);
 }
 
 #[test]
@@ -156,6 +159,6 @@ fn a_log_that_is_read_late_loses_no_row_changes() {
         behind: COMMIT * 3 / 2,
         ..FakeDatabase::default()
     };
-    let gaps = served(database, Duration::ZERO).gaps;
+    let gaps = served(database, Duration::ZERO).0.gaps;
     assert!(gaps.reasons().is_empty());
 }
