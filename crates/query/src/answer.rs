@@ -77,6 +77,8 @@ pub struct RunDetails {
     pub imported: Option<backstory_eventlog::run::ImportedLog>,
     /// The resources that the run used. `None` if unknown.
     pub usage: Option<backstory_eventlog::run::ResourceUsage>,
+    /// The database that the run watched, if it did.
+    pub database: Option<crate::RecordedDatabase>,
 }
 
 /// A job of a launcher of parallel work, and the processes of one run that are ranks of it.

@@ -37,6 +37,7 @@ mod now;
 mod peer_names;
 mod peers;
 mod printed_files;
+mod recorded_database;
 mod remote_runs;
 mod replaced;
 mod replay_verdicts;
@@ -90,6 +91,7 @@ pub use peers::{
     peers,
 };
 pub use printed_files::{emptied_files, printed_files};
+pub use recorded_database::RecordedDatabase;
 pub use remote_runs::{RemoteEnd, RemoteRun, starter};
 pub use replaced::replaced;
 pub use replay_verdicts::ReplayVerdict;

@@ -15,6 +15,7 @@ use backstory_store::{
 
 use crate::answer::{Lineage, ProcessLine, RunDetails, RunSummary};
 use crate::file_pattern::FileUsers;
+use crate::recorded_database::recorded_database;
 use crate::run_filter::RunFilter;
 use crate::{Error, Result, job_ranks, remote_runs};
 
@@ -123,6 +124,7 @@ pub fn details(store: &dyn Store, run: &str) -> Result<RunDetails> {
         .partition(|peer| peer.starts_with(remote_runs::SSH));
     let remote = remote_runs::ends(store, &record, ssh)?;
     let jobs = job_ranks::jobs(store, &record, &activities)?;
+    let database = recorded_database(&record.header, &activities, &entities);
     let mut unknown = Vec::new();
     for activity in activities {
         // Between fork and exec a process is an image of its parent, and what is known of the
@@ -155,12 +157,13 @@ pub fn details(store: &dyn Store, run: &str) -> Result<RunDetails> {
         lookups_unknown: unknown,
         annotations,
         devices,
+        database,
         ..stated
     })
 }
 
-/// The facts about a run that its record alone has: [`details`] without `peers`, `devices`, `jobs`
-/// and `lookups_unknown`, which are empty.
+/// The facts about a run that its record alone has: [`details`] without `peers`, `devices`, `jobs`,
+/// `lookups_unknown` and `database`, which are empty.
 pub fn facts(store: &dyn Store, run: &str) -> Result<RunDetails> {
     Ok(stated(&record(store, run)?))
 }
@@ -182,6 +185,7 @@ fn stated(record: &RunRecord) -> RunDetails {
         lookups_unknown: Vec::new(),
         usage: record.end.usage,
         log_bytes: record.log_bytes,
+        database: None,
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use backstory_eventlog::run::{ImportedFile, ImportedLog, Modes};
 use backstory_pipeline::PipelineReport;
 use backstory_query::answer::{JobProcesses, RunDetails};
-use backstory_query::{self as query, RemoteEnd};
+use backstory_query::{self as query, RecordedDatabase, RemoteEnd};
 use backstory_store::GraphStore;
 
 use super::deep_programs::{self, DeepPrograms};
@@ -155,6 +155,7 @@ fn fields(shown: &ShownRun) -> Vec<(&'static str, Value)> {
                 ("fixed_addresses", modes.fixed_addresses.into()),
             ]),
         ),
+        ("database", database(details.database.as_ref())),
         ("log_bytes", details.log_bytes.into()),
         (
             "deep",
@@ -175,6 +176,16 @@ fn fields(shown: &ShownRun) -> Vec<(&'static str, Value)> {
         ),
     ]);
     fields
+}
+
+/// The database that a run watched; null for other runs.
+fn database(recorded: Option<&RecordedDatabase>) -> Value {
+    recorded.map_or(Value::Null, |recorded| {
+        Value::Object(vec![
+            ("transactions", recorded.transactions.into()),
+            ("changed_tables", Value::array(&recorded.changed_tables)),
+        ])
+    })
 }
 
 /// The log of another tool that a run was made from; null for other runs.

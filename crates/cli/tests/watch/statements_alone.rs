@@ -57,6 +57,8 @@ fn the_record_says_that_it_has_no_rows<S: DatabaseServer>(place: &DatabasePlace<
     let id = show["run"].as_str().unwrap();
     assert_eq!(show["modes"]["rows"], "off", "{show}");
     assert_eq!(show["complete"], true, "{show}");
+    let has_transactions = show["database"]["transactions"].as_u64() > Some(0);
+    assert!(has_transactions, "{show}");
     let text = place.text(&["show", "blind"]);
     assert!(
         text.contains("--rows off") && !text.contains("what the peer did"),

@@ -1,10 +1,11 @@
 //! Runs, their files and their processes.
 
-use backstory_eventlog::event::Via;
+use backstory_eventlog::event::{UNNUMBERED, Via};
 use backstory_eventlog::run::RunEnd;
 use backstory_graph::model::*;
 use backstory_query::answer::Access;
 use backstory_query::{ContentRole, Error, contents, details, files, processes, resolve, runs};
+use backstory_vocabulary::RowsMode;
 
 use crate::graph::*;
 
@@ -287,5 +288,36 @@ fn a_processs_parent_is_another_process_and_its_epoch_before_is_its_parent_activ
                 (2, Some(1), Some(1))
             ]
         );
+    });
+}
+
+#[test]
+fn the_details_of_a_watch_have_its_transactions_and_the_tables_that_they_changed() {
+    let mut graph = Graph::default();
+    graph.activity(None, 7, "transaction psql", 0);
+    let session = graph.activity(None, UNNUMBERED + 1, "postgres session", 0);
+    for (number, name, version) in [
+        (2, "postgres://h:1/bank/public.rates", 0),
+        (3, "postgres://h:1/bank/public.accounts", 1),
+        (4, "postgres://h:1/bank/public.accounts", 2),
+        (5, "postgres://h:1/bank/public.notes?id=1", 1),
+    ] {
+        let what = format!("transaction {number}");
+        let work = graph.activity(Some(session), UNNUMBERED + number, &what, 0);
+        let table = graph.entity(EntityKind::Resource, name, version, None);
+        graph.edge(work, table, Relation::Write, 1, 2);
+    }
+    every_store(|store| {
+        let mut watch = header("watch", 0);
+        watch.modes.rows = Some(RowsMode::On);
+        let other = header("other", 0);
+        for header in [&watch, &other] {
+            graph.append_as(store, header);
+        }
+        let of = |id: &str| details(store, id).unwrap().database;
+        let found = of("watch").unwrap();
+        assert_eq!(found.transactions, 4);
+        assert_eq!(Vec::from_iter(found.changed_tables), ["public.accounts"]);
+        assert_eq!(of("other"), None);
     });
 }

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use backstory_eventlog::event::Bytes;
 use backstory_pipeline::PipelineReport;
 use backstory_query::answer::{JobProcesses, RunDetails, RunSummary};
-use backstory_query::{self as query, RemoteEnd};
+use backstory_query::{self as query, RecordedDatabase, RemoteEnd};
 use backstory_store::Annotation;
 use backstory_workflow::paths::relative;
 
@@ -80,6 +80,10 @@ pub(super) fn text(
     if shown.details.modes.rows == Some(RowsMode::Off) {
         let text = "not recorded (watch --rows off): tables and statements alone";
         lines.line("rows", text)?;
+    }
+    if let Some(database) = &shown.details.database {
+        lines.line("transactions", &database.transactions.to_string())?;
+        lines.line("changed", &changed_tables(database))?;
     }
     if let Some(report) = &shown.filters {
         filtered(report, &mut lines)?;
@@ -242,6 +246,18 @@ fn named(files: &[Bytes], cwd: &[u8]) -> String {
         0 => "none of your own files".to_owned(),
         all if all > NAMED => format!("{all} files: {}, …", shown.join(", ")),
         _ => shown.join(", "),
+    }
+}
+
+/// The beginning of the list of tables that a watched database changed, and the number of all.
+fn changed_tables(database: &RecordedDatabase) -> String {
+    let tables = &database.changed_tables;
+    let shown: Vec<&str> = tables.iter().take(NAMED).map(String::as_str).collect();
+    let shown = one_line(&shown.join(", "));
+    match tables.len() {
+        0 => "no table".to_owned(),
+        all if all > NAMED => format!("{all} tables: {shown}, …"),
+        _ => shown,
     }
 }
 
