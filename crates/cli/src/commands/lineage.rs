@@ -14,7 +14,7 @@ use backstory_vocabulary::Word;
 use super::account::AskedAccount;
 use super::byte_origins::FileBytes;
 use super::database_history::{DatabaseHistory, table_subject};
-use super::{Outcome, account, answer, here};
+use super::{Outcome, account, answer, here, open_watches};
 use crate::args::lineage::{Level, LineageArgs, SourceList};
 use crate::current_store::CurrentStore;
 use crate::error::{Status, complain};
@@ -87,6 +87,9 @@ pub fn run(
         found.versions = shortened.versions;
     }
     let lineage = search(&current.store, &found.versions, direction, &scope)?;
+    if args.table.is_none() {
+        current.tell_open_sources(|header| open_watches::is_missed(&lineage, header));
+    }
     // Steps are commands. A transaction of a database is not a command.
     let level = match level {
         Level::Step

@@ -32,6 +32,7 @@ pub mod log;
 pub mod manage;
 pub mod mount;
 pub mod network;
+mod open_watches;
 mod own_files;
 mod path_log;
 pub mod pause;
