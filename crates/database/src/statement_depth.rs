@@ -6,7 +6,8 @@
 //! statement, and must not end the watch with it.
 //!
 //! The depth is an upper bound: each token of an expression counts, although most make no level.
-//! The elements of a list are beside each other, so a comma begins a new count.
+//! The elements of a list are beside each other, and so are the branches of a `CASE`. A comma and a
+//! `WHEN` begin a new count. The parser itself limits how deep one `CASE` lies in another.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -45,6 +46,7 @@ impl BracketLevel {
     fn add(&mut self, token: &Token) {
         match token {
             Token::Comma => self.chain = 0,
+            Token::Word(word) if word.keyword == Keyword::WHEN => self.chain = 0,
             Token::SemiColon => *self = BracketLevel::default(),
             Token::Word(word) if SET_OPERATIONS.contains(&word.keyword) => {
                 self.sets += SET_OPERATION;
@@ -109,6 +111,7 @@ mod tests {
             format!("SELECT 1, 2{}", chain(" UNION ALL SELECT 1, 2")),
             format!("SELECT (1{}) + 1", chain("||x")),
             format!("SELECT x{}", chain("::int")),
+            format!("SELECT {}1", chain("CASE WHEN 1 THEN ")),
             format!("SELECT {}", nested.replace("+1", &"+1".repeat(500))),
         ] {
             let refused: Result<usize, _> = Err(ParserError::RecursionLimitExceeded);
@@ -124,6 +127,10 @@ mod tests {
             format!("INSERT INTO a VALUES {rows}"),
             format!("SELECT * FROM a WHERE x IN ({keys})"),
             format!("SELECT {keys}"),
+            format!(
+                "UPDATE a SET x = CASE y{} END",
+                " WHEN 1 THEN 2".repeat(5000)
+            ),
             format!("SELECT * FROM a WHERE x = 1{}", " OR x = 1".repeat(100)),
             format!("SELECT 1{}", " UNION ALL SELECT 2".repeat(50)),
         ] {
