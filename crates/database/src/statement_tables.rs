@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    CopySource, CopyTarget, Expr, FromTable, ObjectName, Query, Statement, TableFactor,
-    TableObject, TableWithJoins, Visit, Visitor,
+    CopySource, CopyTarget, Expr, FromTable, ObjectName, Query, SelectInto, SetExpr, Statement,
+    TableFactor, TableObject, TableWithJoins, Visit, Visitor,
 };
 
 use crate::columns::shape::StatementShape;
@@ -35,6 +35,9 @@ pub struct StatementTables {
     pub scanned: BTreeSet<WrittenName>,
     /// The tables and views that it changes.
     pub writes: BTreeSet<WrittenName>,
+    /// Those of `writes` whose rows it may change for all sessions. A table that it makes without
+    /// rows, or as a temporary one, is not among them.
+    pub row_targets: BTreeSet<WrittenName>,
     /// The parts that decide which columns it uses.
     pub shape: StatementShape,
     /// A file of the server.
@@ -105,6 +108,7 @@ impl StatementTables {
         self.reads.extend(other.reads);
         self.scanned.extend(other.scanned);
         self.writes.extend(other.writes);
+        self.row_targets.extend(other.row_targets);
         self.shape.add(other.shape);
         self.file = self.file.take().or(other.file);
         self.functions.extend(other.functions);
@@ -152,7 +156,30 @@ impl NameCollector {
         }
         let tables = &mut self.targets.tables;
         tables.replaced.extend(replaces.then(|| name.clone()));
+        tables.row_targets.insert(name.clone());
         tables.writes.insert(name);
+    }
+
+    /// Notes a table that a statement makes. `is_new`: a former one makes it fail.
+    fn create(&mut self, name: Option<WrittenName>, is_new: bool, has_rows: bool) {
+        let tables = &mut self.targets.tables;
+        tables.defines = true;
+        let Some(name) = name else { return };
+        self.unread.push(name.clone());
+        tables.defined.insert(name.clone());
+        tables.created.extend(is_new.then(|| name.clone()));
+        tables.row_targets.extend(has_rows.then(|| name.clone()));
+        tables.writes.insert(name);
+    }
+
+    /// The table that `SELECT … INTO` makes.
+    fn made_by(&self, into: &SelectInto) -> Option<WrittenName> {
+        let parts = match &into.targets[..] {
+            [Expr::Identifier(name)] => std::slice::from_ref(name),
+            [Expr::CompoundIdentifier(parts)] => &parts[..],
+            _ => return None,
+        };
+        Some(parts.iter().map(|part| self.dialect.ident(part)).collect())
     }
 
     /// Notes tables and views whose definitions change.
@@ -186,13 +213,14 @@ impl NameCollector {
                 }
             }
             Statement::CreateTable(create) => {
-                self.targets.tables.defines = true;
                 let name = self.written(&create.name);
-                self.targets.tables.defined.extend(name.clone());
-                if !create.if_not_exists {
-                    self.targets.tables.created.extend(name.clone());
+                let has_rows = create.query.is_some() && !create.temporary;
+                self.create(name, !create.if_not_exists, has_rows);
+            }
+            Statement::Query(query) if self.dialect == SqlDialect::Postgres => {
+                if let Some(into) = into_of(&query.body) {
+                    self.create(self.made_by(into), true, !into.temporary);
                 }
-                self.target(name, false, false);
             }
             Statement::Copy {
                 source,
@@ -228,6 +256,16 @@ impl NameCollector {
             }
             _ => (),
         }
+    }
+}
+
+/// The clause `INTO` of a query.
+fn into_of(query: &SetExpr) -> Option<&SelectInto> {
+    match query {
+        SetExpr::Select(select) => select.into.as_ref(),
+        SetExpr::Query(query) => into_of(&query.body),
+        SetExpr::SetOperation { left, .. } => into_of(left),
+        _ => None,
     }
 }
 
@@ -293,113 +331,4 @@ impl Visitor for NameCollector {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn names(set: &BTreeSet<WrittenName>) -> Vec<String> {
-        set.iter().map(|name| name.join(".")).collect()
-    }
-
-    fn tables(text: &str) -> (Vec<String>, Vec<String>) {
-        let found = StatementTables::of(text, SqlDialect::Postgres).unwrap();
-        (names(&found.reads), names(&found.writes))
-    }
-
-    #[test]
-    fn each_statement_has_the_tables_that_it_reads_and_changes() {
-        let cases: &[(&str, &[&str], &[&str])] = &[
-            ("SELECT * FROM a JOIN s.b ON a.x = b.x", &["a", "s.b"], &[]),
-            ("INSERT INTO a (x) VALUES (1)", &[], &["a"]),
-            ("INSERT INTO a SELECT x FROM b", &["b"], &["a"]),
-            ("INSERT INTO a SELECT x FROM a", &["a"], &["a"]),
-            (
-                "UPDATE a SET x = b.x FROM b WHERE a.y = b.y",
-                &["a", "b"],
-                &["a"],
-            ),
-            ("DELETE FROM a USING b WHERE a.y = b.y", &["a", "b"], &["a"]),
-            ("WITH c AS (SELECT 1 FROM b) SELECT * FROM c", &["b"], &[]),
-            (
-                "SELECT (SELECT max(x) FROM b) FROM \"Big\"",
-                &["Big", "b"],
-                &[],
-            ),
-            (
-                "WITH c AS (SELECT 1 FROM b) INSERT INTO a SELECT * FROM c",
-                &["b"],
-                &["a"],
-            ),
-            (
-                "WITH c AS (DELETE FROM b RETURNING x) INSERT INTO a SELECT x FROM c",
-                &["b"],
-                &["a", "b"],
-            ),
-            ("TRUNCATE a, s.b", &[], &["a", "s.b"]),
-            ("CREATE TABLE a AS SELECT * FROM B", &["b"], &["a"]),
-            ("COPY a (x) FROM STDIN", &[], &["a"]),
-            ("COPY a TO STDOUT", &["a"], &[]),
-            ("COPY (SELECT * FROM b) TO STDOUT", &["b"], &[]),
-            ("BEGIN", &[], &[]),
-        ];
-        for (text, reads, writes) in cases {
-            let (found_reads, found_writes) = tables(text);
-            assert_eq!(found_reads, *reads, "{text}");
-            assert_eq!(found_writes, *writes, "{text}");
-        }
-    }
-
-    #[test]
-    fn an_update_uses_only_the_rows_that_it_changes_unless_it_names_the_table_again() {
-        let cases: &[(&str, &[&str])] = &[
-            ("UPDATE a SET x = x + 1 WHERE id = 2", &[]),
-            ("UPDATE a SET x = b.x FROM b WHERE a.y = b.y", &["b"]),
-            ("UPDATE a SET x = (SELECT max(x) FROM a)", &["a"]),
-            ("DELETE FROM a WHERE id = 2", &[]),
-            ("DELETE FROM a WHERE id IN (SELECT id FROM b)", &["b"]),
-            ("UPDATE a SET x = 1; SELECT * FROM a", &["a"]),
-            ("INSERT INTO a SELECT x FROM a", &["a"]),
-        ];
-        for (text, scanned) in cases {
-            let found = StatementTables::of(text, SqlDialect::Postgres).unwrap();
-            assert_eq!(names(&found.scanned), *scanned, "{text}");
-        }
-    }
-
-    #[test]
-    fn functions_are_called_in_expressions_as_tables_and_alone() {
-        let text = "SELECT f(x) FROM g(1), LATERAL s.h(2); CALL p(3)";
-        let found = StatementTables::of(text, SqlDialect::Postgres).unwrap();
-        assert_eq!(names(&found.functions), ["f", "g", "p", "s.h"]);
-    }
-
-    #[test]
-    fn an_insertion_replaces_rows_only_on_a_conflict() {
-        let replaces = |text: &str| {
-            !StatementTables::of(text, SqlDialect::Postgres)
-                .unwrap()
-                .replaced
-                .is_empty()
-        };
-        let insertion = "INSERT INTO a VALUES (1)";
-        let conflict = "INSERT INTO a VALUES (1) ON CONFLICT (x) DO UPDATE SET y = 2";
-        assert!(!replaces(insertion) && replaces(conflict));
-        assert!(replaces("UPDATE a SET x = 1") && replaces("DELETE FROM a"));
-        assert!(!replaces("CREATE TABLE a (x int)") && !replaces("SELECT * FROM a"));
-    }
-
-    #[test]
-    fn a_statement_that_does_not_parse_is_refused_with_the_parsers_words() {
-        assert!(StatementTables::of("SELEC * FROM a", SqlDialect::Postgres).is_err());
-    }
-
-    #[test]
-    fn a_copy_names_the_servers_file() {
-        let found = StatementTables::of(
-            "COPY a TO '/tmp/x.csv' WITH (FORMAT csv)",
-            SqlDialect::Postgres,
-        )
-        .unwrap();
-        let file = found.file.unwrap();
-        assert_eq!((&*file.path, file.written), ("/tmp/x.csv", true));
-    }
-}
+mod tests;

@@ -113,6 +113,7 @@ fn loaded(tokens: &[Token], dialect: SqlDialect) -> Option<StatementTables> {
         ..StatementTables::default()
     };
     names.replaced.extend(replaces.then(|| name.clone()));
+    names.row_targets.insert(name.clone());
     names.writes.insert(name);
     // The client reads a local file, and sends it through the connection.
     names.file = (!is_local).then_some(CopiedFile {
