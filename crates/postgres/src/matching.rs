@@ -72,7 +72,7 @@ fn overlaps(one: &LoggedTransaction, time: i64) -> bool {
     one.began <= time + SLACK && one.ended.is_none_or(|(end, _)| end + SLACK >= time)
 }
 
-/// True if the statements of a transaction can have changed one of these tables.
+/// True if the statements of a transaction can have changed rows of one of these tables.
 fn may_change(one: &LoggedTransaction, catalog: &Catalog, changed: &BTreeSet<TableName>) -> bool {
     let mut named = BTreeSet::new();
     for statement in &one.statements {
@@ -84,7 +84,7 @@ fn may_change(one: &LoggedTransaction, catalog: &Catalog, changed: &BTreeSet<Tab
         }
         let called = catalog.routines.tables_of_calls(&tables.functions);
         // A table that is newer than the catalog, or any.
-        let all = tables.writes.iter().chain(&called.writes);
+        let all = tables.row_targets.iter().chain(&called.writes);
         match resolved(all, statement, catalog) {
             Some(tables) if !called.changes_any => named.extend(tables),
             _ => return true,
@@ -248,6 +248,24 @@ mod tests {
         }
         let found = found_in(&catalog(), vec![one("SELECT unlisted()"), writer()]);
         assert_eq!(found, TransactionMatch::Several(vec![1, 2]));
+    }
+
+    #[test]
+    fn the_statement_that_made_a_table_without_rows_is_no_possible_writer_of_them() {
+        let one = |text: &str| transaction(text, 49_000_000, 51_000_000, None);
+        let fill = || one("COPY a FROM STDIN WITH CSV HEADER");
+        for catalog in [Catalog::default(), catalog()] {
+            let made = one("CREATE TABLE a (id int PRIMARY KEY, x int)");
+            let found = found_in(&catalog, vec![made, fill()]);
+            assert_eq!(found, TransactionMatch::Time(2));
+            for text in [
+                "CREATE TABLE a AS SELECT id, x FROM b",
+                "CREATE TABLE a (id int, x int); INSERT INTO a SELECT id, x FROM b",
+            ] {
+                let found = found_in(&catalog, vec![one(text), fill()]);
+                assert_eq!(found, TransactionMatch::Several(vec![1, 2]), "{text}");
+            }
+        }
     }
 
     const WRITE: &str = "UPDATE a SET x = 1";

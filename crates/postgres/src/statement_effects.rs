@@ -57,22 +57,22 @@ impl StatementEffects {
         }
         // The parser takes a word that it does not know here for a table: `UPDATE ONLY a`.
         let is_known = |name: &WrittenName| catalog.resolve(name, &statement.path).is_some();
-        if !tables.writes.iter().all(is_known) {
+        if !tables.row_targets.iter().all(is_known) {
             return None;
         }
         let unnamed = catalog.unnamed_calls(&tables.reads);
         let mut any_way = catalog.changes_of_calls(tables.functions.iter().chain(&unnamed))?;
-        any_way.extend(catalog.changes_after(tables.writes.iter().cloned())?);
+        any_way.extend(catalog.changes_after(tables.row_targets.iter().cloned())?);
         // Columns of a view have names of their own, and a rule can replace the statement.
         let is_view = |name: &WrittenName| catalog.views_named(name).next().is_some();
-        if tables.writes.iter().any(is_view) {
+        if tables.row_targets.iter().any(is_view) {
             return None;
         }
         let text = Some(&statement.text).filter(|text| tells_rows && !is_redacted(text));
         let told = text.and_then(|text| effects(text, statement.parameters.as_deref()));
         if told.is_none() {
             tables
-                .writes
+                .row_targets
                 .iter()
                 .for_each(|name| any_way.add(name.clone()));
         }
