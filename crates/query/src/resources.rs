@@ -4,6 +4,7 @@
 //! `SCHEME://HOST:PORT/DATABASE/SCHEMA.TABLE`, and for a row then `?COLUMN=VALUE&…`. A database
 //! without schemas has the table alone. In a part of a name, `%` and two digits stand for a byte.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use backstory_eventlog::event::{Bytes, Pid, UNNUMBERED};
@@ -101,25 +102,12 @@ pub(crate) fn known_versions(
     key: Option<&str>,
     run: Option<RunKey>,
 ) -> Result<Vec<EntityKey>> {
-    let wanted = |name: &[u8]| {
-        let name = String::from_utf8_lossy(name);
-        let (of, row) = match name.split_once('?') {
-            Some((of, row)) => (of, Some(row)),
-            None => (&*name, None),
-        };
-        is_table(of, table) && is_row(row, key)
-    };
-    let mut by_name: BTreeMap<Bytes, Vec<(RunKey, u32, EntityKey)>> = BTreeMap::new();
-    for scheme in &SCHEMES {
-        // Before the first slash, which the store takes for the end of a directory.
-        let directory = scheme.begin.trim_end_matches('/').as_bytes();
-        for found in store.below(directory, &wanted)? {
-            let entity = store.entity(found)?;
-            if entity.kind == EntityKind::Resource && run.is_none_or(|run| found.run() == run) {
-                let versions = by_name.entry(entity.path).or_default();
-                versions.push((found.run(), entity.version, found));
-            }
-        }
+    let as_written = |full: &str| is_table(full, table);
+    let (mut by_name, has_table) = by_full_name(store, &as_written, key, run)?;
+    // A table that has the name as it is written is meant, whether it has this row or not.
+    if by_name.is_empty() && !has_table {
+        let unquoted = |full: &str| is_unquoted_table(full, table);
+        (by_name, _) = by_full_name(store, &unquoted, key, run)?;
     }
     let asked = || match key {
         Some(key) => format!("row {key} of table {table}"),
@@ -137,6 +125,43 @@ pub(crate) fn known_versions(
     };
     versions.sort_unstable();
     Ok(versions.into_iter().rev().map(|(.., key)| key).collect())
+}
+
+/// Versions by the full name of their table or row, with their run and number.
+type VersionsByName = BTreeMap<Bytes, Vec<(RunKey, u32, EntityKey)>>;
+
+/// The versions of the tables whose full names are meant, or of their rows with this key. And
+/// whether any run has such a table.
+fn by_full_name(
+    store: &dyn Store,
+    is_meant: &dyn Fn(&str) -> bool,
+    key: Option<&str>,
+    run: Option<RunKey>,
+) -> Result<(VersionsByName, bool)> {
+    let has_table = Cell::new(false);
+    let wanted = |name: &[u8]| {
+        let name = String::from_utf8_lossy(name);
+        let (of, row) = match name.split_once('?') {
+            Some((of, row)) => (of, Some(row)),
+            None => (&*name, None),
+        };
+        let is_own = is_meant(of);
+        has_table.set(has_table.get() || is_own);
+        is_own && is_row(row, key)
+    };
+    let mut by_name = VersionsByName::new();
+    for scheme in &SCHEMES {
+        // Before the first slash, which the store takes for the end of a directory.
+        let directory = scheme.begin.trim_end_matches('/').as_bytes();
+        for found in store.below(directory, &wanted)? {
+            let entity = store.entity(found)?;
+            if entity.kind == EntityKind::Resource && run.is_none_or(|run| found.run() == run) {
+                let versions = by_name.entry(entity.path).or_default();
+                versions.push((found.run(), entity.version, found));
+            }
+        }
+    }
+    Ok((by_name, has_table.get()))
 }
 
 /// The full names of recorded tables, at most `most` of them, in order.
@@ -258,6 +283,26 @@ fn is_table(full: &str, wanted: &str) -> bool {
     in_database && (table == wanted || format!("{schema}.{table}") == wanted)
 }
 
+/// True if a full name of a table is meant by a name without quotes, where the database has
+/// schemas. The server reads such a name in lower case, and takes `DATABASE.SCHEMA.TABLE`, too.
+fn is_unquoted_table(full: &str, wanted: &str) -> bool {
+    let has_schemas = |scheme: &Scheme| full.starts_with(scheme.begin) && scheme.has_schemas;
+    let Some((place, _)) = full.rsplit_once('/') else {
+        return false;
+    };
+    if !SCHEMES.iter().any(has_schemas) {
+        return false;
+    }
+    let database = decoded(place.rsplit('/').next().unwrap_or_default());
+    let folded = wanted.to_lowercase();
+    let in_database = |name: &str| {
+        let rest = name.strip_prefix(&*database)?.strip_prefix(['.', '/'])?;
+        Some(rest.to_lowercase())
+    };
+    let behind = in_database(wanted).or_else(|| in_database(&folded));
+    is_table(full, &folded) || behind.is_some_and(|table| is_table(full, &table))
+}
+
 /// True if the part of a full name after `?` is the row with this key.
 fn is_row(row: Option<&str>, key: Option<&str>) -> bool {
     let (Some(row), Some(key)) = (row, key) else {
@@ -285,68 +330,4 @@ fn decoded(part: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const ACCOUNTS: &str = "postgres://localhost:5432/bank/public.accounts";
-
-    #[test]
-    fn a_table_is_meant_by_each_part_of_its_name() {
-        for part in [
-            "accounts",
-            "public.accounts",
-            "bank/accounts",
-            "bank/public.accounts",
-        ] {
-            assert!(is_table(ACCOUNTS, part), "{part}");
-        }
-        assert!(is_table(ACCOUNTS, ACCOUNTS));
-        for part in ["account", "other.accounts", "shop/accounts"] {
-            assert!(!is_table(ACCOUNTS, part), "{part}");
-        }
-    }
-
-    #[test]
-    fn a_table_of_a_database_without_schemas_is_meant_with_its_database() {
-        let full = "mariadb://localhost:3306/bank/accounts";
-        for part in ["accounts", "bank.accounts", "bank/accounts", full] {
-            assert!(is_table(full, part), "{part}");
-        }
-        for part in ["shop.accounts", "shop/accounts", ".accounts", "bank"] {
-            assert!(!is_table(full, part), "{part}");
-        }
-        assert!(is_of_database(full.as_bytes()) && !is_of_database(b"/mariadb://x"));
-    }
-
-    #[test]
-    fn a_table_of_a_file_is_meant_by_the_names_that_the_extension_gives_it() {
-        let path = b"/data/my bank.db";
-        let full = "sqlite:///data/my%20bank.db/accounts";
-        for part in [
-            "accounts",
-            "my bank.db.accounts",
-            "my bank.db/accounts",
-            full,
-        ] {
-            let found = SqliteTable::meant(path, part).unwrap();
-            let row = found.row(&found.table, &[("id".to_owned(), "4/2".to_owned())]);
-            assert_eq!(row, format!("{full}?id=4%2f2"), "{part}");
-            assert!(is_row(
-                row.split_once('?').map(|parts| parts.1),
-                Some("4/2")
-            ));
-        }
-        assert_eq!(SqliteTable::meant(path, "shop.db/accounts"), None);
-        assert_eq!(SqliteTable::meant(path, "sqlite:///shop.db/accounts"), None);
-    }
-
-    #[test]
-    fn a_row_is_meant_by_the_value_of_its_key_or_by_all_columns() {
-        assert!(is_row(Some("id=42"), Some("42")));
-        assert!(is_row(Some("id=42"), Some("id=42")));
-        assert!(is_row(Some("a=1&b=x%26y"), Some("a=1,b=x&y")));
-        assert!(!is_row(Some("a=1&b=2"), Some("1")));
-        assert!(!is_row(Some("id=42"), None) && !is_row(None, Some("42")));
-        assert!(is_row(None, None));
-    }
-}
+mod tests;

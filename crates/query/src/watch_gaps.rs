@@ -95,8 +95,9 @@ pub enum TableGaps {
 /// The versions of a table, or of one of its rows, the newest first.
 ///
 /// `table` is `TABLE`, `SCHEMA.TABLE`, `DATABASE/SCHEMA.TABLE` or a full name. Where a database has
-/// no schemas, `DATABASE.TABLE` and `DATABASE/TABLE` mean its table. `key` is the value of the key
-/// column, or `COLUMN=VALUE,…`.
+/// no schemas, `DATABASE.TABLE` and `DATABASE/TABLE` mean its table. A name that no table has as it
+/// is written is read as PostgreSQL reads one without quotes. `key` is the value of the key column,
+/// or `COLUMN=VALUE,…`.
 ///
 /// # Errors
 ///

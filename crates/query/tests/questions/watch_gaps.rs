@@ -122,6 +122,37 @@ fn an_unknown_table_or_row_is_told_with_what_is_recorded() {
 }
 
 #[test]
+fn a_name_without_quotes_means_the_folded_table_unless_one_is_named_as_it_is_written() {
+    every_store(|store| {
+        let found = |store: &dyn Store, name, key| {
+            let versions = table_versions(store, name, key, None)?;
+            Ok::<_, backstory_query::Error>(store.entity(versions[0])?.path)
+        };
+        let header = header_of("r1", 1, Some(BANK));
+        watch(true).append_until(store, &header, &ended(5, &[]));
+        for name in ["Accounts", "bank.accounts", "Bank.Public.Accounts"] {
+            assert_eq!(found(store, name, None).unwrap(), bytes(TABLE), "{name}");
+            assert_eq!(
+                found(store, name, Some("42")).unwrap(),
+                bytes(ROW),
+                "{name}"
+            );
+        }
+        let quoted = "postgres://localhost:5432/bank/public.Accounts";
+        let mut graph = Graph::default();
+        let transaction = graph.activity(None, 7, "transaction", 0);
+        let version = graph.entity(EntityKind::Resource, quoted, 1, None);
+        graph.edge(transaction, version, Relation::Write, 0, SECOND);
+        let header = header_of("r2", 10, Some(BANK));
+        graph.append_until(store, &header, &ended(15, &[]));
+        assert_eq!(found(store, "Accounts", None).unwrap(), bytes(quoted));
+        // This row is of the other table.
+        assert!(found(store, "Accounts", Some("42")).is_err());
+        assert_eq!(found(store, "ACCOUNTS", None).unwrap(), bytes(TABLE));
+    });
+}
+
+#[test]
 fn a_gap_of_one_table_is_told_for_this_table_alone() {
     every_store(|store| {
         let lost = |table: &str| {
