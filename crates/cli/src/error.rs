@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 pub use backstory_vocabulary::error_chain as chain;
 
+use crate::text::similar::command_for;
+
 /// Kinds of failure, by exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
@@ -142,6 +144,8 @@ pub fn usage(error: &clap::Error, command: Option<&str>) -> String {
     let name = told(ContextKind::InvalidSubcommand);
     // The unknown word may be the command itself, or one of its commands.
     let command = command.filter(|command| !unknown || name.as_deref() != Some(command));
+    let common = name.as_deref().filter(|_| unknown && command.is_none());
+    let common = common.and_then(command_for).map(str::to_owned);
     let what = match (error.kind(), name) {
         (ErrorKind::MissingRequiredArgument, _) => match told(ContextKind::InvalidArg) {
             Some(_) if command == Some("record") => {
@@ -163,14 +167,13 @@ pub fn usage(error: &clap::Error, command: Option<&str>) -> String {
         },
         _ => first.to_owned(),
     };
-    let meant = [
+    let similar = [
         ContextKind::SuggestedSubcommand,
         ContextKind::SuggestedArg,
         ContextKind::SuggestedValue,
-    ]
-    .into_iter()
-    .find_map(told)
-    .map_or(String::new(), |meant| format!(", did you mean {meant}?"));
+    ];
+    let meant = common.or_else(|| similar.into_iter().find_map(told));
+    let meant = meant.map_or(String::new(), |meant| format!(", did you mean {meant}?"));
     let hint = help_of(&text, command);
     format!("{}{meant} (see `{hint}`)", one_line(&what))
 }

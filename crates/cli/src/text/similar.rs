@@ -1,7 +1,30 @@
-//! Finds the name that a misspelt word probably means.
+//! Finds the name that a misspelt word probably means, and the command for a word of other
+//! programs.
 
 /// More characters than a name has.
 const LONGEST: usize = 64;
+
+/// Words of other programs, and the commands that do what they do.
+const COMMON_WORDS: [(&str, &str); 12] = [
+    ("ancestors", "of"),
+    ("ancestry", "of"),
+    ("descendants", "uses"),
+    ("history", "log"),
+    ("lineage", "of"),
+    ("list", "log"),
+    ("ls", "files"),
+    ("provenance", "of"),
+    ("ps", "processes"),
+    ("run", "record"),
+    ("runs", "log"),
+    ("trace", "record"),
+];
+
+/// The command that a common word of other programs means.
+pub fn command_for(word: &str) -> Option<&'static str> {
+    let mut words = COMMON_WORDS.iter();
+    words.find(|(one, _)| *one == word).map(|(_, meant)| *meant)
+}
 
 /// `, did you mean NAME?` with the known name that differs least from a word. Empty if none is
 /// similar.

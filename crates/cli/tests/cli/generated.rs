@@ -127,6 +127,26 @@ fn help_is_a_command_and_a_misspelt_one_is_recognised() {
 }
 
 #[test]
+fn a_word_of_other_programs_leads_to_the_command_that_does_it() {
+    let place = Place::new();
+    for (word, meant) in [
+        ("runs", "log"),
+        ("history", "log"),
+        ("list", "log"),
+        ("ps", "processes"),
+        ("ls", "files"),
+        ("lineage", "of"),
+        ("ancestors", "of"),
+        ("descendants", "uses"),
+        ("provenance", "of"),
+    ] {
+        assert!(COMMANDS.contains(&meant), "{meant}");
+        let said = format!("{word:?}, did you mean {meant}? (see");
+        place.run(&[word]).is_error(2, &[said.as_str()]);
+    }
+}
+
+#[test]
 fn completions_are_scripts_of_their_shells() {
     let place = Place::new();
     for shell in ["bash", "zsh", "fish"] {
