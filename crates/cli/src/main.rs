@@ -29,6 +29,7 @@ mod json;
 mod lake_graphs;
 mod log_follower;
 mod member_subject;
+mod mounted_paths;
 mod pager;
 mod parameter_file;
 mod pipeline_file;

@@ -30,6 +30,7 @@ use crate::commit_subject;
 use crate::current_store::CurrentStore;
 use crate::error::Failure;
 use crate::member_subject;
+use crate::mounted_paths::unseen;
 use crate::sha256_index;
 use crate::text::paths::shown;
 use crate::text::when::moment;
@@ -151,7 +152,7 @@ pub fn find(
             };
             return match of_member(current, &path, (Some(run.as_str()), None), reach, &error)? {
                 Some(member) => Ok(member),
-                None => Err(error.into()),
+                None => Err(unseen(current, &path, error)),
             };
         }
         PathNotation::AtMoment(path, time) => {
@@ -201,7 +202,7 @@ pub fn find(
             found(reach.of(keys), Some(note))
         }
         None if marks::is_name(wanted.as_bytes()) => Err(unnamed(wanted)),
-        None => Err(error.into()),
+        None => Err(unseen(current, &path, error)),
     }
 }
 

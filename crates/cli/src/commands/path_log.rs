@@ -14,6 +14,7 @@ use super::{Outcome, answer, here};
 use crate::current_store::CurrentStore;
 use crate::error::Failure;
 use crate::json::{self, Value};
+use crate::mounted_paths::unseen;
 use crate::text::line::{Line, columns};
 use crate::text::paths::shown;
 use crate::text::shell;
@@ -25,7 +26,8 @@ use crate::undo_note::is_put_back;
 pub fn run(path: &Path, filter: RunFilter, as_json: bool, store: Option<&Path>) -> Outcome {
     let current = CurrentStore::open(store)?;
     current.tell_left_running();
-    let mut events = query::history(&current.store, path)?;
+    let events = query::history(&current.store, path);
+    let mut events = events.map_err(|error| unseen(&current, path, error))?;
     let most = filter.most;
     let filter = RunFilter {
         most: None,

@@ -18,6 +18,7 @@ use crate::args::search::WhoArgs;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, one_line};
 use crate::json::{self, Value};
+use crate::mounted_paths::unseen;
 use crate::text::account;
 use crate::text::command::text_of;
 use crate::text::line::{Line, columns};
@@ -42,7 +43,8 @@ pub fn run(args: WhoArgs, store: Option<&Path>) -> Outcome {
         lookups: args.lookups,
         run: run.transpose()?,
     };
-    let mut search = TouchSearch::new(&current.store, &args.path, &wanted)?;
+    let search = TouchSearch::new(&current.store, &args.path, &wanted);
+    let mut search = search.map_err(|error| unseen(&current, &args.path, error))?;
     let mut lines = Lines::new(&args);
     // A failure of the store while the answer is being printed.
     let mut failed = None;

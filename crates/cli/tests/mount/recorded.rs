@@ -67,6 +67,28 @@ fn a_question_during_a_mount_says_that_the_mount_has_to_end() {
 }
 
 #[test]
+fn a_path_below_a_former_mount_point_leads_to_the_mounted_directory() {
+    let Some(mut mounted) = mounted("a path below a former mount point", &[]) else {
+        return;
+    };
+    assert!(mounted.shell("echo text > a").status.success());
+    assert!(mounted.unmount().success());
+    let (path, behind) = (mounted.at.join("a"), mounted.behind.join("a"));
+    let (path, behind) = (path.to_str().unwrap(), behind.to_str().unwrap());
+    for question in [
+        &["of", path][..],
+        &["uses", path],
+        &["who", path],
+        &["log", "--", path],
+    ] {
+        let asked = mounted.stage.backstory(question).output().unwrap();
+        let said = String::from_utf8(asked.stderr).unwrap();
+        assert_eq!(asked.status.code(), Some(1), "{question:?}: {said}");
+        assert!(said.contains(behind), "{question:?}: {said}");
+    }
+}
+
+#[test]
 fn a_file_read_and_written_by_the_kernel_alone_has_its_origin() {
     made_from(
         "the origin of a file with passthrough",
