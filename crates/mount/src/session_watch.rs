@@ -46,6 +46,8 @@ pub struct MountOptions {
 /// Reports of a mount to its user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MountNews {
+    /// The mount point is a dead mount: its server has ended. The new mount hides it.
+    HidesDeadMount,
     /// The file system is mounted, and records.
     Mounted,
     /// It was asked to end but is in use: it stays mounted and records on.
@@ -55,6 +57,8 @@ pub enum MountNews {
     /// It was unmounted, but is mounted elsewhere, too: at another place, or in another mount
     /// namespace. It records on until it is unmounted there.
     Elsewhere,
+    /// It was unmounted, and a dead mount is at the mount point.
+    DeadMountLeft,
 }
 
 /// Mounts a directory, records what happens below the mount point until it is unmounted, and ends
@@ -72,6 +76,9 @@ pub fn mount(
     let mountpoint = real(&what.mountpoint)?;
     check_places(&directory, &mountpoint)?;
     let root = open_directory(&directory)?;
+    if is_dead_mount(&mountpoint) {
+        news(MountNews::HidesDeadMount);
+    }
     // The table of inodes has a descriptor for each file that the kernel remembers.
     raise_descriptor_limit();
     let signals = sys::signal_fd().map_err(Error::system("make a signal descriptor"))?;
@@ -79,13 +86,21 @@ pub fn mount(
     let run = SourceRun::begin(run, "mount")?;
     let ended = serve(what, (&directory, &mountpoint), root, &run, &signals, news);
     sys::set_mask(&old);
-    match ended {
-        Ok(()) => Ok(run.end(&[])?),
-        Err(error) => {
-            run.abandon();
-            Err(error)
-        }
+    if let Err(error) = ended {
+        run.abandon();
+        return Err(error);
     }
+    let recorded = run.end(&[])?;
+    if is_dead_mount(&mountpoint) {
+        news(MountNews::DeadMountLeft);
+    }
+    Ok(recorded)
+}
+
+/// True for a mount whose server has ended without an unmount. Programs cannot use what is below.
+fn is_dead_mount(mountpoint: &Path) -> bool {
+    let error = mountpoint.metadata().err();
+    error.and_then(|error| error.raw_os_error()) == Some(Errno::NOTCONN.raw_os_error())
 }
 
 fn real(path: &Path) -> Result<PathBuf, Error> {

@@ -41,7 +41,15 @@ pub fn run(args: MountArgs, store: Option<&Path>) -> Outcome {
         ..source_options(&home, id.clone(), args.name, args.redact)
     };
     let (directory, mountpoint) = (what.directory.display(), what.mountpoint.display());
+    let unmount = match rustix::process::geteuid().is_root() {
+        true => "umount",
+        false => "fusermount3 -u",
+    };
     let mut news = |news: MountNews| match news {
+        MountNews::HidesDeadMount => complain(&format!(
+            "{mountpoint} has a dead mount, whose server has ended; run {id} mounts over it and \
+             does not remove it"
+        )),
         MountNews::Mounted => complain(&format!(
             "run {id} records {directory} at {mountpoint}, until it is unmounted"
         )),
@@ -54,6 +62,10 @@ pub fn run(args: MountArgs, store: Option<&Path>) -> Outcome {
         MountNews::Elsewhere => complain(&format!(
             "{mountpoint} is unmounted, but is mounted elsewhere, too, perhaps in a container: \
              run {id} ends with that mount; `grep fuse.backstory /proc/*/mountinfo` finds it"
+        )),
+        MountNews::DeadMountLeft => complain(&format!(
+            "{mountpoint} still has a dead mount, whose server has ended; `{unmount} {mountpoint}` \
+             removes it"
         )),
     };
     let recorded = mounted::mount(&what, run, &mut news).map_err(Failure::not_found)?;

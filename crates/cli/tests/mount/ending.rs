@@ -116,6 +116,36 @@ fn a_killed_server_loses_nothing_that_was_acknowledged() {
     );
 }
 
+#[test]
+fn a_mount_over_a_dead_one_says_so_before_and_after() {
+    let Some(mut mounted) = mounted("a mount over a dead one", &[]) else {
+        return;
+    };
+    kill(mounted.server.id()).unwrap();
+    mounted.server.wait().unwrap();
+    let mut server = mounted
+        .stage
+        .backstory(&["mount"])
+        .args([&mounted.behind, &mounted.at])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
+    let mut next = || lines.next().unwrap().unwrap();
+    let first = next();
+    assert!(first.contains("has a dead mount"), "{first}");
+    let second = next();
+    assert!(second.contains("records"), "{second}");
+    assert!(mounted.shell("echo text > file").status.success());
+    signal(server.id(), rustix::process::Signal::TERM);
+    let last = next();
+    assert!(last.contains("still has a dead mount"), "{last}");
+    assert!(last.contains("`umount "), "{last}");
+    assert!(server.wait().unwrap().success());
+    let files = mounted.answer(&["files", "--json"]);
+    assert!(files.contains("/file\""), "{files}");
+}
+
 /// Maps a file, then asks the kernel to read it ahead, which it does without the program. An open
 /// file would keep the program from ending before its answer.
 const READER: &str = "
