@@ -3,10 +3,13 @@
 //! In: the catalog's tables, as the crate of a database reads them. Out: which table a name in a
 //! statement means, the tables behind a view, and columns.
 
+mod dropped_tables;
+
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use self::dropped_tables::DroppedTables;
 use crate::columns::shape::StatementShape;
 use crate::definitions::Definitions;
 use crate::routines::{Routines, can_mean};
@@ -58,6 +61,8 @@ pub struct Catalog {
     /// The names, without schemas, of tables with relatives, and of those with rules.
     relatives: HashSet<String>,
     ruled: HashSet<String>,
+    /// Tables that are gone.
+    dropped: DroppedTables,
     /// Texts that differ may be equal, by the collation of their column.
     pub has_loose_texts: bool,
     /// Before and after it was read, in ns since 1970.

@@ -45,7 +45,7 @@ pub(crate) fn read_tables(
     } else if statement.opened.is_none() {
         reads = catalog.routines.tables_of_text(&statement.text).reads;
     }
-    let mut found = resolved(reads, &statement.path, catalog);
+    let mut found = resolved(reads, statement, catalog);
     let Some(opened) = &statement.opened else {
         return found;
     };
@@ -69,15 +69,22 @@ pub(crate) fn read_tables(
     found
 }
 
-/// The tables behind names: those of views, and those that the functions in views read.
+/// The tables behind the names of a statement: those of views, and those that the functions in
+/// views read.
 pub(crate) fn resolved(
     reads: RoutineReads,
-    path: &[String],
+    statement: &ExecutedStatement,
     catalog: &Catalog,
 ) -> BTreeMap<TableName, bool> {
+    let path = &statement.path;
+    // A statement that failed may have come after the drop of its table.
+    let time = match &statement.error {
+        Some(_) => i64::MAX,
+        None => statement.time,
+    };
     let mut found = BTreeMap::new();
     for (name, sure) in reads {
-        let Some(table) = catalog.resolve(&name, path) else {
+        let Some(table) = catalog.resolve_at(&name, path, time) else {
             continue;
         };
         let calls = catalog.calls_behind(&table);

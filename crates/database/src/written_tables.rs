@@ -23,7 +23,7 @@ pub(crate) fn written_tables(
     let mut possible: BTreeSet<WrittenName> = statement.opened_to_write.iter().cloned().collect();
     if let Ok(tables) = &statement.tables {
         for name in tables.writes.difference(&tables.created) {
-            for (table, sure) in behind(name, &statement.path, catalog) {
+            for (table, sure) in behind(name, statement, catalog) {
                 *found.entry(table).or_default() |= sure;
             }
             let view = catalog.resolve(name, &statement.path);
@@ -55,7 +55,7 @@ fn new_tables(
 ) -> Vec<TableName> {
     let tables = names
         .iter()
-        .flat_map(|name| behind(name, &statement.path, catalog));
+        .flat_map(|name| behind(name, statement, catalog));
     let mut new = Vec::new();
     for (table, _) in tables {
         found.entry(table.clone()).or_insert_with(|| {
@@ -68,8 +68,12 @@ fn new_tables(
 
 /// The tables behind a name, and whether a change of it certainly changes the table. A trigger may
 /// take the place of a change of a view.
-fn behind(name: &WrittenName, path: &[String], catalog: &Catalog) -> Vec<(TableName, bool)> {
-    let Some(named) = catalog.resolve(name, path) else {
+fn behind(
+    name: &WrittenName,
+    statement: &ExecutedStatement,
+    catalog: &Catalog,
+) -> Vec<(TableName, bool)> {
+    let Some(named) = catalog.resolve_at(name, &statement.path, statement.time) else {
         return Vec::new();
     };
     let tables = catalog.behind(&named);

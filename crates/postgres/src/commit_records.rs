@@ -49,6 +49,9 @@ impl PostgresWatch {
             .any(|name| self.catalog.table(name).is_none())
         {
             self.look_at_catalog();
+            // A table that is still missing was dropped since.
+            let names = changed.iter().cloned();
+            names.for_each(|name| self.catalog.add_dropped(name));
         }
         let found = matching(&self.table, &self.catalog, &commit);
         let (key, certainty) = match found {

@@ -105,7 +105,7 @@ fn resolved<'n>(
 ) -> Option<BTreeSet<TableName>> {
     let mut found = BTreeSet::new();
     for name in names {
-        let table = catalog.resolve(name, &statement.path)?;
+        let table = catalog.resolve_at(name, &statement.path, statement.time)?;
         found.extend(catalog.behind(&table));
     }
     Some(found)

@@ -76,28 +76,33 @@ fn each_client_of_one_run_has_its_own_transactions() {
 
 #[test]
 fn a_file_leads_through_a_table_that_its_own_script_made_and_filled() {
-    let Some(place) = PostgresPlace::new("a table that is filled at once", &[]) else {
-        return;
-    };
-    let watch = place.watched();
-    place.write("sums.csv", "id,sum\n42,1\n");
-    place.write(
-        "report.sql",
-        "CREATE TABLE accounts (id int PRIMARY KEY, sum int);\n\
-         \\copy accounts FROM 'sums.csv' WITH (FORMAT csv, HEADER)\n\
-         SELECT sum(sum) FROM accounts;\n\
-         \\copy (SELECT id, sum FROM accounts) TO 'report.csv' WITH (FORMAT csv)\n",
-    );
-    place.record("$SQL -f report.sql");
-    place.ends_complete(watch);
-    let nodes = place.lineage(&["--no-possible", "report.csv"]);
-    let is_filled = nodes
-        .iter()
-        .any(|node| node.contains("accounts FROM STDIN"));
-    assert!(is_filled && has(&nodes, "/sums.csv"), "{nodes:?}");
-    let history = place.json(&["of", "--table", "accounts", "--key", "42"])["history"].clone();
-    let client = history[0]["client"]["argv"].to_string();
-    assert!(client.contains("report.sql"), "{history}");
+    for (what, end) in [
+        ("a table that is filled at once", "SELECT 1;"),
+        ("a table that is dropped at once", "DROP TABLE accounts;"),
+    ] {
+        let Some(place) = PostgresPlace::new(what, &[]) else {
+            return;
+        };
+        let watch = place.watched();
+        place.write("sums.csv", "id,sum\n42,1\n");
+        let script = format!(
+            "CREATE TABLE accounts (id int PRIMARY KEY, sum int);\n\
+             \\copy accounts FROM 'sums.csv' WITH (FORMAT csv, HEADER)\n\
+             SELECT sum(sum) FROM accounts;\n\
+             \\copy (SELECT id, sum FROM accounts) TO 'report.csv' WITH (FORMAT csv)\n{end}\n"
+        );
+        place.write("report.sql", &script);
+        place.record("$SQL -f report.sql");
+        place.ends_complete(watch);
+        let nodes = place.lineage(&["--no-possible", "report.csv"]);
+        let is_filled = nodes
+            .iter()
+            .any(|node| node.contains("accounts FROM STDIN"));
+        assert!(is_filled && has(&nodes, "/sums.csv"), "{what}: {nodes:?}");
+        let row = place.json(&["of", "--table", "accounts", "--key", "42"]);
+        let client = row["history"][0]["client"]["argv"].to_string();
+        assert!(client.contains("report.sql"), "{what}: {row}");
+    }
 }
 
 #[test]

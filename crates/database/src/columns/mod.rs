@@ -152,7 +152,7 @@ fn add_possible(columns: &mut StatementColumns, statement: &ExecutedStatement, c
     let mut reads = read_tables(statement, catalog, RowsMode::Off);
     for (table, sure) in written_tables(statement, catalog) {
         let fired = catalog.routines.reads_of_triggers(&table);
-        for (table, sure) in resolved(fired, &statement.path, catalog) {
+        for (table, sure) in resolved(fired, statement, catalog) {
             reads.entry(table).or_insert(sure);
         }
         if !sure && !has(&columns.written, &table) {

@@ -60,7 +60,7 @@ impl TransactionRecorder {
             return;
         };
         for name in tables.writes.iter().filter(|_| !undone) {
-            let Some(table) = catalog.resolve(name, &statement.path) else {
+            let Some(table) = catalog.resolve_at(name, &statement.path, statement.time) else {
                 continue;
             };
             if tables.created.contains(name) {
@@ -140,7 +140,7 @@ impl TransactionRecorder {
         }
         for table in changed {
             let reads = catalog.routines.reads_of_triggers(&table);
-            for table in resolved(reads, &statement.path, catalog).keys() {
+            for table in resolved(reads, statement, catalog).keys() {
                 let name = self.names.table(table);
                 for time in [began, end] {
                     self.writer

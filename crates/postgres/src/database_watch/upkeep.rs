@@ -57,7 +57,9 @@ impl PostgresWatch {
     fn read_catalog(&mut self) -> Result<(), Error> {
         let former = Some(&mut self.catalog);
         let (session, columns) = (&mut self.session, &mut self.columns);
-        self.catalog = read_catalog(session, &self.built_in, columns, former)?;
+        let mut catalog = read_catalog(session, &self.built_in, columns, former)?;
+        catalog.remember_dropped(&mut self.catalog);
+        self.catalog = catalog;
         Ok(())
     }
 
