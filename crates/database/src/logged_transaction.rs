@@ -213,6 +213,8 @@ pub struct ClientSession {
     pub looks: u8,
     /// The earliest time at which the last of its recorded transactions can have ended.
     pub last_end: i64,
+    /// The place in the log at which that transaction began.
+    pub last_place: u64,
     /// Its records have been begun.
     pub is_recorded: bool,
     /// The key of its open transaction.

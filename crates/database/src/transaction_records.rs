@@ -9,6 +9,7 @@
 //! | connection | two things, one for each direction, named as those of recorded programs |
 //! | client | a process |
 
+mod spans;
 mod table_uses;
 
 use std::collections::BTreeSet;
@@ -21,6 +22,7 @@ use backstory_vocabulary::RowsMode;
 use rustix::net::{AddressFamily, SocketType, socket};
 use serde_json::json;
 
+use self::spans::span;
 use crate::catalog::{Catalog, TableName};
 use crate::columns::StatementColumns;
 use crate::columns::cache::ColumnCache;
@@ -201,8 +203,7 @@ impl TransactionRecorder {
         self.begin_session(session, logged);
         self.next += 1;
         let activity = self.next;
-        let (began, end) = span(logged, commits, session.last_end, self.names.rounding);
-        session.last_end = earliest_end(logged, end, self.names.rounding);
+        let (began, end) = span(session, logged, commits, self.names.rounding);
         let what = match (commits.first(), &logged.id) {
             (Some(commit), _) => format!("transaction {}", commit.number),
             (None, Some(id)) => format!("transaction {id}"),
@@ -395,35 +396,4 @@ fn key_of(catalog: &Catalog, name: &TableName, table: &StreamTable) -> Vec<Strin
         false => key,
         true => table.identity.clone(),
     }
-}
-
-/// From the first statement to the last commit, or to the end that the log shows. It begins after
-/// the session's transaction before it.
-fn span(
-    logged: &LoggedTransaction,
-    commits: &[Commit<'_>],
-    before: i64,
-    rounding: i64,
-) -> (i64, i64) {
-    let last = logged
-        .statements
-        .last()
-        .map_or(logged.began, |one| one.time);
-    let ended = logged.ended.map_or(last, |(time, _)| time) + rounding;
-    let committed = commits.iter().map(|commit| commit.time).max();
-    let end = match committed {
-        // A log with rounded times says less than the commit.
-        Some(time) if rounding > 0 => time,
-        Some(time) => time.max(ended),
-        None => ended,
-    };
-    let began = logged.began.max(before);
-    (began.min(end), end.max(began))
-}
-
-/// The earliest time at which a transaction can have ended. The session's next one may begin then.
-/// Where the times of the log are those of its reading, several transactions may be read at once.
-fn earliest_end(logged: &LoggedTransaction, end: i64, rounding: i64) -> i64 {
-    let last = logged.statements.last().filter(|_| rounding == 0);
-    last.map_or(end, |last| last.since.min(end))
 }
