@@ -157,8 +157,9 @@ pub struct StoreSealArgs {
     #[arg(long, conflicts_with = "runs")]
     pub all: bool,
 
-    /// Seal a run again that is sealed already: after `store rebuild` by a newer version
-    #[arg(long, conflicts_with = "all")]
+    /// Seal runs again that are sealed already: with a key, or after `store rebuild` by a newer
+    /// version
+    #[arg(long)]
     pub again: bool,
 
     /// Sign with this SSH key; by default `key` in [evidence] of config.toml

@@ -3,6 +3,7 @@
 mod kinds;
 mod removals;
 mod rows;
+mod signatures;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -304,29 +305,6 @@ fn a_seal_with_a_huge_number_is_one_gap() {
         fs::write(store.join("evidence/999999999999-7hx2k9qa.seal"), "x").unwrap();
     });
     assert_eq!(found, ["- chain", "7hx2k9qa seal"]);
-}
-
-#[test]
-fn a_seal_without_a_signature_is_named_when_a_key_comes_later() {
-    if !needs("signed seals", &["ssh-keygen"]) {
-        return;
-    }
-    let place = Place::new();
-    place.write_aged("in", "text\n");
-    place.keep("cat in > one", &[]);
-    let plain = place.run(&["store", "seal", "--all"]);
-    assert!(plain.out.contains("not signed"), "{plain:?}");
-    assert!(!plain.out.contains("cannot be signed"), "{plain:?}");
-    let (key, allowed) = place.signer("ann");
-    let seal = || place.run(&["store", "seal", "--all", "--key", &key]).out;
-    let later = seal();
-    assert!(
-        later.contains("1 run has a seal without a signature"),
-        "{later}"
-    );
-    fs::rename(place.evidence(), place.work().join("..moved")).unwrap();
-    assert!(!seal().contains("without a signature"), "the remedy helps");
-    assert_eq!(place.verified(&["--signers", &allowed]).0, 0);
 }
 
 #[test]

@@ -247,6 +247,10 @@ fn a_time_stamp_is_of_the_statement_and_of_a_trusted_authority() {
     let lacks = verify(&trusted);
     assert_eq!(lacks.status, 1, "{lacks:?}");
     assert!(lacks.out.contains("time stamp: is missing"), "{lacks:?}");
+    let again = place.run(&["store", "seal", "--all", "--again", "--tsa", &address]);
+    assert_eq!(again.status, 0, "{again:?}");
+    let later = verify(&trusted);
+    assert_eq!(later.status, 0, "later stamps count: {later:?}");
     let stamps = fs::read_dir(place.stage.store().join("evidence")).unwrap();
     let mut stamps = stamps.map(|entry| entry.unwrap().path());
     let stamp = stamps.find(|path| path.extension().is_some_and(|end| end == "tsr"));

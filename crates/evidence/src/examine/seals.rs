@@ -1,4 +1,9 @@
 //! The chain itself: order, links, signatures, time stamps and the last seal.
+//!
+//! A seal that was made without a signature is judged by the later seals of its run. The next seal
+//! names its digest, so that a later signature covers it, too.
+
+use std::collections::HashMap;
 
 use backstory_exchange::signature;
 use backstory_files::Digest;
@@ -9,9 +14,33 @@ use crate::chain::{Chain, Seal};
 use crate::statement::Subject;
 use crate::{Error, Result, time_stamp};
 
+/// Why a signature or a time stamp does not count.
+#[derive(Debug)]
+pub enum Flaw {
+    /// The seal was made without one.
+    Missing(&'static str),
+    /// It was removed, added, changed or forged.
+    Wrong(String),
+}
+
+/// If a signature or a time stamp counts.
+type Verdict = std::result::Result<(), Flaw>;
+
+/// A seal that can be read.
+struct Judged {
+    /// The number and the run in the name of its file.
+    name: (u64, String),
+    seal: Seal,
+    /// For each part of [`PROOFS`].
+    verdicts: [Verdict; PROOFS.len()],
+}
+
+/// The parts that show by whom and when a seal was made.
+const PROOFS: [&str; 2] = ["signature", "time stamp"];
+
 /// Examines the chain. Returns the seals that can be read, in their order.
 pub fn examine(chain: &Chain, trust: &Trust, found: &mut Findings) -> Result<Vec<Seal>> {
-    let mut seals: Vec<Seal> = Vec::new();
+    let mut judged: Vec<Judged> = Vec::new();
     // The digest of the seal before. `None` if that seal cannot be read.
     let (mut next, mut before) = (1, Some(Digest([0; 32])));
     for (number, run, path) in chain.paths()? {
@@ -54,30 +83,72 @@ pub fn examine(chain: &Chain, trust: &Trust, found: &mut Findings) -> Result<Vec
             found.add(Weight::Fault, of, "order", what);
         }
         before = Some(seal.digest());
-        if let Err((part, what)) = signer(&seal, trust)? {
-            found.add(Weight::Fault, of, part, what);
-        }
-        stamp(&seal, trust, found)?;
-        seals.push(seal);
+        judged.push(Judged {
+            verdicts: [signer(&seal, trust)?, stamp(&seal, trust)?],
+            name: (number, run),
+            seal,
+        });
     }
+    proofs(&judged, found);
+    let seals: Vec<Seal> = judged.into_iter().map(|one| one.seal).collect();
     head(chain, &seals, trust, found)?;
     Ok(seals)
 }
 
-/// The signer of a seal, or which part of it is wrong and why. A note about a removal may lack a
-/// signature.
-pub fn signer(
-    seal: &Seal,
-    trust: &Trust,
-) -> Result<std::result::Result<(), (&'static str, String)>> {
+/// Reports signatures and time stamps that do not count. A seal that was made without one is no
+/// fault if a later seal of the same run has it, or says that the run was removed.
+fn proofs(judged: &[Judged], found: &mut Findings) {
+    for (at, part) in PROOFS.iter().enumerate() {
+        // The last seal that stands for the earlier ones of its run.
+        let mut standing: HashMap<&str, usize> = HashMap::new();
+        for (index, one) in judged.iter().enumerate() {
+            let stands = match one.seal.statement.subject {
+                Subject::Run(_) => one.verdicts[at].is_ok(),
+                Subject::Removed => true,
+                Subject::Forgot(_) => false,
+            };
+            if stands {
+                standing.insert(&one.seal.statement.run, index);
+            }
+        }
+        let mut superseded = 0;
+        for (index, one) in judged.iter().enumerate() {
+            let what = match &one.verdicts[at] {
+                Ok(()) => continue,
+                Err(Flaw::Wrong(what)) => what.as_str(),
+                Err(Flaw::Missing(what)) => {
+                    let later = standing.get(one.seal.statement.run.as_str());
+                    if later.is_some_and(|later| *later > index) {
+                        superseded += 1;
+                        continue;
+                    }
+                    *what
+                }
+            };
+            let of = (Some(one.name.1.as_str()), Some(one.name.0));
+            found.add(Weight::Fault, of, part, what);
+        }
+        let what = match superseded {
+            0 => continue,
+            1 => "1 seal has none, and a later seal of its run counts instead".to_owned(),
+            many => format!("{many} seals have none, and later seals of their runs count instead"),
+        };
+        found.add(Weight::Note, (None, None), part, what);
+    }
+}
+
+/// If the signature of a seal counts. A note about a removal may lack one.
+pub fn signer(seal: &Seal, trust: &Trust) -> Result<Verdict> {
     let text = seal.statement.text();
-    let wrong = |what: &str| Ok(Err(("signature", what.to_owned())));
+    let wrong = |what: &str| Ok(Err(Flaw::Wrong(what.to_owned())));
     let (key, signature) = match (&seal.statement.key, &seal.signature) {
         (None, None) => {
-            return match (&trust.signers, &seal.statement.subject) {
-                (Some(_), Subject::Run(_)) => wrong("is missing: nobody signed the seal"),
-                _ => Ok(Ok(())),
-            };
+            return Ok(match (&trust.signers, &seal.statement.subject) {
+                (Some(_), Subject::Run(_)) => {
+                    Err(Flaw::Missing("is missing: nobody signed the seal"))
+                }
+                _ => Ok(()),
+            });
         }
         (Some(key), Some(signature)) => (key, signature),
         (Some(_), None) => return wrong("is gone: the statement names the key that signed it"),
@@ -100,43 +171,31 @@ pub fn signer(
     Ok(Ok(()))
 }
 
-fn stamp(seal: &Seal, trust: &Trust, found: &mut Findings) -> Result<()> {
+/// If the time stamp of a seal counts. A note about a removal may lack one.
+fn stamp(seal: &Seal, trust: &Trust) -> Result<Verdict> {
+    let wrong = |what: &str| Ok(Err(Flaw::Wrong(what.to_owned())));
     let stamp = match (&seal.statement.tsa, &seal.stamp) {
         (None, None) => {
-            if trust.authorities.is_some() && matches!(seal.statement.subject, Subject::Run(_)) {
-                found.fault(
-                    seal,
-                    "time stamp",
-                    "is missing: no authority stamped the seal",
-                );
-            }
-            return Ok(());
+            return Ok(match (&trust.authorities, &seal.statement.subject) {
+                (Some(_), Subject::Run(_)) => {
+                    Err(Flaw::Missing("is missing: no authority stamped the seal"))
+                }
+                _ => Ok(()),
+            });
         }
         (Some(_), Some(stamp)) => stamp,
-        (Some(_), None) => {
-            found.fault(
-                seal,
-                "time stamp",
-                "is gone: the statement names its authority",
-            );
-            return Ok(());
-        }
-        (None, Some(_)) => {
-            found.fault(
-                seal,
-                "time stamp",
-                "was added: the statement names no authority",
-            );
-            return Ok(());
-        }
+        (Some(_), None) => return wrong("is gone: the statement names its authority"),
+        (None, Some(_)) => return wrong("was added: the statement names no authority"),
     };
     let Some(trusted) = &trust.authorities else {
-        return Ok(());
+        return Ok(Ok(()));
     };
-    if let Some(why) = time_stamp::verify(seal.statement.text().as_bytes(), stamp, trusted)? {
-        found.fault(seal, "time stamp", format!("is not valid: {why}"));
-    }
-    Ok(())
+    Ok(
+        match time_stamp::verify(seal.statement.text().as_bytes(), stamp, trusted)? {
+            Some(why) => Err(Flaw::Wrong(format!("is not valid: {why}"))),
+            None => Ok(()),
+        },
+    )
 }
 
 /// Compares the end of the chain with what `head` and the user say.

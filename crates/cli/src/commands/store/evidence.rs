@@ -69,13 +69,13 @@ pub fn seal(args: StoreSealArgs, store: Option<&Path>) -> Outcome {
             many => format!("; {many} already sealed"),
         };
         writeln!(out, "sealed {runs}, {by}{rest}")?;
-        if unsigned > 0 {
+        if let Some(key) = signing.key.as_deref().filter(|_| unsigned > 0) {
             let have = counted(unsigned, "run has", "runs have");
             writeln!(
                 out,
-                "{have} a seal without a signature, which cannot be signed later: to sign all \
-                 runs, move {} away and seal them again",
-                Chain::of(&current.home).dir().display()
+                "{have} a seal without a signature: `backstory store seal --all --again --key {}` \
+                 signs all runs",
+                key.display()
             )?;
         }
         writeln!(out, "the chain ends with {head}")
