@@ -19,8 +19,9 @@ use backstory_store::{Home, Store};
 
 use crate::chain::{Chain, Head, Seal};
 use crate::items::Journals;
-use crate::statement::Subject;
+use crate::statement::{PART_WORDS, Subject};
 use crate::{Error, Result};
+use seals::Change;
 
 /// The parts of a verification that do not come from the store.
 #[derive(Debug, Default)]
@@ -109,7 +110,7 @@ pub fn examine(
         Err(_) => None,
     };
     let mut found = Findings::default();
-    let seals = seals::examine(&chain, trust, &mut found)?;
+    let (seals, changes) = seals::examine(&chain, trust, &mut found)?;
     let mut result = Examination {
         seals: seals.len(),
         head: seals.last().map(|seal| Head {
@@ -137,6 +138,7 @@ pub fn examine(
     };
     for (run, seals) in &by_run {
         let before = found.faults_of(run);
+        let first = found.0.len();
         if let Some(seal) = seals.last() {
             match &seal.statement.subject {
                 Subject::Removed => removed(examined, seal, &confirmation, &mut found)?,
@@ -164,6 +166,7 @@ pub fn examine(
                 }
             }
         }
+        found.doubt(first, seals, &changes);
         done();
     }
     if let Ok(store) = &examined.store {
@@ -172,10 +175,18 @@ pub fn examine(
         runs.sort_unstable();
         result.unsealed = runs;
     }
-    found.0.sort_unstable();
+    found
+        .0
+        .sort_unstable_by(|one, other| place(one).cmp(&place(other)));
     found.0.dedup();
     result.findings = found.0;
     Ok(result)
+}
+
+/// The place of a finding among all. A seal comes before the parts that it names.
+fn place(one: &Finding) -> (Weight, Option<&str>, Option<u64>, bool, &Finding) {
+    let is_part = one.part != "seal";
+    (one.weight, one.run.as_deref(), one.seal, is_part, one)
 }
 
 /// All findings so far.
@@ -228,6 +239,28 @@ impl Findings {
             Some(seal.statement.number),
         );
         self.add(Weight::Note, of, part, what);
+    }
+
+    /// Says of parts that differ from a changed seal that the seal alone can be wrong. The findings
+    /// from `first` on are about the run of these seals.
+    fn doubt(&mut self, first: usize, seals: &[&Seal], changes: &HashMap<PathBuf, Change>) {
+        let mut newest = seals.iter().rev();
+        let changed = newest.find_map(|seal| Some((*seal, *changes.get(&seal.path)?)));
+        let Some((seal, change)) = changed else {
+            return;
+        };
+        let mut is_doubted = false;
+        for one in &mut self.0[first..] {
+            let differs = one.part == "run" || PART_WORDS.contains(&one.part.as_str());
+            if one.weight == Weight::Fault && differs {
+                one.what.push_str("; or only a seal was changed");
+                is_doubted = true;
+            }
+        }
+        if is_doubted && change == Change::Possible {
+            let what = "is another one than `head` or the next seal names: one was changed";
+            self.fault(seal, "seal", what);
+        }
     }
 
     fn faults_of(&self, run: &str) -> usize {

@@ -1,5 +1,6 @@
 //! Runs that are sealed in a chain: every later change of a byte is found, and named.
 
+mod changed_seals;
 mod kinds;
 mod removals;
 mod rows;

@@ -4,13 +4,14 @@
 //! names its digest, so that a later signature covers it, too.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 use backstory_exchange::signature;
 use backstory_files::Digest;
 use backstory_vocabulary::error_chain;
 
 use super::{Findings, Trust, Weight};
-use crate::chain::{Chain, Seal};
+use crate::chain::{Chain, Head, Seal};
 use crate::statement::Subject;
 use crate::{Error, Result, time_stamp};
 
@@ -19,9 +20,23 @@ use crate::{Error, Result, time_stamp};
 pub enum Flaw {
     /// The seal was made without one.
     Missing(&'static str),
-    /// It was removed, added, changed or forged.
-    Wrong(String),
+    /// It, or the text that it is about, was changed after the seal was made.
+    Changed(&'static str),
+    /// Its signer or authority is not one that the user trusts.
+    Untrusted(String),
 }
+
+/// How sure it is that a seal is not as it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// Its signature is of another text, or a seal that is as it was made names another digest.
+    Certain,
+    /// `head` or the next seal names another digest, and could be wrong itself.
+    Possible,
+}
+
+/// The seals of a chain that can be read, and the changed ones by the paths of their statements.
+pub type Seals = (Vec<Seal>, HashMap<PathBuf, Change>);
 
 /// If a signature or a time stamp counts.
 type Verdict = std::result::Result<(), Flaw>;
@@ -35,11 +50,11 @@ struct Judged {
     verdicts: [Verdict; PROOFS.len()],
 }
 
-/// The parts that show by whom and when a seal was made.
+/// The parts that show the signer of a seal, and when it was made.
 const PROOFS: [&str; 2] = ["signature", "time stamp"];
 
-/// Examines the chain. Returns the seals that can be read, in their order.
-pub fn examine(chain: &Chain, trust: &Trust, found: &mut Findings) -> Result<Vec<Seal>> {
+/// Examines the chain. The seals are in their order.
+pub fn examine(chain: &Chain, trust: &Trust, found: &mut Findings) -> Result<Seals> {
     let mut judged: Vec<Judged> = Vec::new();
     // The digest of the seal before. `None` if that seal cannot be read.
     let (mut next, mut before) = (1, Some(Digest([0; 32])));
@@ -90,13 +105,56 @@ pub fn examine(chain: &Chain, trust: &Trust, found: &mut Findings) -> Result<Vec
         });
     }
     proofs(&judged, found);
+    let changes = changes(&judged, chain.head().ok().flatten(), found);
     let seals: Vec<Seal> = judged.into_iter().map(|one| one.seal).collect();
     head(chain, &seals, trust, found)?;
-    Ok(seals)
+    Ok((seals, changes))
 }
 
-/// Reports signatures and time stamps that do not count. A seal that was made without one is no
-/// fault if a later seal of the same run has it, or says that the run was removed.
+/// The seals that are not as they were made. Those of which it is certain are reported.
+fn changes(
+    judged: &[Judged],
+    head: Option<Head>,
+    found: &mut Findings,
+) -> HashMap<PathBuf, Change> {
+    let mut changes = HashMap::new();
+    // The seal as `head` or the next seal names it, if the latter is as it was made, and if a
+    // signature says so.
+    let mut named = head.map(|head| (head, false, false));
+    for one in judged.iter().rev() {
+        let (number, run) = &one.name;
+        let is_broken = matches!(one.verdicts[0], Err(Flaw::Changed(_)));
+        let is_signed = one.seal.statement.key.is_some() && !is_broken;
+        let name = named.filter(|(name, ..)| name.number == *number);
+        let is_as_named = name.map(|(name, ..)| name.digest == one.seal.digest());
+        // An unsigned seal cannot refute a signed one.
+        let is_refuted =
+            |(_, is_sure, by_signed): (Head, bool, bool)| by_signed || is_sure && !is_signed;
+        let change = match is_as_named {
+            _ if is_broken => Some(Change::Certain),
+            Some(false) if name.is_some_and(is_refuted) => Some(Change::Certain),
+            Some(false) if !is_signed => Some(Change::Possible),
+            _ => None,
+        };
+        if let Some(change) = change {
+            changes.insert(one.seal.path.clone(), change);
+        }
+        if change == Some(Change::Certain) {
+            let of = (Some(run.as_str()), Some(*number));
+            found.add(Weight::Fault, of, "seal", "was changed after it was made");
+        }
+        let before = Head {
+            number: number.saturating_sub(1),
+            digest: one.seal.statement.before,
+        };
+        let is_sure = change.is_none() && (is_signed || is_as_named == Some(true));
+        named = Some((before, is_sure, is_signed && is_sure));
+    }
+    changes
+}
+
+/// Reports signatures and time stamps that do not count. A seal without one is no fault if a later
+/// seal of its run has it, or says that the run was removed.
 fn proofs(judged: &[Judged], found: &mut Findings) {
     for (at, part) in PROOFS.iter().enumerate() {
         // The last seal that stands for the earlier ones of its run.
@@ -115,7 +173,8 @@ fn proofs(judged: &[Judged], found: &mut Findings) {
         for (index, one) in judged.iter().enumerate() {
             let what = match &one.verdicts[at] {
                 Ok(()) => continue,
-                Err(Flaw::Wrong(what)) => what.as_str(),
+                Err(Flaw::Changed(what)) => *what,
+                Err(Flaw::Untrusted(what)) => what.as_str(),
                 Err(Flaw::Missing(what)) => {
                     let later = standing.get(one.seal.statement.run.as_str());
                     if later.is_some_and(|later| *later > index) {
@@ -140,7 +199,7 @@ fn proofs(judged: &[Judged], found: &mut Findings) {
 /// If the signature of a seal counts. A note about a removal may lack one.
 pub fn signer(seal: &Seal, trust: &Trust) -> Result<Verdict> {
     let text = seal.statement.text();
-    let wrong = |what: &str| Ok(Err(Flaw::Wrong(what.to_owned())));
+    let changed = |what| Ok(Err(Flaw::Changed(what)));
     let (key, signature) = match (&seal.statement.key, &seal.signature) {
         (None, None) => {
             return Ok(match (&trust.signers, &seal.statement.subject) {
@@ -151,29 +210,30 @@ pub fn signer(seal: &Seal, trust: &Trust) -> Result<Verdict> {
             });
         }
         (Some(key), Some(signature)) => (key, signature),
-        (Some(_), None) => return wrong("is gone: the statement names the key that signed it"),
-        (None, Some(_)) => return wrong("was added: the statement names no key"),
+        (Some(_), None) => return changed("is gone: the statement names the key that signed it"),
+        (None, Some(_)) => return changed("was added: the statement names no key"),
     };
     let blocks = signature::blocks(signature.as_bytes());
     // Bytes around a signature would change the seal's digest, and no program reads them.
     if blocks.len() != 1 || blocks.concat() != *signature {
-        return wrong("was changed: it is not one signature of OpenSSH");
+        return changed("was changed: it is not one signature of OpenSSH");
     }
     let fingerprint = signature::fingerprint_of_signer(&text, signature)?;
     if fingerprint.as_deref() != Some(key) {
-        return wrong("is not valid: it is of another text, or of another key");
+        return changed("is not valid: it is of another text, or of another key");
     }
     if let Some(signers) = &trust.signers
         && signers.signer(&text, &blocks)?.is_none()
     {
-        return wrong("is of no allowed signer");
+        let what = "is of no allowed signer".to_owned();
+        return Ok(Err(Flaw::Untrusted(what)));
     }
     Ok(Ok(()))
 }
 
 /// If the time stamp of a seal counts. A note about a removal may lack one.
 fn stamp(seal: &Seal, trust: &Trust) -> Result<Verdict> {
-    let wrong = |what: &str| Ok(Err(Flaw::Wrong(what.to_owned())));
+    let changed = |what| Ok(Err(Flaw::Changed(what)));
     let stamp = match (&seal.statement.tsa, &seal.stamp) {
         (None, None) => {
             return Ok(match (&trust.authorities, &seal.statement.subject) {
@@ -184,15 +244,15 @@ fn stamp(seal: &Seal, trust: &Trust) -> Result<Verdict> {
             });
         }
         (Some(_), Some(stamp)) => stamp,
-        (Some(_), None) => return wrong("is gone: the statement names its authority"),
-        (None, Some(_)) => return wrong("was added: the statement names no authority"),
+        (Some(_), None) => return changed("is gone: the statement names its authority"),
+        (None, Some(_)) => return changed("was added: the statement names no authority"),
     };
     let Some(trusted) = &trust.authorities else {
         return Ok(Ok(()));
     };
     Ok(
         match time_stamp::verify(seal.statement.text().as_bytes(), stamp, trusted)? {
-            Some(why) => Err(Flaw::Wrong(format!("is not valid: {why}"))),
+            Some(why) => Err(Flaw::Untrusted(format!("is not valid: {why}"))),
             None => Ok(()),
         },
     )
