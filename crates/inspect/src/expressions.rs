@@ -4,8 +4,8 @@
 //! Out: a line of JSON for each node for which the expression is true or has no value. A field is a
 //! variable of the expression.
 //!
-//! Invariant: a wrong expression is reported once, with line and column. Absent: limits, which the
-//! sandbox sets.
+//! Invariant: a wrong expression is reported once, with line and column. That includes comparisons
+//! of types that are never equal. Absent: limits, which the sandbox sets.
 
 use std::collections::HashMap;
 use std::io::{self, BufWriter, Write};
@@ -14,6 +14,8 @@ use cel::common::ast::{EntryExpr, Expr, IdedExpr, MapExpr, StructExpr};
 use cel::objects::Map;
 use cel::{Context, Program, Value as Cel};
 use serde_json::{Value, json};
+
+use crate::expression_types::constant_comparison;
 
 /// The most bytes of an expression.
 pub const LONGEST: usize = 8 << 10;
@@ -76,7 +78,11 @@ fn compiled(expression: &str, hello: &Value) -> Result<Program, Value> {
     }
     let all = known.join(", ");
     let unknown = unknown_variable(program.expression(), &mut known);
-    let Some((id, name)) = unknown else {
+    let wrong = match unknown {
+        Some((id, name)) => Some((id, format!("unknown variable {name}; there are {all}"))),
+        None => constant_comparison(program.expression(), &hello["types"]),
+    };
+    let Some((id, what)) = wrong else {
         return Ok(program);
     };
     let start = program
@@ -84,7 +90,6 @@ fn compiled(expression: &str, hello: &Value) -> Result<Program, Value> {
         .offset_for(id)
         .map_or(0, |(start, _)| start as usize);
     let (line, column) = position(expression, start);
-    let what = format!("unknown variable {name}; there are {all}");
     Err(mistake(line, column, &what))
 }
 

@@ -24,6 +24,7 @@
 
 mod assignment;
 pub mod changes;
+mod expression_types;
 pub mod expressions;
 pub mod facts;
 mod formats;

@@ -12,8 +12,10 @@ use std::time::Duration;
 
 use backstory_eventlog::run::RunHeader;
 use backstory_inspection::judging::{JudgeProgram, JudgeTrouble, judge};
-use serde_json::{Value, json};
+use backstory_vocabulary::Word;
+use serde_json::{Map, Value, json};
 
+use crate::fields::Field;
 use crate::text_position::position;
 
 /// The most nodes for one process.
@@ -78,7 +80,7 @@ pub struct Judged<'q> {
     /// The kind of node.
     pub subject: &'static str,
     /// The variables of an expression.
-    pub fields: &'q [&'static str],
+    pub fields: &'q [Field],
     /// The run, which is the variable `run`.
     pub header: &'q RunHeader,
 }
@@ -156,11 +158,16 @@ fn too_deep(text: &str) -> Option<usize> {
 fn hello(asked: &Judged<'_>) -> String {
     let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
     let command: Vec<String> = asked.header.command.iter().map(text).collect();
+    let fields: Vec<&str> = asked.fields.iter().map(|(name, _)| *name).collect();
+    let types = asked.fields.iter();
+    let types = types.map(|(name, of)| ((*name).to_owned(), Value::from(of.word())));
+    let types: Map<String, Value> = types.collect();
     let line = json!({
         "backstory_filter": PROTOCOL,
         "filter": asked.filter,
         "on": asked.subject,
-        "fields": asked.fields,
+        "fields": fields,
+        "types": types,
         "run": {
             "id": asked.header.id,
             "name": asked.header.name,

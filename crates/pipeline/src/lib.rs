@@ -16,6 +16,7 @@
 pub mod configuration;
 mod contraction;
 pub mod expression;
+pub mod fields;
 pub mod filter;
 mod filtering;
 mod flows;

@@ -11,19 +11,27 @@ use backstory_graph::memory::MemorySink;
 use backstory_graph::model::{Activity, Entity, EntityId, Relation};
 use serde_json::{Value, json};
 
+use crate::fields::{Field, FieldType};
+
 /// The fields of a file.
-pub const FILE_FIELDS: [&str; 7] = [
-    "path",
-    "kind",
-    "version",
-    "last",
-    "size",
-    "relations",
-    "programs",
+pub const FILE_FIELDS: [Field; 7] = [
+    ("path", FieldType::Text),
+    ("kind", FieldType::Text),
+    ("version", FieldType::Number),
+    ("last", FieldType::Bool),
+    ("size", FieldType::Number),
+    ("relations", FieldType::Texts),
+    ("programs", FieldType::Texts),
 ];
 
 /// The fields of a process.
-pub const PROCESS_FIELDS: [&str; 5] = ["program", "arguments", "directory", "pid", "exit"];
+pub const PROCESS_FIELDS: [Field; 5] = [
+    ("program", FieldType::Text),
+    ("arguments", FieldType::Texts),
+    ("directory", FieldType::Text),
+    ("pid", FieldType::Number),
+    ("exit", FieldType::NumberOrNull),
+];
 
 /// The uses of one entity.
 #[derive(Debug, Clone, Default)]

@@ -186,6 +186,14 @@ fn a_policy_with_mistakes_decides_nothing_and_each_has_line_and_column() {
             vec!["there are address, names, received, run\n"],
         ),
         (
+            "[[rule]]\non = \"input\"\ndeny = \"path == 3\"\n",
+            vec!["3:14: a string is never equal to a number\n"],
+        ),
+        (
+            "[[rule]]\nrequire = \"complete && sha256 != null\"\n",
+            vec!["2:31: a string is never equal to null\n"],
+        ),
+        (
             "[[rule]]\non = \"input\"\ndeny = \"hermetic\"\n\n[[rule]]\non = \"files\"\ndeny = \"true\"\n",
             vec!["6:6: ", "files", "there are artifact, input, package, peer"],
         ),

@@ -340,7 +340,7 @@ fn decisive(rule: &Rule, failing: &[Failing<'_>]) -> Option<String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let words = rule.expression.text.split(|c: char| !is_part(c));
     let words: HashSet<&str> = words.collect();
-    let fields = rule.subject.fields().iter();
+    let fields = rule.subject.fields().iter().map(|(name, _)| name);
     let facts = fields
         .filter(|field| words.contains(*field))
         .map(|field| (*field, &thing[*field]))

@@ -8,6 +8,7 @@ use std::path::Path;
 use backstory_eventlog::run::RunHeader;
 use backstory_inspection::judging::JudgeProgram;
 use backstory_pipeline::expression::Expression;
+use backstory_pipeline::fields::{Field, FieldType};
 use backstory_pipeline::judge::{JudgeFailure, Judged, check};
 use backstory_pipeline::text_position::position;
 use backstory_vocabulary::Word;
@@ -29,40 +30,46 @@ backstory_vocabulary::vocabulary! {
 
 impl RuleSubject {
     /// The variables of an expression about it. `docs/howto/policy.md` describes them.
-    pub fn fields(self) -> &'static [&'static str] {
+    pub fn fields(self) -> &'static [Field] {
+        use FieldType::{Bool, BoolOrNull, Number, Text, Texts};
         match self {
             RuleSubject::Artifact => &[
-                "path",
-                "sha256",
-                "blake3",
-                "known",
-                "runs",
-                "builder",
-                "guard",
-                "complete",
-                "incomplete_because",
-                "sealed",
-                "signed",
-                "hermetic",
-                "reproducible",
-                "network",
-                "inputs",
-                "packages",
-                "outside",
-                "unknown",
+                ("path", Text),
+                ("sha256", Text),
+                ("blake3", Text),
+                ("known", Bool),
+                ("runs", Texts),
+                ("builder", Texts),
+                ("guard", Texts),
+                ("complete", Bool),
+                ("incomplete_because", Texts),
+                ("sealed", Bool),
+                ("signed", Bool),
+                ("hermetic", Bool),
+                ("reproducible", BoolOrNull),
+                ("network", Number),
+                ("inputs", Number),
+                ("packages", Number),
+                ("outside", Number),
+                ("unknown", Number),
             ],
             RuleSubject::Input => &[
-                "path",
-                "sha256",
-                "blake3",
-                "known",
-                "outside",
-                "software",
-                "undeclared",
-                "run",
+                ("path", Text),
+                ("sha256", Text),
+                ("blake3", Text),
+                ("known", Bool),
+                ("outside", Bool),
+                ("software", Bool),
+                ("undeclared", BoolOrNull),
+                ("run", Text),
             ],
-            RuleSubject::Package => &["manager", "name", "version"],
-            RuleSubject::Peer => &["address", "names", "received", "run"],
+            RuleSubject::Package => &[("manager", Text), ("name", Text), ("version", Text)],
+            RuleSubject::Peer => &[
+                ("address", Text),
+                ("names", Texts),
+                ("received", Bool),
+                ("run", Text),
+            ],
         }
     }
 }
