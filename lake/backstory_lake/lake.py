@@ -26,7 +26,7 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 
-from .errors import LakeError, first_line
+from .errors import LakeError, MisuseError, first_line
 from .tables import FORMAT, LATER, TABLES, LakeTable
 
 NAMESPACE = "backstory"
@@ -40,6 +40,11 @@ UNPUBLISHED_PROPERTY = "backstory.unpublished"
 PENDING_PROPERTY = "backstory.erasing"
 #: The file in a lake's directory that a lock is tried on.
 LOCK = "catalog.locks"
+#: The file in a lake's directory that makes it a lake.
+CATALOG = "catalog.sqlite"
+#: Names in a directory that may become a lake. The first ones are there while another process makes
+#: it, or after that was interrupted. The last one is there in an empty file system.
+BEGUN = {LOCK, f"{CATALOG}-journal", f"{CATALOG}-wal", f"{CATALOG}-shm", "lost+found"}
 #: Begins the name of a catalog of PyIceberg's configuration.
 NAMED = "catalog:"
 #: Attempts to commit, each after a competitor succeeded.
@@ -220,15 +225,16 @@ def _catalog(name: str, create: bool) -> Catalog:
     directory = Path(name).absolute()
     if create:
         directory.mkdir(parents=True, exist_ok=True)
-    elif not (directory / "catalog.sqlite").is_file():
-        raise LakeError(f"{name} is no lake: it has no file catalog.sqlite")
+        _check_free(name, directory)
+    elif not (directory / CATALOG).is_file():
+        raise LakeError(f"{name} is no lake: it has no file {CATALOG}")
     _check_locks(directory)
     try:
         return load_catalog(
             "lake",
             type="sql",
             # A competitor's commit takes ms.
-            uri=f"sqlite:///{directory / 'catalog.sqlite'}?timeout=60",
+            uri=f"sqlite:///{directory / CATALOG}?timeout=60",
             warehouse=directory.as_uri(),
         )
     except OperationalError as error:
@@ -237,12 +243,22 @@ def _catalog(name: str, create: bool) -> Catalog:
             time.sleep(0.2)
             return _catalog(name, False)
         raise LakeError(
-            f"{directory / 'catalog.sqlite'} cannot be opened: {error.orig}; try again"
+            f"{directory / CATALOG} cannot be opened: {error.orig}; try again"
         ) from error
     except DatabaseError as error:
-        raise LakeError(
-            f"{directory / 'catalog.sqlite'} is damaged: {error.orig}; restore it"
-        ) from error
+        raise LakeError(f"{directory / CATALOG} is damaged: {error.orig}; restore it") from error
+
+
+def _check_free(name: str, directory: Path) -> None:
+    """Refuses a directory with other files, such as a source tree."""
+    names = {entry.name for entry in directory.iterdir()}
+    # Another process may make the catalog, and then tables, while the names are read.
+    if CATALOG in names or names <= BEGUN or (directory / CATALOG).is_file():
+        return
+    raise MisuseError(
+        f"{name} is no lake, and it is not empty: name a new or empty directory; "
+        f"restore its {CATALOG} if it was a lake"
+    )
 
 
 def _check_locks(directory: Path) -> None:

@@ -18,6 +18,7 @@ from conftest import PACKAGE, Machine, answer, command
 from pyiceberg.catalog.sql import SqlCatalog
 
 from backstory_lake import batches, cli, shipping, tables, upkeep
+from backstory_lake.errors import MisuseError
 from backstory_lake.lake import Lake
 from backstory_lake.privacy import Config
 from backstory_lake.program import Program
@@ -95,6 +96,25 @@ def test_a_run_that_several_machines_send_at_once_is_there_once(
     assert lake_counts(lake) == counts(machine)
     done = machine.ship(lake)
     assert done.sent == [] and len(done.present) == 2
+
+
+def test_a_directory_with_other_files_does_not_become_a_lake(lake: Path) -> None:
+    (lake / "src").mkdir(parents=True)
+    ended = command("ship", "--store", "none", "--to", str(lake))
+    assert ended.returncode == 2 and "name a new or empty directory" in ended.stderr
+    assert [entry.name for entry in lake.iterdir()] == ["src"]
+    (lake / "src").rmdir()
+    # The making of a lake was interrupted.
+    (lake / "catalog.locks").touch()
+    (lake / "lost+found").mkdir()
+    Lake.open(str(lake), create=True)
+    # A lake may have other files beside its own.
+    (lake / "README").touch()
+    Lake.open(str(lake), create=True)
+    # A lake that lost its catalog does not begin anew.
+    (lake / "catalog.sqlite").unlink()
+    with pytest.raises(MisuseError, match=r"restore its catalog\.sqlite"):
+        Lake.open(str(lake), create=True)
 
 
 def test_a_lake_that_another_machine_makes_at_once_is_made_once(
