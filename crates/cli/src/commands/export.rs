@@ -18,6 +18,7 @@ use crate::current_store::CurrentStore;
 use crate::ending::{self, Workers};
 use crate::error::{Failure, chain, complain};
 use crate::text::progress::{Progress, Unit};
+use crate::text::similar::suggestion;
 use signed_statement::SignedStatement;
 
 mod signed_statement;
@@ -198,9 +199,17 @@ impl From<Error> for Failure {
             Error::Workflow(error) => error.into(),
             Error::Currency(error) => error.into(),
             Error::Stream(error) => error.into(),
-            Error::NoFormat { .. } | Error::NotAStream(_) | Error::InTheWay { .. } => {
-                Failure::misuse(line)
+            Error::NoFormat { name, .. } => {
+                let known = export::ALL.iter().map(|format| format.name());
+                let meant = suggestion(&name, known);
+                Failure::misuse(match meant.as_str() {
+                    "" => line,
+                    _ => {
+                        format!("there is no format '{name}'{meant}; `backstory export` lists all")
+                    }
+                })
             }
+            Error::NotAStream(_) | Error::InTheWay { .. } => Failure::misuse(line),
             _ => Failure::not_found(line),
         }
     }

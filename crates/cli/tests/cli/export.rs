@@ -144,6 +144,8 @@ fn an_impossible_export_is_reported() {
     place
         .run(&["export", "bpmn"])
         .is_error(2, &["bpmn", "make", "snakemake"]);
+    let misspelt = place.run(&["export", "ocfs"]);
+    misspelt.is_error(2, &["'ocfs', did you mean ocsf?; `backstory export`"]);
     place
         .run(&["export", "make", "-o", "no/such/dir"])
         .is_error(
