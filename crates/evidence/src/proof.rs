@@ -27,6 +27,15 @@ use crate::items::{self, Journals};
 use crate::statement::{Statement, Subject};
 use crate::{Error, Result, parts, time_stamp};
 
+/// The kinds of digests that no seal covers: the name of the member, and the usual name.
+const UNSEALED: [(&str, &str); 5] = [
+    ("md5", "MD5"),
+    ("sha1", "SHA-1"),
+    ("sha256", "SHA-256"),
+    ("sha384", "SHA-384"),
+    ("sha512", "SHA-512"),
+];
+
 /// The name of the member that has the proof, in every JSON document.
 pub const MEMBER: &str = "backstory_evidence";
 
@@ -150,7 +159,7 @@ pub fn verify(document: &Value, proof: &Proof, trust: &Trust) -> Result<Document
         }
     }
     let mut claimed = BTreeSet::new();
-    collect_digests(document, &mut claimed);
+    collect_digests(document, "blake3", &mut claimed);
     for digest in claimed {
         match proven.contains(&digest) {
             true => verdict.proven += 1,
@@ -220,20 +229,52 @@ fn proven_digests(seal: &ProvenRun) -> BTreeSet<String> {
         .collect()
 }
 
-/// The BLAKE3 digests of a document: members `blake3`, or names that end with `:blake3`.
-fn collect_digests(value: &Value, found: &mut BTreeSet<String>) {
+/// Digests of one kind that no seal covers, so that nothing checks them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnsealedDigests {
+    /// The name of their member in the document.
+    pub member: &'static str,
+    /// The usual name of the kind.
+    pub kind: &'static str,
+    /// How many different ones the document has.
+    pub count: usize,
+}
+
+/// The digests of a document that no seal covers, by their kind.
+pub fn unsealed_digests(document: &Value) -> Vec<UnsealedDigests> {
+    let of_kind = |(member, kind)| {
+        let mut found = BTreeSet::new();
+        collect_digests(document, member, &mut found);
+        UnsealedDigests {
+            member,
+            kind,
+            count: found.len(),
+        }
+    };
+    let mut all: Vec<UnsealedDigests> = UNSEALED.into_iter().map(of_kind).collect();
+    all.retain(|one| one.count > 0);
+    all
+}
+
+/// The digests of one kind in a document: members of this name, also behind a prefix and a colon.
+fn collect_digests(value: &Value, kind: &str, found: &mut BTreeSet<String>) {
+    let is_it = |name: &str| name.rsplit(':').next() == Some(kind);
     match value {
         Value::Object(fields) => {
             for (name, value) in fields {
                 match value.as_str() {
-                    Some(digest) if name == "blake3" || name.ends_with(":blake3") => {
+                    Some(digest) if is_it(name) => {
                         found.insert(digest.to_owned());
                     }
-                    _ => collect_digests(value, found),
+                    _ => collect_digests(value, kind, found),
                 }
             }
         }
-        Value::Array(list) => list.iter().for_each(|one| collect_digests(one, found)),
+        Value::Array(list) => {
+            for one in list {
+                collect_digests(one, kind, found);
+            }
+        }
         _ => {}
     }
 }

@@ -1,6 +1,7 @@
 //! Runs that are sealed in a chain: every later change of a byte is found, and named.
 
 mod changed_seals;
+mod documents;
 mod kinds;
 mod removals;
 mod rows;

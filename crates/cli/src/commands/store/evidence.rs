@@ -6,7 +6,7 @@ use std::path::Path;
 
 use backstory_evidence::bundle;
 use backstory_evidence::examine::{Examined, Weight, examine};
-use backstory_evidence::proof::{self, Proof};
+use backstory_evidence::proof::{self, DocumentVerdict, Proof, UnsealedDigests};
 use backstory_evidence::{Chain, Examination, Finding, Signing, Trust};
 use backstory_exchange::AllowedSigners;
 use backstory_store::{Home, RunRecord, Store};
@@ -295,33 +295,62 @@ fn verify_document(file: &Path, trust: &Trust, key: Option<&Path>, as_json: bool
             )));
         }
     };
+    // The digests of a crate are in another file than its seals.
+    let metadata = match file.is_dir() {
+        true => proof::read_document(&file.join("ro-crate-metadata.json")).ok(),
+        false => None,
+    };
+    let unsealed = proof::unsealed_digests(metadata.as_ref().unwrap_or(&document));
     let verdict = proof::verify(&document, &proof, trust)?;
-    let sound = verdict.faults.is_empty();
-    answer(|out| {
-        if as_json {
-            let list = |lines: &[String]| {
-                Value::Array(lines.iter().map(|line| line.as_str().into()).collect())
-            };
-            let fields = vec![
-                ("sound", sound.into()),
-                ("runs", list(&verdict.runs)),
-                ("proven", verdict.proven.into()),
-                ("faults", list(&verdict.faults)),
-            ];
-            return json_line(fields, out);
-        }
-        for fault in &verdict.faults {
-            writeln!(out, "{}: {}", path.display(), one_line(fault))?;
-        }
-        let runs = counted(verdict.runs.len(), "run", "runs");
-        let contents = counted(verdict.proven, "content", "contents");
+    answer(|out| match as_json {
+        true => json_line(verdict_fields(&verdict, &unsealed), out),
+        false => verdict_text(&path, &verdict, &unsealed, out),
+    })?;
+    Ok(u8::from(!verdict.faults.is_empty()))
+}
+
+fn verdict_fields(
+    verdict: &DocumentVerdict,
+    unsealed: &[UnsealedDigests],
+) -> Vec<(&'static str, Value)> {
+    let list =
+        |lines: &[String]| Value::Array(lines.iter().map(|line| line.as_str().into()).collect());
+    let unsealed = unsealed.iter().map(|one| (one.member, one.count.into()));
+    vec![
+        ("sound", verdict.faults.is_empty().into()),
+        ("runs", list(&verdict.runs)),
+        ("proven", verdict.proven.into()),
+        ("faults", list(&verdict.faults)),
+        ("checked", Value::array(["blake3"])),
+        ("not_checked", Value::Object(unsealed.collect())),
+    ]
+}
+
+fn verdict_text(
+    path: &Path,
+    verdict: &DocumentVerdict,
+    unsealed: &[UnsealedDigests],
+    out: &mut impl Write,
+) -> std::io::Result<()> {
+    for fault in &verdict.faults {
+        writeln!(out, "{}: {}", path.display(), one_line(fault))?;
+    }
+    let runs = counted(verdict.runs.len(), "run", "runs");
+    let contents = counted(verdict.proven, "content", "contents");
+    writeln!(
+        out,
+        "valid seals of {runs} cover {contents} of {} by their BLAKE3 digests",
+        path.display()
+    )?;
+    for one in unsealed {
+        let digests = counted(one.count, "digest", "digests");
         writeln!(
             out,
-            "valid seals of {runs} cover {contents} of {}",
-            path.display()
-        )
-    })?;
-    Ok(u8::from(!sound))
+            "not checked: {digests} of {}, which no seal covers",
+            one.kind
+        )?;
+    }
+    Ok(())
 }
 
 /// The statement of a bundle that is signed with this key.
