@@ -61,6 +61,8 @@ pub struct Descriptor {
     pub doubtful: bool,
     /// A directory that was opened for reading, and whose listing nothing would see.
     pub may_be_listed: bool,
+    /// A connection on which the kernel counted no byte in either direction until its close.
+    pub carried_nothing: bool,
 }
 
 /// Numbers below this stand for descriptors whose number is not known, and for memory mappings.

@@ -119,7 +119,7 @@ pub fn peers(store: &dyn Store, run: &str) -> Result<Vec<PeerContact>> {
             for edge in stream.edges.iter().filter(|edge| edge.entity == entity.id) {
                 let contact = contact(&mut found, store, run, activity, &address, edge.interval)?;
                 let reads = edge.relation == Relation::Read;
-                // A connection that does not block, and fails, has both directions as possible.
+                // A connection whose bytes are not known has both directions as possible.
                 let seen = edge.certainty == Certainty::Seen;
                 if seen {
                     contact.connected = Some(true);

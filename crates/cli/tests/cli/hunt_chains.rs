@@ -7,7 +7,7 @@ use backstory_testkit::need::needs;
 use serde_json::Value;
 
 use super::Place;
-use super::hunt::{LoopbackServer, npm, only_found};
+use super::hunt::{LoopbackServer, found, npm, only_found};
 
 fn names(files: &Value) -> Vec<&str> {
     files
@@ -96,20 +96,51 @@ fn a_shell_that_follows_a_download_is_told_from_the_address_to_what_it_made() {
 
 #[test]
 fn an_address_from_which_perhaps_nothing_came_is_only_possibly_the_origin() {
-    if !needs("a download that fails", &["curl"]) {
+    if !needs("a download that is killed", &["python3"]) {
         return;
     }
     let place = Place::new();
-    // Nobody listens at this port any more.
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
-    let address = closed.unwrap().to_string();
-    let run = place.record(&format!("curl -s http://{address}/setup.sh | sh"));
+    let address = closed_address();
+    let port = address.rsplit(':').next().unwrap();
+    place.write(
+        "load.py",
+        &format!(
+            "import os, signal, socket\n\
+             s = socket.socket()\n\
+             s.setblocking(False)\n\
+             s.connect_ex(('127.0.0.1', {port}))\n\
+             os.kill(os.getpid(), signal.SIGKILL)\n"
+        ),
+    );
+    // The shell says that its child was killed.
+    let run = place.record("exec 2> /dev/null; python3 load.py | sh");
     let finding = only_found(&place, &run, "download-run-by-shell");
     assert_eq!(finding["cause_origin"], format!("tcp:{address}"));
     assert_eq!(finding["cause_origin_possible"], true, "{finding}");
     let text = place.run(&["hunt", &run]).out;
-    let cause = format!("  cause    sh  (possibly from tcp:{address}, received by curl");
+    let cause = format!("  cause    sh  (possibly from tcp:{address}, received by python3");
     assert!(text.contains(&cause), "{text}");
+}
+
+/// An address without a server.
+fn closed_address() -> String {
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap();
+    closed.local_addr().unwrap().to_string()
+}
+
+#[test]
+fn a_download_that_was_refused_is_no_finding() {
+    if !needs("a download that fails", &["curl"]) {
+        return;
+    }
+    let place = Place::new();
+    let address = closed_address();
+    let run = place.record(&format!("curl -s http://{address}/setup.sh | sh"));
+    let none = found(&place, &run, "download-run-by-shell");
+    assert_eq!(none, Vec::<Value>::new());
+    // The attempt itself is in the record.
+    let peers = place.run(&["peers", &run]).out;
+    assert!(peers.contains(&address), "{peers}");
 }
 
 #[test]

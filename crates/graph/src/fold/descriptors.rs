@@ -217,6 +217,7 @@ impl<S: Sink> Fold<'_, S> {
             read: None,
             written: None,
             listed: None,
+            carried_nothing: false,
             ..held.clone()
         };
         self.install(call, new, copy)
@@ -296,6 +297,7 @@ impl Descriptor {
             location: path,
             doubtful: false,
             may_be_listed: false,
+            carried_nothing: false,
         }
     }
 
@@ -314,6 +316,7 @@ impl Descriptor {
             location: crate::paths::ROOT,
             doubtful: false,
             may_be_listed: false,
+            carried_nothing: false,
         }
     }
 }

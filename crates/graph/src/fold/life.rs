@@ -168,6 +168,7 @@ impl<S: Sink> Fold<'_, S> {
             listed,
             source_from,
             target_from,
+            carried_nothing: false,
             ..held.clone()
         }
     }

@@ -163,6 +163,9 @@ impl<S: Sink> Fold<'_, S> {
         let Some(label) = self.object(object).label.clone() else {
             return Ok(());
         };
+        if let Some(held) = self.descriptor(call, fd) {
+            held.carried_nothing = sent == 0 && received == 0;
+        }
         let address = label.strip_suffix(REPLY).unwrap_or(&label);
         let payload = encode_traffic(address, sent, received);
         let activity = self.announce(call.epoch)?;

@@ -50,6 +50,7 @@ impl<S: Sink> Fold<'_, S> {
                 let copy = Descriptor {
                     cloexec: false,
                     own: false,
+                    carried_nothing: false,
                     ..held.clone()
                 };
                 self.install_nameless(call, copy)?;

@@ -54,6 +54,7 @@ impl<S: Sink> Fold<'_, S> {
             read: None,
             written: None,
             listed: None,
+            carried_nothing: false,
             ..held
         };
         match self

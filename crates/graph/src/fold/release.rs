@@ -213,6 +213,8 @@ impl<S: Sink> Fold<'_, S> {
     /// - Otherwise a read or write counts if the recorder saw it. The recorder cannot see libc's
     ///   own buffers. They can only be behind a file that the epoch opened itself, or behind the
     ///   standard descriptors (`hidden`).
+    /// - A connection that carried no byte was not used, whatever was not seen. An example is one
+    ///   that was refused.
     /// - Without a recorder, every use is possible.
     /// - A file was open when the log was cut off. A use of it is possible, although the log has no
     ///   read or write.
@@ -236,6 +238,9 @@ impl<S: Sink> Fold<'_, S> {
                 first
             };
             return Some((start, Certainty::Seen));
+        }
+        if held.carried_nothing {
+            return None;
         }
         if self.cut_off && kind == EntityKind::File {
             return Some((held.since, Certainty::Possible));

@@ -1,4 +1,5 @@
-//! Connections that a child inherits, and closes by executing a program.
+//! Connections that a child inherits, and closes by executing a program. Connections that carried
+//! nothing.
 #![allow(dead_code, clippy::unwrap_used)]
 
 use crate::common::*;
@@ -13,11 +14,8 @@ const CHILD: Pid = 4;
 /// The client's descriptor of its connection.
 const SOCKET: i32 = 5;
 
-/// A client that connects by a socket with these flags, does `before` and forks. The child does
-/// `after`, and executes a program. Returns the names of the connections that the exec closed.
-fn closed(flags: i32, before: impl Fn(&mut Scene), after: impl Fn(&mut Scene)) -> Vec<String> {
-    let mut s = Scene::new(&["sh"]);
-    s.runs(2, CLIENT, &["client"]);
+/// The client connects by a socket with these flags.
+fn connect(s: &mut Scene, flags: i32, outcome: Outcome) {
     let (domain, kind) = (2, STREAM | flags);
     s.push(CLIENT, Outcome::Done(SOCKET), Op::Socket { domain, kind });
     let address = [
@@ -31,7 +29,15 @@ fn closed(flags: i32, before: impl Fn(&mut Scene), after: impl Fn(&mut Scene)) -
         kind: STREAM,
         address: address.concat().into(),
     };
-    s.done(CLIENT, connect);
+    s.push(CLIENT, outcome, connect);
+}
+
+/// A client that connects by a socket with these flags, does `before` and forks. The child does
+/// `after`, and executes a program. Returns the names of the connections that the exec closed.
+fn closed(flags: i32, before: impl Fn(&mut Scene), after: impl Fn(&mut Scene)) -> Vec<String> {
+    let mut s = Scene::new(&["sh"]);
+    s.runs(2, CLIENT, &["client"]);
+    connect(&mut s, flags, Outcome::Done(0));
     before(&mut s);
     s.fork(CLIENT, CHILD);
     s.start(CHILD, CLIENT, true);
@@ -107,4 +113,48 @@ fn a_connection_that_the_child_used_is_not_one_that_its_exec_closed_unused() {
     };
     assert_eq!(closed(SOCK_CLOEXEC, nothing, read), none);
     assert_eq!(closed(SOCK_CLOEXEC, nothing, write), none);
+}
+
+/// The uses of a connection that did not block, of which the kernel counted these bytes at its
+/// close. `None`: the process was killed before.
+fn uses(counted: Option<(u64, u64)>, during: impl Fn(&mut Scene)) -> Vec<String> {
+    const EINPROGRESS: i32 = 115;
+    let mut s = Scene::new(&["sh"]);
+    s.runs(2, CLIENT, &["client"]);
+    connect(&mut s, SOCK_CLOEXEC, Outcome::Done(-EINPROGRESS));
+    during(&mut s);
+    if let Some((sent, received)) = counted {
+        let fd = SOCKET;
+        s.done(CLIENT, Op::Traffic { fd, sent, received });
+        s.close(CLIENT, SOCKET);
+    }
+    s.exits(CLIENT, 2);
+    let told = told(&s.graph());
+    let of_client = |line: &&str| line.starts_with("client#1 ") && line.contains(" tcp:");
+    let uses = told.lines().filter(of_client);
+    uses.map(str::to_owned).collect()
+}
+
+#[test]
+fn a_connection_that_carried_no_byte_was_not_used() {
+    let none: [&str; 0] = [];
+    assert_eq!(uses(Some((0, 0)), nothing), none);
+}
+
+#[test]
+fn a_connection_of_which_the_bytes_are_unknown_was_possibly_used() {
+    let both = [
+        "client#1 Read? tcp:127.0.0.1:5432 (reply)@0",
+        "client#1 Write? tcp:127.0.0.1:5432@0",
+    ];
+    assert_eq!(uses(None, nothing), both);
+    assert_eq!(uses(Some((1, 0)), nothing), both);
+    assert_eq!(uses(Some((0, 1)), nothing), both);
+    let read = |s: &mut Scene| {
+        s.read(CLIENT, SOCKET);
+    };
+    assert_eq!(
+        uses(Some((0, 0)), read),
+        ["client#1 Read tcp:127.0.0.1:5432 (reply)@0"]
+    );
 }
