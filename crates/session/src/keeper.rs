@@ -199,6 +199,7 @@ impl KeeperState {
     /// Takes over from a supervisor that died before the log was finalized.
     fn inherit(mut self, tools: WatchResources, job: CommandSetup) {
         self.serve();
+        let launcher = tools.launcher;
         let (mut watch, stock) = tools.into_watch(None);
         watch.add_reason(&Reason::SupervisorDied {});
         watch.start_draining(&stock, Asking::Impossible);
@@ -208,6 +209,8 @@ impl KeeperState {
             watch.wait(&calls);
             self.answer();
         }
+        // The launcher is the parent of this process.
+        watch.leave_launcher_running(|| sys::parent() == Some(launcher));
         watch.sync();
         if self.answering.iter().any(|a| !a.is_over()) {
             background::spawn(&job.options.after);

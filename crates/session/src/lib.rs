@@ -37,6 +37,7 @@ mod instruction_redirections;
 mod job_rank;
 mod keeper;
 mod keeper_messages;
+mod late_stop;
 mod launch;
 mod launcher;
 mod library;

@@ -97,6 +97,7 @@ pub(crate) fn run(setting: RunSetup, to_keeper: &OwnedFd) {
     }
     watch.start_draining(&stock, Asking::Possible);
     roles.watch_all(&mut watch, control, &job);
+    watch.leave_launcher_running(|| roles.launcher_lives());
     roles.let_launcher_leave();
     watch.sync();
     if let (Some(programs), Some(path)) = (programs, &job.options.verdicts) {
@@ -297,6 +298,14 @@ impl Roles {
                 self.must_kill = !kill_command(control);
             }
         }
+    }
+
+    /// True until the launcher has ended.
+    fn launcher_lives(&self) -> bool {
+        self.launcher.as_ref().is_some_and(|launcher| {
+            let mut fds = [PollFd::new(launcher, PollFlags::IN)];
+            !poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ended| ended > 0)
+        })
     }
 
     /// Gives the launcher time to end, so that its last steps do not wait for the disk.

@@ -14,6 +14,7 @@ use crate::clock;
 use crate::control::{Control, DISMISSED, EARLY};
 use crate::drain::{self, Asking, Drainer};
 use crate::guarding::GuardReport;
+use crate::late_stop;
 use crate::plain_programs::KnownPrograms;
 use crate::report::Reporter;
 use backstory_arena::ChunkSupply;
@@ -330,8 +331,16 @@ impl CommandWatch {
     /// Continues the launcher after a stop of the command that is over. A process that continued or
     /// killed the command alone could not know of the launcher.
     fn continue_launcher(&self) {
-        if self.launcher_must_go_on() && tree::stopped(self.launcher) {
-            let _ = sys::kill(self.launcher, libc::SIGCONT); // it may be gone
+        if self.launcher_must_go_on() {
+            late_stop::continue_stopped(self.launcher);
+        }
+    }
+
+    /// Returns once the launcher does not stop for the command any more. `lives`: whether the
+    /// launcher still lives.
+    pub(crate) fn leave_launcher_running(&self, lives: impl FnMut() -> bool) {
+        if !self.command_stopped {
+            late_stop::continue_until_it_runs(self.control, self.launcher, lives);
         }
     }
 
