@@ -8,6 +8,8 @@
 //! - The kernel sends a signal to all members of a group at once. After such a signal, the client
 //!   is asked for a report. Until its response, the signal counts as one to the group, however long
 //!   that takes.
+//! - The client stops with the program. It can do so late, after the program has gone on or ended.
+//!   So it is looked at again until it has responded to a request that came after the stop.
 //! - If the program cannot be started as the client would have, it is not started. The client then
 //!   executes it itself.
 
@@ -24,8 +26,16 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::time::Duration;
 
+#[cfg(test)]
+mod tests;
+
 /// Time within which a signal to the whole group reaches all its members.
 const GROUP_SIGNAL: Duration = Duration::from_millis(3);
+/// Interval between two looks at a client that may stop late.
+const LOOK: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 5_000_000,
+};
 /// More descriptors than the client passes.
 const DESCRIPTORS: usize = 32_768;
 
@@ -189,6 +199,9 @@ struct Running {
     requests: i32,
     /// The client has not responded to the last request.
     is_asked: bool,
+    /// The number of a request after the last stop: without its response, the client is stopped,
+    /// or is about to stop.
+    stop: Option<i32>,
 }
 
 impl Running {
@@ -201,6 +214,7 @@ impl Running {
             to_group: [None; 65],
             requests: 0,
             is_asked: false,
+            stop: None,
         };
         for (signal, request) in running.to_group.iter_mut().enumerate().skip(1) {
             *request = (early & 1 << (signal - 1) != 0).then_some(1);
@@ -215,7 +229,8 @@ impl Running {
             let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
             let connection = self.client.as_ref().map(|client| &client.connection);
             fds.extend(connection.map(|fd| PollFd::new(fd, PollFlags::IN)));
-            if poll(&mut fds, None).is_err() {
+            let timeout = self.client_must_go_on().then_some(LOOK);
+            if poll(&mut fds, timeout.as_ref()).is_err() {
                 continue;
             }
             let news = fds.get(1).is_some_and(|fd| !fd.revents().is_empty());
@@ -223,11 +238,39 @@ impl Running {
             if news {
                 self.hear();
             }
+            if self.client_must_go_on() {
+                self.continue_stopped_client();
+            }
+        }
+        self.let_client_end();
+    }
+
+    /// True if the client stops, or is about to, for a stop of the program that is over.
+    fn client_must_go_on(&self) -> bool {
+        self.stop.is_some() && !tree::stopped(self.program)
+    }
+
+    /// Continues the client if it is stopped.
+    fn continue_stopped_client(&self) {
+        let client = self.client.as_ref();
+        if client.is_some_and(|client| tree::stopped(client.pid as Pid)) {
+            self.continued();
+        }
+    }
+
+    /// Continues the client until it has ended, if it may stop after the end of the program.
+    fn let_client_end(&self) {
+        let Some(client) = self.client.as_ref().filter(|_| self.stop.is_some()) else {
+            return;
+        };
+        let mut fds = [PollFd::new(&client.process, PollFlags::IN)];
+        while !poll(&mut fds, Some(&LOOK)).is_ok_and(|ended| ended > 0) {
+            self.continue_stopped_client();
         }
     }
 
     /// Reports a change of the program. True if it has ended.
-    fn look_at_program(&self) -> bool {
+    fn look_at_program(&mut self) -> bool {
         let changes = libc::WEXITED | libc::WSTOPPED | libc::WCONTINUED;
         while let Ok(Some(change)) = sys::child_change(Some(self.program), changes) {
             match change.code {
@@ -252,10 +295,12 @@ impl Running {
 
     /// Lets the client stop, too, unless the program goes on at once. A signal to the whole group
     /// does not reach all its members at the same time.
-    fn stopped(&self, signal: i32) {
+    fn stopped(&mut self, signal: i32) {
         std::thread::sleep(GROUP_SIGNAL);
         if tree::stopped(self.program) {
             self.tell(BROKER_STOPPED, signal);
+            self.stop = Some(self.requests.wrapping_add(1));
+            self.ask();
         }
     }
 
@@ -277,17 +322,18 @@ impl Running {
         self.ask();
     }
 
-    /// Asks the client for a report, if a signal to the group waits for a later one than it was
-    /// asked for. One request at a time fits into the socket, even if the client is stopped.
+    /// Asks the client for a report, if a signal to the group or a stop waits for a later one than
+    /// it was asked for. One request at a time fits into the socket, even if the client is stopped.
     fn ask(&mut self) {
-        let next = self.requests.wrapping_add(1);
-        if self.is_asked || self.to_group.iter().all(|request| *request != Some(next)) {
+        let next = Some(self.requests.wrapping_add(1));
+        let is_due = self.stop == next || self.to_group.contains(&next);
+        if self.is_asked || !is_due {
             return;
         }
         std::thread::sleep(GROUP_SIGNAL);
-        self.requests = next;
+        self.requests = self.requests.wrapping_add(1);
         self.is_asked = true;
-        self.tell(BROKER_REPORT, next);
+        self.tell(BROKER_REPORT, self.requests);
     }
 
     /// The client has reported all signals that it got before this request.
@@ -295,6 +341,7 @@ impl Running {
         for request in &mut self.to_group {
             request.take_if(|request| *request == response);
         }
+        self.stop.take_if(|request| *request == response);
         self.is_asked = false;
         self.ask();
     }
