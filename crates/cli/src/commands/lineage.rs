@@ -17,9 +17,9 @@ use super::database_history::{DatabaseHistory, table_subject};
 use super::{Outcome, account, answer, here, open_watches};
 use crate::args::lineage::{Level, LineageArgs, SourceList};
 use crate::current_store::CurrentStore;
-use crate::error::{Status, complain};
+use crate::error::{Failure, Status, complain};
 use crate::json::{self, Fields};
-use crate::subject::{self, Reach};
+use crate::subject::{self, FileSubject, Reach};
 use crate::text::dot;
 use crate::text::style::{Role, Style};
 use crate::text::tree::{self, Drawing};
@@ -56,24 +56,9 @@ pub fn run(
         exclude: args.exclude.clone(),
         ..Scope::default()
     };
-    let reach = reach(direction);
-    let (mut found, history) = match (&args.table, &args.path) {
-        (Some(table), _) => {
-            current.tell_open_sources(|header| header.database.is_some());
-            let run = scope.run.as_deref();
-            table_subject(&mut current, (table, &args), run, (direction, reach))?
-        }
-        (None, path) => {
-            let path = path.as_deref().unwrap_or(Path::new(""));
-            let found = subject::find(&current, path.as_os_str(), scope.run.as_deref(), reach);
-            let found = found.inspect_err(|failure| {
-                if failure.status == Status::NotFound {
-                    current.tell_open_sources(|header| header.database.is_none());
-                }
-            })?;
-            (found, None)
-        }
-    };
+    let run = scope.run.as_deref();
+    let way = (direction, reach(direction));
+    let (mut found, history) = subject_of(&mut current, &args, run, way)?;
     found.notes.iter().for_each(|note| complain(note));
     let shortened = match direction {
         Direction::Uses if level == Level::Step && args.is_for_a_screen() => {
@@ -146,6 +131,27 @@ pub fn run(
     std::mem::forget(lineage);
     current.end();
     done
+}
+
+/// The versions that a question means: of a row or a table with its history, or of a file.
+fn subject_of(
+    current: &mut CurrentStore,
+    args: &LineageArgs,
+    run: Option<&str>,
+    (direction, reach): (Direction, Reach),
+) -> Result<(FileSubject, Option<DatabaseHistory>), Failure> {
+    if let Some(table) = &args.table {
+        current.tell_open_sources(|header| header.database.is_some());
+        return table_subject(current, (table, args), run, (direction, reach));
+    }
+    let path = args.path.as_deref().unwrap_or(Path::new(""));
+    let found = subject::find(current, path.as_os_str(), run, reach);
+    let found = found.inspect_err(|failure| {
+        if failure.status == Status::NotFound {
+            current.tell_open_sources(|header| header.database.is_none());
+        }
+    })?;
+    Ok((found, None))
 }
 
 /// The versions of a file that a question in this direction means.

@@ -49,21 +49,7 @@ pub(super) fn text(
 ) -> io::Result<()> {
     let mut lines = Lines { out, style };
     let run = &shown.details.summary;
-    let program = run.command.first().map(|word| &**word);
-    let call = Call {
-        // A document of another tool may have a name instead of a program.
-        exec_path: program.filter(|_| !run.is_imported),
-        argv: &run.command,
-        cwd: &run.cwd,
-        env_set: &[],
-        env_unset: &[],
-    };
-    let command = match &run.command[..] {
-        // A name has no directory.
-        [_] if run.is_imported => shell::command_of(run),
-        _ => call.whole(b""),
-    };
-    lines.line("command", &style.paint(Role::Command, &command))?;
+    lines.line("command", &style.paint(Role::Command, &command(run)))?;
     let role = if run.exit == Some(0) {
         Role::Good
     } else {
@@ -77,14 +63,7 @@ pub(super) fn text(
     };
     lines.line("result", &end)?;
     verdict(shown.details, &mut lines)?;
-    if shown.details.modes.rows == Some(RowsMode::Off) {
-        let text = "not recorded (watch --rows off): tables and statements alone";
-        lines.line("rows", text)?;
-    }
-    if let Some(database) = &shown.details.database {
-        lines.line("transactions", &database.transactions.to_string())?;
-        lines.line("changed", &changed_tables(database))?;
-    }
+    watched_database(shown.details, &mut lines)?;
     if let Some(report) = &shown.filters {
         filtered(report, &mut lines)?;
     }
@@ -151,6 +130,37 @@ pub(super) fn text(
     lines.line("run", &run.id)?;
     if verbose {
         rest(shown.details, &mut lines)?;
+    }
+    Ok(())
+}
+
+/// The command line.
+fn command(run: &RunSummary) -> String {
+    let program = run.command.first().map(|word| &**word);
+    let call = Call {
+        // A document of another tool may have a name instead of a program.
+        exec_path: program.filter(|_| !run.is_imported),
+        argv: &run.command,
+        cwd: &run.cwd,
+        env_set: &[],
+        env_unset: &[],
+    };
+    match &run.command[..] {
+        // A name has no directory.
+        [_] if run.is_imported => shell::command_of(run),
+        _ => call.whole(b""),
+    }
+}
+
+/// What was recorded of a watched database.
+fn watched_database(details: &RunDetails, lines: &mut Lines<'_, impl Write>) -> io::Result<()> {
+    if details.modes.rows == Some(RowsMode::Off) {
+        let text = "not recorded (watch --rows off): tables and statements alone";
+        lines.line("rows", text)?;
+    }
+    if let Some(database) = &details.database {
+        lines.line("transactions", &database.transactions.to_string())?;
+        lines.line("changed", &changed_tables(database))?;
     }
     Ok(())
 }
