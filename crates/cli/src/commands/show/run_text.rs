@@ -152,7 +152,7 @@ fn command(run: &RunSummary) -> String {
     }
 }
 
-/// What was recorded of a watched database.
+/// The lines about a watched database.
 fn watched_database(details: &RunDetails, lines: &mut Lines<'_, impl Write>) -> io::Result<()> {
     if details.modes.rows == Some(RowsMode::Off) {
         let text = "not recorded (watch --rows off): tables and statements alone";
