@@ -317,10 +317,8 @@ impl ExpectedOutput {
                         let now = [&then[..before], &bytes[same..]].concat();
                         let part = rules.part(then, &now, before);
                         let words = (word_at(then, before), word_at(&now, before));
-                        let time = self.next_time().unwrap_or(0);
                         let difference = OutputDifference {
                             words,
-                            time,
                             ..self.part(at, 1, Some(shown), &bytes[same..])
                         };
                         let Some(part) = part else {
@@ -396,7 +394,7 @@ impl ExpectedOutput {
             came: came.iter().copied().take(SHOWN).collect(),
             volatile: None,
             words: (Vec::new(), Vec::new()),
-            time: 0,
+            time: self.next_time().unwrap_or(0),
         }
     }
 

@@ -35,7 +35,7 @@ const WIDTH: usize = 110;
 pub fn run(args: InspectArgs, store: Option<&Path>) -> Outcome {
     let names = std::iter::once(&args.path).chain(&args.other);
     // A file as it is now needs no store.
-    let mut current = match names.clone().all(|name| is_present(name)) {
+    let mut current = match names.clone().all(|name| Path::new(name).exists()) {
         true => CurrentStore::open(store).ok(),
         false => Some(CurrentStore::open(store)?),
     };

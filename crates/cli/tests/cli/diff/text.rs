@@ -216,7 +216,7 @@ fn callers_of_one_side_that_only_launched_the_same_command_are_no_cause() {
         line_of(&view, "  in  ") > line_of(&view, "Causes"),
         "{view}"
     );
-    assert!(!view.contains("command of"), "{view}");
+    assert!(!view.contains("\n  command of "), "{view}");
 }
 
 #[test]
