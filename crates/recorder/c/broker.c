@@ -6,17 +6,11 @@
  * Nothing here is trusted: the supervisor and the broker check everything again. A program that the
  * broker refuses is executed as without a broker.
  */
-#include "bs.h"
+#include "file_system.h"
 #include <linux/stat.h>
 #include <linux/xattr.h>
 
 enum { TRIES = 64, NO_SUID = 2 /* ST_NOSUID */ };
-
-/* The kernel's `struct statfs`. */
-struct file_system {
-    u64 type, block_size, blocks, free, available, files, free_files, id, name_size, fragment,
-        flags, spare[4];
-};
 
 /* True if the file has a privilege for its user. */
 static bool has_privilege(const char *path)
@@ -36,7 +30,7 @@ static bool has_privilege(const char *path)
 /* True if the kernel would give the privilege: not to a script, and not where it is `nosuid`. */
 static bool gives_privilege(const char *path)
 {
-    struct file_system there;
+    struct bs_file_system there;
     u8 start[BS_FILE_BEGINNING] __attribute__((aligned(8)));
     if (bs_gated(__NR_statfs, path, &there) < 0 || there.flags & NO_SUID)
         return false;

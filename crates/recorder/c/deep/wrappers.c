@@ -3,6 +3,7 @@
  * descriptors and the process, or give random bytes. The calls themselves are libc's, so they
  * remain cancellation points.
  */
+#include "../file_system.h"
 #include "exact.h"
 #include "timeout.h"
 
@@ -227,14 +228,6 @@ BS_API u32 arc4random_uniform(u32 bound)
 
 /* ---- the machine and its file systems -------------------------------------------------------- */
 
-/* The kernel's struct statfs. */
-struct file_system {
-    s64 type, block;
-    u64 blocks, free, available, files, free_files;
-    u32 id[2];
-    s64 name_length, fragment, flags, spare[4];
-};
-
 /* libc's struct statvfs, which it makes of the kernel's. */
 struct file_system_view {
     u64 block, fragment;
@@ -244,7 +237,7 @@ struct file_system_view {
 };
 
 int sysinfo(void *to);
-int statfs(const char *path, struct file_system *to);
+int statfs(const char *path, struct bs_file_system *to);
 int statvfs(const char *path, struct file_system_view *to);
 
 BS_API int sysinfo(void *to)
@@ -255,7 +248,7 @@ BS_API int sysinfo(void *to)
     return failed;
 }
 
-BS_API int statfs(const char *path, struct file_system *to)
+BS_API int statfs(const char *path, struct bs_file_system *to)
 {
     u64 time = bs_now();
     int failed = BS_NEXT(statfs)(path, to);
@@ -273,9 +266,9 @@ BS_API int statvfs(const char *path, struct file_system_view *to)
     enum { VALID = 0x20 };
     u64 time = bs_now();
     int failed = BS_NEXT(statvfs)(path, to);
-    struct file_system kernels = {0};
+    struct bs_file_system kernels = {0};
     if (failed == 0)
-        kernels = (struct file_system){
+        kernels = (struct bs_file_system){
             .block = (s64)to->block,
             .blocks = to->blocks,
             .free = to->free,
