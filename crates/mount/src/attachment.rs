@@ -5,6 +5,7 @@
 //! The mount is never detached while it is in use: that would end the recording without a word.
 
 use crate::Error;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, FdFlags};
 use rustix::mount::{MountFlags, UnmountFlags};
@@ -28,6 +29,7 @@ const SOCKET_VARIABLE: &str = "_FUSE_COMMFD";
 pub(crate) struct Attachment {
     mountpoint: PathBuf,
     by_root: bool,
+    device: OwnedFd,
 }
 
 /// Why a mount could not be ended.
@@ -40,17 +42,17 @@ pub(crate) enum DetachFailure {
 }
 
 /// Mounts a file system that calls itself `directory`.
-pub(crate) fn attach(directory: &Path, mountpoint: &Path) -> Result<(OwnedFd, Attachment), Error> {
+pub(crate) fn attach(directory: &Path, mountpoint: &Path) -> Result<Attachment, Error> {
     let by_root = rustix::process::geteuid().is_root();
     let device = match by_root {
         true => attach_as_root(directory, mountpoint)?,
         false => attach_as_user(directory, mountpoint)?,
     };
-    let attachment = Attachment {
+    Ok(Attachment {
         mountpoint: mountpoint.to_owned(),
         by_root,
-    };
-    Ok((device, attachment))
+        device,
+    })
 }
 
 fn attach_as_root(directory: &Path, mountpoint: &Path) -> Result<OwnedFd, Error> {
@@ -174,7 +176,23 @@ fn last_line(text: &[u8]) -> String {
 }
 
 impl Attachment {
-    /// Unmounts. The kernel then ends the session of the descriptor.
+    /// A descriptor that serves the mount.
+    pub(crate) fn device(&self) -> Result<OwnedFd, Error> {
+        let device = self.device.try_clone();
+        device.map_err(Error::system("copy a descriptor"))
+    }
+
+    /// True while the file system is mounted at any place of any mount namespace. A detached mount
+    /// (`umount -l`) counts as long as a process uses it. The kernel ends the session with the last
+    /// one, which the descriptor then reports as an error.
+    pub(crate) fn is_mounted_anywhere(&self) -> bool {
+        let mut asked = [PollFd::new(&self.device, PollFlags::empty())];
+        let answered = poll(&mut asked, Some(&Timespec::default()));
+        let has_ended = |device: &PollFd<'_>| device.revents().contains(PollFlags::ERR);
+        answered.is_err() || !asked.iter().any(has_ended)
+    }
+
+    /// Unmounts. The kernel ends the session with the last mount.
     pub(crate) fn detach(&self) -> Result<(), DetachFailure> {
         match self.by_root {
             true => self.detach_as_root(),

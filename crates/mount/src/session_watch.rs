@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 
 /// Interval between two looks for processes that have ended.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
-/// A session that lasts so much longer than its mount point is mounted elsewhere, too.
-const LASTS_ELSEWHERE: Duration = Duration::from_secs(3);
+/// A session that lasts so much longer than its mount point is reported, with the reason.
+const LASTS_LONG: Duration = Duration::from_secs(3);
 /// Most threads that serve requests.
 const MOST_THREADS: usize = 8;
 /// Fewest threads of a mount that stores contents. While some of them copy, others serve.
@@ -55,8 +55,10 @@ pub enum MountNews {
     /// It was asked to end but could not be unmounted for this reason. It records on.
     NotUnmounted(String),
     /// It was unmounted, but is mounted elsewhere, too: at another place, or in another mount
-    /// namespace. It records on until it is unmounted there.
+    /// namespace. Or a process uses a detached mount of it. It records on until the last one ends.
     Elsewhere,
+    /// It was unmounted everywhere, and still finishes requests of before, as copies of contents.
+    Finishing,
     /// It was unmounted, and a dead mount is at the mount point.
     DeadMountLeft,
 }
@@ -155,8 +157,9 @@ fn serve(
     let contents = run.preserver(what.kept_limit);
     let fewest = contents.as_ref().map_or(2, |_| FEWEST_COPYING);
     let tree = RecordedTree::new(own, log, contents, table, what.passthrough);
-    let (device, attachment) = attach(directory, mountpoint)?;
-    let served = start_session(tree, device, fewest);
+    let attachment = attach(directory, mountpoint)?;
+    let device = attachment.device();
+    let served = device.and_then(|device| start_session(tree, device, fewest));
     let session = served.inspect_err(|_| drop(attachment.detach()))?;
     news(MountNews::Mounted);
     let eager = what.passthrough;
@@ -245,9 +248,12 @@ fn watch(
         if signalled && sys::read_end_signal(signals.as_fd()) {
             detached = detach(attachment, news).then(Instant::now);
         }
-        if detached.is_some_and(|at| at.elapsed() >= LASTS_ELSEWHERE) {
+        if detached.is_some_and(|at| at.elapsed() >= LASTS_LONG) {
             detached = None;
-            news(MountNews::Elsewhere);
+            news(match attachment.is_mounted_anywhere() {
+                true => MountNews::Elsewhere,
+                false => MountNews::Finishing,
+            });
         }
         callers.look_again();
         rest = match prune(inodes, &session.notifier) {
@@ -261,7 +267,7 @@ fn watch(
     }
 }
 
-/// Unmounts. True if the mount point is not mounted any more.
+/// Unmounts. True if the mount is no longer at its mount point.
 fn detach(attachment: &Attachment, news: &mut dyn FnMut(MountNews)) -> bool {
     match attachment.detach() {
         Ok(()) => return true,

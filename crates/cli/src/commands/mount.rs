@@ -60,8 +60,13 @@ pub fn run(args: MountArgs, store: Option<&Path>) -> Outcome {
             complain(&format!("cannot unmount {mountpoint}: {reason}"));
         }
         MountNews::Elsewhere => complain(&format!(
-            "{mountpoint} is unmounted, but is mounted elsewhere, too, perhaps in a container: \
-             run {id} ends with that mount; `grep fuse.backstory /proc/*/mountinfo` finds it"
+            "{mountpoint} is unmounted, but is mounted elsewhere, too, perhaps in a container, or \
+             in use after `umount -l`: run {id} ends with the last mount; `grep fuse.backstory \
+             /proc/*/mountinfo` finds mounts"
+        )),
+        MountNews::Finishing => complain(&format!(
+            "{mountpoint} is unmounted; run {id} ends when the work for earlier requests is \
+             finished, such as copies of contents"
         )),
         MountNews::DeadMountLeft => complain(&format!(
             "{mountpoint} still has a dead mount, whose server has ended; `{unmount} {mountpoint}` \
