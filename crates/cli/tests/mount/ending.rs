@@ -1,19 +1,18 @@
 //! How a mount ends: by a signal, in use, killed.
 
+use std::ffi::OsStr;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use backstory_testkit::need::needs;
 use backstory_testkit::procs::{eventually, kill};
 use backstory_testkit::stage::Stage;
 use backstory_testkit::user::User;
 
-use crate::mounted::mounted;
-
-const PATIENCE: Duration = Duration::from_secs(120);
+use crate::messages::Messages;
+use crate::mounted::{FurtherMount, PATIENCE, mounted};
 
 fn signal(pid: u32, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_raw(pid as i32).unwrap();
@@ -40,12 +39,12 @@ fn a_mount_in_use_says_so_and_goes_on() {
     let Some(mut mounted) = mounted("a mount in use", &[]) else {
         return;
     };
-    let mut lines = BufReader::new(mounted.server.stderr.take().unwrap()).lines();
-    let first = lines.next().unwrap().unwrap();
+    let messages = Messages::of(mounted.server.stderr.take().unwrap());
+    let first = messages.line();
     assert!(first.contains("records"), "{first}");
     let held = fs::File::create(mounted.at.join("held")).unwrap();
     signal(mounted.server.id(), rustix::process::Signal::TERM);
-    let said = lines.next().unwrap().unwrap();
+    let said = messages.line();
     assert!(said.contains("is in use and stays mounted"), "{said}");
     fs::write(mounted.at.join("after"), "text").unwrap();
     drop(held);
@@ -59,26 +58,15 @@ fn a_mount_that_is_mounted_elsewhere_too_says_so_and_ends_with_it() {
     let Some(mut mounted) = mounted("a mount at two places", &[]) else {
         return;
     };
-    let mut lines = BufReader::new(mounted.server.stderr.take().unwrap()).lines();
-    let first = lines.next().unwrap().unwrap();
+    let messages = Messages::of(mounted.server.stderr.take().unwrap());
+    let first = messages.line();
     assert!(first.contains("records"), "{first}");
     let other = mounted.stage.directory("other").unwrap();
-    let bound = Command::new("mount")
-        .arg("--bind")
-        .args([&mounted.at, &other])
-        .status();
-    assert!(bound.unwrap().success());
+    let bound = FurtherMount::at(&other, &[OsStr::new("--bind"), mounted.at.as_os_str()]);
     signal(mounted.server.id(), rustix::process::Signal::TERM);
-    let said = lines.next().unwrap().unwrap();
+    let said = messages.line();
     assert!(said.contains("is mounted elsewhere, too"), "{said}");
-    let unbound = || {
-        Command::new("umount")
-            .arg(&other)
-            .status()
-            .unwrap()
-            .success()
-    };
-    assert!(eventually(PATIENCE, unbound));
+    bound.unmount();
     assert!(mounted.server.wait().unwrap().success());
 }
 
@@ -130,15 +118,14 @@ fn a_mount_over_a_dead_one_says_so_before_and_after() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
-    let mut next = || lines.next().unwrap().unwrap();
-    let first = next();
+    let messages = Messages::of(server.stderr.take().unwrap());
+    let first = messages.line();
     assert!(first.contains("has a dead mount"), "{first}");
-    let second = next();
+    let second = messages.line();
     assert!(second.contains("records"), "{second}");
     assert!(mounted.shell("echo text > file").status.success());
     signal(server.id(), rustix::process::Signal::TERM);
-    let last = next();
+    let last = messages.line();
     assert!(last.contains("still has a dead mount"), "{last}");
     assert!(last.contains("`umount "), "{last}");
     assert!(server.wait().unwrap().success());
@@ -178,14 +165,14 @@ fn a_request_of_a_process_that_has_ended_is_that_of_an_unknown_process() {
     let command = command.args(["-c", READER]).arg(mounted.at.join("read"));
     let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut reader = command.spawn().unwrap();
-    let mut lines = BufReader::new(reader.stdout.take().unwrap()).lines();
-    assert_eq!(lines.next().unwrap().unwrap(), "mapped");
+    let printed = Messages::of(reader.stdout.take().unwrap());
+    assert_eq!(printed.line(), "mapped");
     let server = mounted.server.id();
     signal(server, rustix::process::Signal::STOP);
     let stat = || fs::read_to_string(format!("/proc/{server}/stat")).unwrap();
     assert!(eventually(PATIENCE, || stat().contains(") T ")));
     reader.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
-    assert_eq!(lines.next().unwrap().unwrap(), "asked");
+    assert_eq!(printed.line(), "asked");
     reader.kill().unwrap();
     reader.wait().unwrap();
     signal(server, rustix::process::Signal::CONT);

@@ -13,6 +13,7 @@ mod handles;
 mod kept_contents;
 mod locks;
 mod mapped;
+mod messages;
 mod mounted;
 mod nfs_clients;
 mod operations;

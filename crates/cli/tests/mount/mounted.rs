@@ -12,7 +12,7 @@ use backstory_testkit::stage::Stage;
 use backstory_testkit::user::User;
 
 /// Longest wait for a mount or its end.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A directory, its mount, and the process that serves it. Dropped, it is unmounted.
 pub struct MountedDirectory {
@@ -137,13 +137,48 @@ impl MountedDirectory {
     }
 }
 
+/// Detaches the mount at a place. False if none is there. A test that failed may have left it in
+/// use.
+fn detach(place: &Path) -> bool {
+    let mut umount = Command::new("umount");
+    let umount = umount.args(["-l".as_ref(), place.as_os_str()]);
+    let done = umount.stderr(Stdio::null()).status();
+    done.is_ok_and(|status| status.success())
+}
+
+/// A further mount of a test, at a directory. Dropped, it is unmounted.
+pub struct FurtherMount(PathBuf);
+
+impl FurtherMount {
+    /// The mount that the program `mount` makes at `place`, with these arguments before the place.
+    pub fn at(place: &Path, arguments: &[&OsStr]) -> FurtherMount {
+        let made = Command::new("mount").args(arguments).arg(place).status();
+        assert!(made.unwrap().success(), "{arguments:?}");
+        FurtherMount(place.to_owned())
+    }
+
+    /// Unmounts it.
+    pub fn unmount(self) {
+        let is_unmounted = || {
+            let done = Command::new("umount").arg(&self.0).status();
+            done.unwrap().success()
+        };
+        assert!(eventually(PATIENCE, is_unmounted));
+        // Nothing is left to detach: another mount may be at the place.
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for FurtherMount {
+    fn drop(&mut self) {
+        detach(&self.0);
+    }
+}
+
 impl Drop for MountedDirectory {
     fn drop(&mut self) {
-        // A test that failed may have left it in use.
-        let _ = Command::new("umount")
-            .args(["-l".as_ref(), self.at.as_os_str()])
-            .stderr(Stdio::null())
-            .status();
+        // The server may have ended, or another one have mounted at the place.
+        while detach(&self.at) {}
         let _ = self.server.kill();
         let _ = self.server.wait();
     }

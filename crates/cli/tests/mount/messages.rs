@@ -1,0 +1,29 @@
+//! The lines that a process writes.
+
+use std::io::{BufRead, BufReader, Read};
+use std::sync::mpsc::{Receiver, channel};
+
+use crate::mounted::PATIENCE;
+
+/// The lines of a pipe. A thread reads them, so that a test does not wait for ever.
+pub struct Messages(Receiver<String>);
+
+impl Messages {
+    pub fn of(pipe: impl Read + Send + 'static) -> Messages {
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+                // The test may have ended. The process goes on writing.
+                let _ = sender.send(line);
+            }
+        });
+        Messages(lines)
+    }
+
+    /// The next line. The test fails if none comes.
+    #[track_caller]
+    pub fn line(&self) -> String {
+        let line = self.0.recv_timeout(PATIENCE);
+        line.expect("the process writes a further line")
+    }
+}
