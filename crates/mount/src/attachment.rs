@@ -3,8 +3,10 @@
 //! In: a directory and a mount point. Out: the descriptor of `/dev/fuse` that serves the mount.
 //!
 //! The mount is never detached while it is in use: that would end the recording without a word.
+//! No other mount at the mount point is unmounted.
 
 use crate::Error;
+use crate::mount_table::{FileSystemNumber, mounted_at};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, FdFlags};
@@ -30,6 +32,8 @@ pub(crate) struct Attachment {
     mountpoint: PathBuf,
     by_root: bool,
     device: OwnedFd,
+    /// `None` if `/proc` does not tell it.
+    number: Option<FileSystemNumber>,
 }
 
 /// Why a mount could not be ended.
@@ -52,6 +56,7 @@ pub(crate) fn attach(directory: &Path, mountpoint: &Path) -> Result<Attachment, 
         mountpoint: mountpoint.to_owned(),
         by_root,
         device,
+        number: mounted_at(mountpoint).and_then(|mut there| there.pop()),
     })
 }
 
@@ -192,8 +197,21 @@ impl Attachment {
         answered.is_err() || !asked.iter().any(has_ended)
     }
 
-    /// Unmounts. The kernel ends the session with the last mount.
+    /// Unmounts, if the file system is still mounted at the mount point. The kernel ends the
+    /// session with the last mount.
     pub(crate) fn detach(&self) -> Result<(), DetachFailure> {
+        // The number belongs to this file system only while it is mounted.
+        if !self.is_mounted_anywhere() {
+            return Ok(());
+        }
+        if let (Some(own), Some(there)) = (&self.number, mounted_at(&self.mountpoint)) {
+            if !there.contains(own) {
+                return Ok(());
+            }
+            if there.last() != Some(own) {
+                return Err(DetachFailure::Other("another mount hides it".to_owned()));
+            }
+        }
         match self.by_root {
             true => self.detach_as_root(),
             false => self.detach_as_user(),

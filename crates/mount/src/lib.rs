@@ -38,6 +38,7 @@ mod inode_table;
 mod known_places;
 mod listing;
 mod metadata;
+mod mount_table;
 mod names;
 mod open_files;
 mod preserving;

@@ -71,6 +71,44 @@ fn a_mount_that_is_mounted_elsewhere_too_says_so_and_ends_with_it() {
 }
 
 #[test]
+fn a_signal_leaves_another_mount_at_the_place_alone() {
+    let Some(mut mounted) = mounted("a signal to a mount below another one", &[]) else {
+        return;
+    };
+    let messages = Messages::of(mounted.server.stderr.take().unwrap());
+    let first = messages.line();
+    assert!(first.contains("records"), "{first}");
+    let memory = ["-t", "tmpfs", "memory"].map(OsStr::new);
+    let device = || fs::metadata(&mounted.at).unwrap().dev();
+    let other = mounted.stage.directory("other").unwrap();
+    let server = mounted.server.id();
+
+    // The other mount hides that of the server.
+    let over = FurtherMount::at(&mounted.at, &memory);
+    let hiding = device();
+    signal(server, rustix::process::Signal::TERM);
+    let said = messages.line();
+    assert!(said.contains("another mount hides it"), "{said}");
+    assert_eq!(device(), hiding);
+    over.unmount();
+
+    // The other mount comes after that of the server.
+    let bound = FurtherMount::at(&other, &[OsStr::new("--bind"), mounted.at.as_os_str()]);
+    signal(server, rustix::process::Signal::TERM);
+    let said = messages.line();
+    assert!(said.contains("is mounted elsewhere, too"), "{said}");
+    let later = FurtherMount::at(&mounted.at, &memory);
+    let following = device();
+    signal(server, rustix::process::Signal::TERM);
+    let said = messages.line();
+    assert!(said.contains("is mounted elsewhere, too"), "{said}");
+    assert_eq!(device(), following);
+    later.unmount();
+    bound.unmount();
+    assert!(mounted.server.wait().unwrap().success());
+}
+
+#[test]
 fn a_killed_server_loses_nothing_that_was_acknowledged() {
     let Some(mut mounted) = mounted("a killed server of a mount", &[]) else {
         return;
