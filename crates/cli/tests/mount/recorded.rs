@@ -244,6 +244,7 @@ fn operations_below_a_path_that_is_too_long_are_done_and_counted_as_lost() {
     assert!(mounted.unmount().success());
     let show = mounted.answer(&["show", "--json"]);
     assert!(show.contains("\"complete\": false"), "{show}");
+    assert!(show.contains(" operations could not be logged"), "{show}");
     // No path is made up.
     let files = mounted.answer(&["files", "--json"]);
     for name in ["\"/deepest\"", "\"/renamed\""] {
