@@ -12,6 +12,9 @@
 //! In: a text. Out: a [`FileSubject`]. Invariant: a file whose name contains `@` is found by that
 //! name. The notations are tried only if no file has the name, and no run has seen it.
 
+mod digest_notation;
+mod found_version;
+
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -24,23 +27,19 @@ use backstory_query as query;
 use backstory_query::answer::{Node, Scope};
 use backstory_query::subject as versions;
 use backstory_query::{PathChange, PathEvent, TableGaps};
-use backstory_store::{ContentFacts, EntityKey, GraphStore, RunKey};
+use backstory_store::{EntityKey, GraphStore, RunKey};
 
 use crate::commit_subject;
 use crate::current_store::CurrentStore;
 use crate::error::Failure;
 use crate::member_subject;
 use crate::mounted_paths::unseen;
-use crate::sha256_index;
 use crate::text::paths::shown;
 use crate::text::when::moment;
 use crate::when;
 
-/// The fewest digits of a digest that is not marked as one.
-const FEWEST: usize = 7;
-
-/// Contents with fewer bytes are equal by coincidence: empty files, `OK`, version numbers.
-const TELLING: u64 = 64;
+pub use digest_notation::content;
+use found_version::{name_of, said_at, said_content, said_equal};
 
 /// The versions that a question is about.
 #[derive(Debug)]
@@ -348,116 +347,7 @@ pub fn event_at(current: &CurrentStore, path: &Path, time: Time) -> Result<PathE
     Ok(event)
 }
 
-/// The digest that a text names: in full, or by an unambiguous beginning. `None` if the text is no
-/// digest.
-pub fn content(current: &CurrentStore, wanted: &OsStr) -> Result<Option<Digest>, Failure> {
-    let Some(text) = wanted.to_str() else {
-        return Ok(None);
-    };
-    let (blake3, sha256) = (text.strip_prefix("blake3:"), text.strip_prefix("sha256:"));
-    let digits = blake3.or(sha256).unwrap_or(text).to_ascii_lowercase();
-    let marked = blake3.or(sha256).is_some();
-    let are_digits = digits.bytes().all(|byte| byte.is_ascii_hexdigit()) && digits.len() <= 64;
-    if !are_digits || digits.len() < if marked { 1 } else { FEWEST } {
-        return Ok(None);
-    }
-    let mut found = Vec::new();
-    if sha256.is_none() {
-        found = current.store.digests_beginning(&digits)?;
-        if found.is_empty()
-            && let Ok(digest) = digits.parse::<Digest>()
-            && current.has_content(&digest)
-        {
-            found.push(digest);
-        }
-    }
-    if found.is_empty() && blake3.is_none() {
-        found = sha256_index::contents_beginning(&current.home, &digits)?;
-        // To read the packages takes too long for a word that only looks like a digest.
-        if found.is_empty() && (marked || digits.len() == 64) {
-            found = sha256_index::packaged_beginning(current, &digits)?;
-        }
-    }
-    match found.as_slice() {
-        [] if marked || digits.len() == 64 => Err(Failure::not_found(format!(
-            "no recorded content has the digest {digits}: neither BLAKE3 of a recorded version, \
-             nor SHA-256 of a stored content or of a package's file"
-        ))),
-        [] => Ok(None),
-        [digest] => Ok(Some(*digest)),
-        many => Err(Failure::not_found(format!(
-            "{} contents have a digest that begins with {digits}: give more digits",
-            many.len()
-        ))),
-    }
-}
-
 /// The digest of a file as it is now.
 pub fn digest_of_file(path: &Path) -> Option<Digest> {
     backstory_currency::held(path.as_os_str().as_bytes())
-}
-
-/// `notes.txt@{2 days ago}` in words: which version it is.
-fn said_at(current: &CurrentStore, event: &PathEvent) -> Result<String, Failure> {
-    let run = match event.run {
-        Some(run) => current.store.run_id(run)?,
-        None => None,
-    };
-    let run = run.map_or(String::new(), |run| format!(", run {run}"));
-    Ok(format!(
-        "the version of {} of {}{run}",
-        shown(&event.path),
-        moment(event.time)
-    ))
-}
-
-fn said_equal(
-    current: &CurrentStore,
-    wanted: &OsStr,
-    path: &Path,
-    keys: &[EntityKey],
-) -> Result<String, Failure> {
-    let size = path.metadata().map_or(0, |meta| meta.len());
-    let doubt = match size < TELLING {
-        true => format!(" (only {size} bytes, so perhaps by coincidence)"),
-        false => String::new(),
-    };
-    Ok(format!(
-        "no run has seen {}; it has the same content as {}{doubt}",
-        shown(wanted.as_bytes()),
-        name_of(current, keys)?
-    ))
-}
-
-fn said_content(
-    current: &CurrentStore,
-    digest: &Digest,
-    keys: &[EntityKey],
-) -> Result<String, Failure> {
-    let digits: String = digest.to_string().chars().take(12).collect();
-    Ok(format!(
-        "the content {digits}… is that of {}",
-        name_of(current, keys)?
-    ))
-}
-
-/// The path and run of the first version, and the number of other paths.
-fn name_of(current: &CurrentStore, keys: &[EntityKey]) -> Result<String, Failure> {
-    let mut paths = Vec::new();
-    for key in keys {
-        let entity = current.store.entity(*key)?;
-        if entity.kind == EntityKind::File && !paths.contains(&entity.path) {
-            paths.push(entity.path);
-        }
-    }
-    let run = match keys.first() {
-        Some(key) => current.store.run_id(key.run())?.unwrap_or_default(),
-        None => String::new(),
-    };
-    let first = paths.first().map(|path| shown(path)).unwrap_or_default();
-    Ok(match paths.len() {
-        0 | 1 => format!("{first} (run {run})"),
-        2 => format!("{first} (run {run}), and of {}", shown(&paths[1])),
-        more => format!("{first} (run {run}), and of {} other paths", more - 1),
-    })
 }
