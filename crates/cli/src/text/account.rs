@@ -4,10 +4,12 @@
 //! used, and a line about what is uncertain. Equal siblings are one step. If the steps do not fit,
 //! those that weigh least are counted.
 //!
-//! [`lists`] has the other forms of the answer: sources, packages, a script, a way.
+//! [`tail`] has the lines below the steps. [`lists`] has the other forms of the answer: sources,
+//! packages, a script, a way.
 
 mod lists;
 mod step;
+mod tail;
 
 use backstory_ordering::{SmallCollect, SmallSort};
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,12 +24,11 @@ use backstory_workflow::paths::base_name;
 pub use lists::{inputs, package_list, script, way};
 use step::StepWriter;
 pub use step::name;
+use tail::remote_start;
 
-use super::paths::shown;
 use super::style::{Role, Style};
 use super::words::counted;
 use super::{line, shell, when};
-use crate::checkout;
 
 /// How to write.
 #[derive(Debug, Clone, Copy)]
@@ -56,9 +57,6 @@ pub fn screen() -> (usize, usize) {
 
 /// The least rows that steps get, however much stands around them.
 const LEAST: usize = 8;
-
-/// The number of packages that a line names.
-const PACKAGES: usize = 5;
 
 /// If so many steps do the work, those that only help are counted.
 const WORK: usize = 3;
@@ -135,39 +133,6 @@ pub struct RemoteStart {
     pub machine: String,
     /// The run that started it, and its command. `None` if the store does not have it.
     pub starter: Option<(String, Vec<Bytes>)>,
-}
-
-fn remote_start(start: &RemoteStart) -> String {
-    let RemoteStart { run, machine, .. } = start;
-    match &start.starter {
-        Some((starter, command)) => {
-            let command = shell::words(command.iter().map(|word| &**word));
-            format!("on {machine}: run {run}, started by run {starter} ({command})")
-        }
-        None => format!("on {machine}: run {run}, started by a run that is not in this store"),
-    }
-}
-
-/// The text behind `lead`, in lines of at most `width` columns. The later lines are indented as far
-/// as the lead is long. A word that is longer than a line is not broken.
-fn wrapped(lead: &str, text: &str, width: usize) -> Vec<String> {
-    let indent = " ".repeat(line::width(lead));
-    let mut lines = Vec::new();
-    let mut current = lead.to_owned();
-    let mut empty = true;
-    for word in text.split(' ') {
-        if !empty && line::width(&current) + 1 + line::width(word) > width {
-            lines.push(std::mem::replace(&mut current, indent.clone()));
-            empty = true;
-        }
-        if !empty {
-            current.push(' ');
-        }
-        current.push_str(word);
-        empty = false;
-    }
-    lines.push(current);
-    lines
 }
 
 /// The most frequent of these names.
@@ -320,93 +285,6 @@ impl Screen<'_> {
             .iter()
             .map(|note| line::excerpt(note, self.sheet.width));
         notes.collect()
-    }
-
-    /// The programs that started the steps by the user's own rules.
-    fn starters(&self) -> Option<String> {
-        let account = self.account;
-        let mut rules: BTreeMap<Vec<&[u8]>, String> = BTreeMap::new();
-        // The outermost names a set of rules, if several programs read the same.
-        for &at in &account.drivers {
-            let own = account.sources(at).map(|file| &*account.files[file].path);
-            let mut own: Vec<&[u8]> = own.collect();
-            own.sort_small();
-            let words = siblings(account, &[at]);
-            let program = words.first().and_then(|step| step.words.first());
-            if let Some(program) = program.filter(|_| !own.is_empty()) {
-                rules.insert(own, program.text.clone());
-            }
-        }
-        let writer = StepWriter::new(account, self.sheet);
-        let texts = rules.into_iter().map(|(files, program)| {
-            format!("{program} ({})", writer.list(&files, self.sheet.here, 1))
-        });
-        let texts: Vec<String> = texts.collect();
-        let text = format!("started by {}", texts.join(", "));
-        (!texts.is_empty()).then(|| line::excerpt(&text, self.sheet.width))
-    }
-
-    fn packages(&self, packages: &PackageTally) -> Vec<String> {
-        let lines = packages.lines(PACKAGES).into_iter().enumerate();
-        lines
-            .flat_map(|(at, line)| {
-                let lead = if at == 0 { "packages: " } else { "          " };
-                wrapped(lead, &line, self.sheet.width)
-            })
-            .collect()
-    }
-
-    /// The devices in one line.
-    fn devices(&self) -> Option<String> {
-        let paths = self.account.devices();
-        let paths: Vec<String> = paths.into_iter().map(shown).collect();
-        let line = format!("devices: {}", paths.join(", "));
-        (!paths.is_empty()).then(|| line::excerpt(&line, self.sheet.width))
-    }
-
-    /// The states of git work trees in one line.
-    fn git(&self, git: &[Checkout]) -> Option<String> {
-        let texts = git.iter().map(|one| {
-            let place = name(one.root.as_bytes(), self.sheet);
-            let state = checkout::text(one);
-            match place.as_str() {
-                "." => state,
-                _ => format!("{place}: {state}"),
-            }
-        });
-        let texts: Vec<String> = texts.collect();
-        let line = format!("git: {}", texts.join("; "));
-        (!texts.is_empty()).then(|| line::excerpt(&line, self.sheet.width))
-    }
-
-    /// Says in one line what is uncertain.
-    fn doubts(&self) -> Option<String> {
-        let account = self.account;
-        let mut doubts = Vec::new();
-        for run in &account.runs {
-            let summary = &run.details.summary;
-            if !summary.complete {
-                let because = summary.incomplete_because.join("; ");
-                doubts.push(format!("run {} is incomplete: {because}", summary.id));
-            }
-        }
-        if account.cut {
-            doubts.push("cut here: a larger --depth shows more".to_owned());
-        }
-        if account.files.iter().any(|file| file.by_content) {
-            doubts.push("a file is joined to its maker by its content alone".to_owned());
-        }
-        match account.uncounted {
-            0 => {}
-            1 => doubts.push(
-                "1 link is only possible and not followed (--possible follows it)".to_owned(),
-            ),
-            many => doubts.push(format!(
-                "{many} links are only possible and not followed (--possible follows them)"
-            )),
-        }
-        let text = format!("uncertain: {}", doubts.join("; "));
-        (!doubts.is_empty()).then(|| line::excerpt(&text, 2 * self.sheet.width))
     }
 }
 
