@@ -8,9 +8,10 @@ use backstory_database::view_query::ViewQuery;
 use backstory_sys::clock;
 
 use crate::connection::{Connection, TextRow};
-use crate::row_value::{ColumnType, TextForm};
+use crate::row_value::ColumnType;
 use crate::server_settings::ServerSettings;
 use crate::statement_text::names_of;
+use crate::text_form::TextForm;
 use backstory_database::error::Error;
 
 const TABLES: &str = "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES";

@@ -50,6 +50,7 @@ mod row_value;
 mod server_settings;
 mod statement_kind;
 mod statement_text;
+mod text_form;
 
 use backstory_database::connection_target::ConnectionTarget;
 use backstory_database::database_watch::{self as frame, WatchNews, WatchScope};
