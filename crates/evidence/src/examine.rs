@@ -17,8 +17,9 @@ use backstory_exchange::AllowedSigners;
 use backstory_files::Digest;
 use backstory_store::{Home, Store};
 
-use crate::chain::{Chain, Head, Seal};
+use crate::chain::{Chain, Head};
 use crate::items::Journals;
+use crate::seal::Seal;
 use crate::statement::{PART_WORDS, Subject};
 use crate::{Error, Result};
 use seals::Change;

@@ -11,6 +11,7 @@
 //! ```
 //!
 //! - [`statement`] is the text of a seal, [`canonical`] the form of the rows behind it.
+//! - [`seal`] reads the files of one seal. [`chain`] finds and adds seals.
 //! - [`proof`] takes seals along in an exported document, and verifies them there. [`bundle`] signs
 //!   such a document.
 //! - `docs/formats/seal.md` describes the files.
@@ -35,6 +36,7 @@ mod graph_indexes;
 pub mod items;
 mod parts;
 pub mod proof;
+pub mod seal;
 mod sealing;
 pub mod statement;
 pub mod time_stamp;

@@ -21,9 +21,10 @@ use backstory_store::{Home, RunRecord, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::chain::{Chain, Seal};
+use crate::chain::Chain;
 use crate::examine::Trust;
 use crate::items::{self, Journals};
+use crate::seal::Seal;
 use crate::statement::{Statement, Subject};
 use crate::{Error, Result, parts, time_stamp};
 

@@ -11,8 +11,9 @@ use backstory_exchange::signature;
 use backstory_files::{Digest, now};
 use backstory_store::{Home, Store};
 
-use crate::chain::{Chain, Head, OpenChain, Seal};
+use crate::chain::{Chain, Head, OpenChain};
 use crate::items::{self, Journals};
+use crate::seal::Seal;
 use crate::statement::{Statement, Subject};
 use crate::{Error, Result, parts, time_stamp};
 

@@ -9,8 +9,8 @@ use backstory_store::{AnnotationKind, Label, RunRecord, Store};
 use backstory_vocabulary::error_chain;
 
 use super::{Examined, Findings, StoredContents};
-use crate::chain::Seal;
 use crate::items::{self, Item, Journals};
+use crate::seal::Seal;
 use crate::statement::{PART_WORDS, Parts, Subject};
 use crate::{Result, graph_indexes, parts};
 

@@ -11,7 +11,8 @@ use backstory_files::Digest;
 use backstory_vocabulary::error_chain;
 
 use super::{Findings, Trust, Weight};
-use crate::chain::{Chain, Head, Seal};
+use crate::chain::{Chain, Head};
+use crate::seal::Seal;
 use crate::statement::Subject;
 use crate::{Error, Result, time_stamp};
 
