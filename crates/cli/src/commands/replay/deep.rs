@@ -1,39 +1,34 @@
 //! `replay --deep`: what is to run again against the deep log of a run, and its execution inside
 //! the root.
 
+mod options;
+
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
 use backstory_deep::DeepLog;
-use backstory_eventlog::event::Bytes;
 use backstory_reconstruct::engine::{self, Options};
 use backstory_reconstruct::read_files::{ReadFile, read_files};
 use backstory_reconstruct::search::{Attempt, Search};
 use backstory_reconstruct::sighting::Wanted;
-use backstory_reconstruct::time::RecordedClock;
 use backstory_reconstruct::verdict::{Reconstruction, RequestVerdict};
-use backstory_reconstruct::volatile::VolatileRules;
 use backstory_reconstruct::window;
 use backstory_reconstruct::{Error, ReadLog, RecordedRun, log_context, origin};
-use backstory_replay::plan::{Deviations, Plan};
+use backstory_replay::plan::Plan;
 use backstory_replay::root;
 use serde::{Deserialize, Serialize};
 
 use super::Played;
 use super::directory::FED;
-use super::fed_bytes::fed_bytes;
-use super::request_outputs::{self, RequestOutputs};
-use super::shallow_command::{ShallowCommand, recorded_status};
-use super::tool_choice::ToolChoice;
-use crate::args::replay::ReplayArgs;
-use crate::current_store::CurrentStore;
+use super::request_outputs::RequestOutputs;
+use super::shallow_command::ShallowCommand;
 use crate::error::{Failure, chain};
-use crate::when as date;
+
+pub use options::request;
 
 /// How a program is fed from a deep log.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -70,130 +65,6 @@ pub struct DeepRequest {
     pub lists_obstacles: bool,
     #[serde(skip)]
     read: OnceCell<Rc<ReadLog>>,
-}
-
-/// Reads the options of `--deep`. Another program, and the files that a tool needs, are deviations.
-pub fn request(
-    current: &CurrentStore,
-    run: &str,
-    args: &ReplayArgs,
-    deviations: &mut Deviations,
-) -> Result<DeepRequest, Failure> {
-    let given = &args.reconstruction;
-    let choice = ToolChoice::of(given.with.as_ref(), given.binary.as_ref())?;
-    deviations.allow_host |= choice.needs_host;
-    let (inputs, request_input) = fed_bytes(given)?;
-    for pattern in &given.volatile {
-        let declared = VolatileRules::default().declare(pattern);
-        declared.map_err(|error| Failure::misuse(format!("--volatile: {error}")))?;
-    }
-    let mut request = DeepRequest {
-        log: current.home.deep_log_path(run),
-        process: given.process,
-        program: Vec::new(),
-        request: None,
-        tool: choice.words,
-        patience: given.patience.max(1),
-        window: (None, None),
-        volatile: given.volatile.clone(),
-        inputs,
-        request_input,
-        arguments: pairs(&deviations.args, |number| *number),
-        variables: pairs(&deviations.env, |name| name.to_vec()),
-        attempt: (Vec::new(), 0),
-        killed_by: current.store.run(run)?.and_then(|run| run.end.signal),
-        status: None,
-        shallow_command: None,
-        follows_bytes: false,
-        wanted: None,
-        lists_obstacles: args.json,
-        read: OnceCell::new(),
-    };
-    if !request.log.exists() {
-        return Err(Failure::not_found(format!(
-            "run {run} has no deep log: record the command with `backstory record --deep`"
-        )));
-    }
-    if given.from.is_some() || given.to.is_some() {
-        let log = request.open()?;
-        let moment = |words: &Option<String>| match words {
-            Some(words) => moment(&log, words).map(Some),
-            None => Ok(None),
-        };
-        request.window = (moment(&given.from)?, moment(&given.to)?);
-    }
-    // Errors that need no root come before it is built.
-    let read = request.read()?;
-    let recorded = &read.run;
-    for &(first, last) in &given.request {
-        for number in [last, first] {
-            let chosen = backstory_reconstruct::request::chosen(recorded, number);
-            chosen.map_err(|error| Failure::not_found(chain(&error)))?;
-        }
-    }
-    let is_whole = given.process.is_none() && given.request.is_empty();
-    if is_whole {
-        let log = request.open()?;
-        request.shallow_command = ShallowCommand::of(current, run, &log)?;
-        request.status = recorded_status(current, run, &log)?;
-    }
-    if request.shallow_command.is_some() && !request.inputs.is_empty() {
-        return Err(Failure::misuse(
-            "--feed needs a recorded input, and the deep log has none of the command: name a \
-             program that it has with --process",
-        ));
-    }
-    for (fd, _) in &request.inputs {
-        let has = engine::has_input(recorded, &request.options(), *fd);
-        if !has.map_err(|error| Failure::not_found(chain(&error)))? {
-            return Err(Failure::not_found(format!(
-                "--feed cannot replace descriptor {fd}: the program was not started with it, or \
-                 did not use it"
-            )));
-        }
-    }
-    deviations.is_fed = request.shallow_command.is_none();
-    let program = match &request.shallow_command {
-        Some(command) => command.program().to_vec(),
-        None => engine::program(recorded, &request.options())
-            .map_err(|error| Failure::not_found(chain(&error)))?,
-    };
-    let directory = engine::directory(recorded, &request.options());
-    let absolute = Path::new(std::ffi::OsStr::from_bytes(&directory));
-    let absolute = absolute.join(std::ffi::OsStr::from_bytes(&program));
-    request.program = request_outputs::normal(&absolute);
-    if given.request.is_empty() {
-        // The process inside reads the log itself.
-        request.read = OnceCell::new();
-    }
-    if let Some(build) = choice.build {
-        // The command may have a relative path, as in `./program`.
-        let recorded = std::ffi::OsStr::from_bytes(&request.program);
-        deviations.inputs.push((recorded.into(), build));
-    }
-    Ok(request)
-}
-
-/// Pairs with their values as vectors.
-fn pairs<K, L>(given: &[(K, Bytes)], key: impl Fn(&K) -> L) -> Vec<(L, Vec<u8>)> {
-    let all = given
-        .iter()
-        .map(|(name, value)| (key(name), value.to_vec()));
-    all.collect()
-}
-
-/// The time-stamp counter at a moment that the user names.
-fn moment(log: &DeepLog, words: &str) -> Result<u64, Failure> {
-    if let Ok(number) = words.parse() {
-        let found = log.end_of_call(number);
-        return found
-            .ok_or_else(|| Failure::not_found(format!("the deep log has no call {number}")));
-    }
-    let time = date::parse(words).map_err(Failure::misuse)?;
-    let counter = RecordedClock::of(log).counter(time);
-    counter.ok_or_else(|| {
-        Failure::not_found("the deep log was cut off, so it has no dates: give numbers of calls")
-    })
 }
 
 impl DeepRequest {
