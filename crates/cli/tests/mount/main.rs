@@ -18,6 +18,7 @@ mod mounted;
 mod nfs_clients;
 mod operations;
 mod ordinary_users;
+mod owners_and_modes;
 mod programs;
 mod recorded;
 mod sparse;
