@@ -11,6 +11,7 @@
 //! | the names in a statement | `statement_tables`, `statement_depth`, `statement_secrets`, `sql_dialect`, `columns::shape` |
 //! | its kind, by its first words | `first_words` |
 //! | what the names mean | `catalog`, `view_query`, `definitions`, `routines`, `built_in_functions`, `read_tables`, `written_tables`, `columns` |
+//! | the changes of rows that a stream sends | `row_change`, `change_budget` |
 //! | the client | `client_process`, `socket_holders`, `socket_diag` |
 //! | a log that the server writes | `log_lines`, `log_news`, `log_reader` |
 //! | the records | `transaction_records`, `recorded_clients`, `transaction_facts`, `database_records`, `database_names`, `counter_times` |
@@ -22,6 +23,7 @@
 
 pub mod built_in_functions;
 pub mod catalog;
+pub mod change_budget;
 pub mod channel;
 pub mod client_process;
 pub mod columns;

@@ -57,18 +57,6 @@ pub(crate) fn packed_row(
     Some(values)
 }
 
-/// The memory that the values of a row take, about.
-pub(crate) fn memory(row: &[(String, Option<ColumnValue>)]) -> usize {
-    let of = |(name, value): &(String, Option<ColumnValue>)| {
-        let text = match value {
-            Some(ColumnValue::Text(text)) => text.len(),
-            _ => 0,
-        };
-        size_of::<(String, ColumnValue)>() + name.len() + text
-    };
-    row.iter().map(of).sum()
-}
-
 /// The columns that are in the row and have a name.
 pub(crate) fn known_columns(row: PackedRow) -> RowImage {
     let known = row.into_iter().filter(|(name, _)| !name.is_empty());

@@ -6,20 +6,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use backstory_database::change_budget::ChangeBudget;
 use backstory_database::row_change::{RowChange, RowOperation, StreamTable};
 use backstory_database::sql_dialect::SqlDialect;
 
 use crate::binlog_event::{BinlogEvent, EventRows, MappedTable, RowsKind};
 use crate::byte_reader::ByteReader;
 use crate::catalog_reader::ServerCatalog;
-use crate::packed_row::{column, completed, has, known_columns, memory, packed_row};
+use crate::packed_row::{column, completed, has, known_columns, packed_row};
 use crate::row_value::ColumnType;
 use crate::statement_text::{first_words, names_of};
-
-/// Most row changes of a transaction that are kept. Of the others, the tables alone are known.
-const MOST_ROWS: usize = 100_000;
-/// Most bytes of these changes. The binlog may have them compressed.
-const MOST_BYTES: usize = if cfg!(test) { 1 << 14 } else { 256 << 20 };
 
 /// A transaction with its changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,11 +31,9 @@ pub(crate) struct CommittedGroup {
     /// Where it ends: file and offset.
     pub(crate) position: String,
     pub(crate) changes: Vec<RowChange>,
-    /// Changes beyond [`MOST_ROWS`] or [`MOST_BYTES`].
+    /// The number of changes beyond the [`ChangeBudget`].
     pub(crate) left_out: u64,
     pub(crate) tables: BTreeMap<u64, StreamTable>,
-    /// The memory of its changes.
-    bytes: usize,
     /// A single definition.
     standalone: bool,
 }
@@ -50,6 +44,8 @@ pub(crate) struct RowGroups {
     /// Tables by their numbers in the stream. Each transaction describes its tables anew.
     mapped: HashMap<u64, MappedTable>,
     open: Option<CommittedGroup>,
+    /// The limit of the changes that the open transaction keeps.
+    budget: ChangeBudget,
     /// Transactions that another event commits.
     prepared: HashMap<String, CommittedGroup>,
     /// Definitions were changed since the catalog was read.
@@ -85,6 +81,7 @@ impl RowGroups {
         match event {
             BinlogEvent::Begin { number, standalone } => {
                 self.mapped.clear();
+                self.budget.begin();
                 self.open = Some(CommittedGroup {
                     number,
                     standalone,
@@ -221,23 +218,21 @@ impl RowGroups {
             // Rows without columns take no bytes, and would never end.
             (row.0.len() < left).then_some(())?;
             // One change of each table is kept, so that the table is known.
-            let is_full = open.changes.len() >= MOST_ROWS || open.bytes >= MOST_BYTES;
-            if is_full && !std::mem::take(&mut first) {
+            if self.budget.is_spent() && !std::mem::take(&mut first) {
                 open.left_out += 1;
                 continue;
             }
-            let images = [&before, &after];
-            let bytes = images.into_iter().flatten().map(|row| memory(row));
-            open.bytes += bytes.sum::<usize>();
             let whole_before = (0..width).all(|at| has(&rows.present, at));
-            open.changes.push(RowChange {
+            let change = RowChange {
                 table: number,
                 operation,
                 after: after.map(|after| completed(after, before.as_ref(), &types)),
                 before: before.map(known_columns),
                 whole_before,
                 statement: open.statements.len().checked_sub(1),
-            });
+            };
+            self.budget.spend(&change);
+            open.changes.push(change);
         }
         Some(())
     }

@@ -5,16 +5,13 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use backstory_database::change_budget::ChangeBudget;
 use backstory_database::row_change::{ColumnValue, RowChange, RowImage, RowOperation, StreamTable};
 
 /// Microseconds from 1970 to 2000, PostgreSQL's epoch.
 const EPOCH: i64 = 946_684_800_000_000;
 /// The numbers of the types `text` and `varchar` in the server's catalog, which are fixed.
 const TEXTS: [u32; 2] = [25, 1043];
-/// Most row changes of a transaction that are kept. Of the others, the tables alone are known.
-pub(crate) const MOST_ROWS: usize = 100_000;
-/// Most bytes of these changes.
-const MOST_BYTES: usize = if cfg!(test) { 1 << 14 } else { 256 << 20 };
 
 /// A committed transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +22,7 @@ pub(crate) struct CommittedTransaction {
     /// The position of its commit in the write-ahead log.
     pub(crate) position: u64,
     pub(crate) changes: Vec<RowChange>,
-    /// Changes beyond [`MOST_ROWS`] or [`MOST_BYTES`].
+    /// The number of changes beyond the [`ChangeBudget`].
     pub(crate) left_out: u64,
 }
 
@@ -36,8 +33,8 @@ pub(crate) struct RowDecoder {
     open: Option<CommittedTransaction>,
     /// The tables that the open transaction changed.
     changed: HashSet<u32>,
-    /// The memory of its changes.
-    bytes: usize,
+    /// The limit of the changes that it keeps.
+    budget: ChangeBudget,
 }
 
 /// The rest of a message.
@@ -112,7 +109,7 @@ impl RowDecoder {
                 let position = reader.u64()?;
                 let time = (reader.u64()? as i64).saturating_add(EPOCH);
                 self.changed.clear();
-                self.bytes = 0;
+                self.budget.begin();
                 self.open = Some(CommittedTransaction {
                     id: reader.u32()?,
                     time: time.saturating_mul(1000),
@@ -190,35 +187,21 @@ impl RowDecoder {
     ) {
         let Some(open) = &mut self.open else { return };
         let is_new = self.changed.insert(table);
-        let is_full = open.changes.len() >= MOST_ROWS || self.bytes >= MOST_BYTES;
-        if is_full && !is_new {
+        if self.budget.is_spent() && !is_new {
             open.left_out += 1;
             return;
         }
-        let images = [&before, &after];
-        let bytes = images.into_iter().flatten().map(|row| memory(row));
-        self.bytes += bytes.sum::<usize>();
-        open.changes.push(RowChange {
+        let change = RowChange {
             table: u64::from(table),
             operation,
             before,
             whole_before,
             after,
             statement: None,
-        });
-    }
-}
-
-/// The memory that the values of a row take, about.
-fn memory(row: &[(String, ColumnValue)]) -> usize {
-    let of = |(name, value): &(String, ColumnValue)| {
-        let text = match value {
-            ColumnValue::Text(text) => text.len(),
-            _ => 0,
         };
-        size_of::<(String, ColumnValue)>() + name.len() + text
-    };
-    row.iter().map(of).sum()
+        self.budget.spend(&change);
+        open.changes.push(change);
+    }
 }
 
 fn relation(reader: &mut Reader<'_>) -> Option<StreamTable> {
@@ -312,7 +295,10 @@ mod tests {
 
     #[test]
     fn changes_beyond_the_memory_of_a_transaction_are_counted_and_their_tables_known() {
-        let mut decoder = RowDecoder::default();
+        let mut decoder = RowDecoder {
+            budget: ChangeBudget::of_bytes(1 << 14),
+            ..RowDecoder::default()
+        };
         decoder.message(&relation()).unwrap();
         decoder.message(&begin()).unwrap();
         let mut insertion = b"I\0\0\0\x07N\0\x02t\0\0\x04\0".to_vec();

@@ -167,7 +167,11 @@ fn inserted(
     packed: Vec<u8>,
     events: usize,
 ) -> Option<CommittedGroup> {
-    let (mut groups, catalog) = (RowGroups::default(), ServerCatalog::default());
+    let mut groups = RowGroups {
+        budget: ChangeBudget::of_bytes(1 << 14),
+        ..RowGroups::default()
+    };
+    let catalog = ServerCatalog::default();
     let mut take = |event: BinlogEvent| groups.take(event, "", &catalog);
     take(BinlogEvent::Begin {
         number: "0-1-1".to_owned(),
