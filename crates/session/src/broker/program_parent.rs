@@ -352,7 +352,7 @@ impl Running {
             Some((message, _)) if message.kind == BROKER_SIGNAL => self.pass_on(&message),
             Some((message, _)) if message.kind == BROKER_REPORTED => self.reported(message.value),
             Some(_) => {}
-            None => self.client = None,
+            None => (self.client, self.stop) = (None, None),
         }
     }
 
