@@ -153,7 +153,9 @@ impl<S: Sink> Fold<'_, S> {
             .get_mut(&pid)
             .map(|p| std::mem::take(&mut p.descriptors))
             .unwrap_or_default();
-        for (fd, held) in held {
+        for (fd, mut held) in held {
+            // libc can write its buffers after the count.
+            held.carried_nothing = false;
             self.release(serial, fd, held, time, None)?;
         }
         if let Some(epoch) = &mut self.epochs[serial as usize] {
