@@ -90,9 +90,10 @@ fn may_change(one: &LoggedTransaction, catalog: &Catalog, changed: &BTreeSet<Tab
             _ => return true,
         }
     }
-    // A change of a partitioned table is one of a partition.
+    // A change of a partitioned table is one of a partition. A dropped table may have been one.
     let has_relatives = |table: &TableName| catalog.has_relatives(&table.1);
-    let are_relatives = || named.iter().any(has_relatives) && changed.iter().any(has_relatives);
+    let may_be_part = |table: &TableName| has_relatives(table) || catalog.table(table).is_none();
+    let are_relatives = || named.iter().any(has_relatives) && changed.iter().any(may_be_part);
     // A trigger or a foreign key changes other tables, too.
     named.iter().any(|table| changed.contains(table)) || are_relatives()
 }

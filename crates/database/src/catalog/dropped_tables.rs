@@ -54,6 +54,10 @@ impl Catalog {
         let is_gone = |name: &&TableName| !self.tables.contains_key(*name) && !former.is_view(name);
         let gone: Vec<TableName> = former.tables.keys().filter(is_gone).cloned().collect();
         gone.into_iter().for_each(|name| self.add_dropped(name));
+        // A change of a dropped table may be one of a partition.
+        let names = self.dropped.0.keys().map(|(_, table)| table);
+        let relatives = names.filter(|table| former.relatives.contains(*table));
+        self.relatives.extend(relatives.cloned());
     }
 
     /// Remembers a table that was there before the catalog was read, unless the catalog has it. A
@@ -108,6 +112,25 @@ mod tests {
         }
         present.add_dropped(name("public", "b"));
         assert_eq!(named(&present, "b", 49), Some(name("public", "b")));
+    }
+
+    #[test]
+    fn a_dropped_table_keeps_its_relatives() {
+        let parent = CatalogTable {
+            has_relatives: true,
+            ..CatalogTable::default()
+        };
+        let mut former = catalog((20, 30));
+        former.add(name("x", "parent"), parent);
+        for read in [(40, 50), (60, 70)] {
+            let mut present = Catalog {
+                read,
+                ..Catalog::default()
+            };
+            present.remember_dropped(&mut former);
+            assert!(present.has_relatives("parent") && !present.has_relatives("a"));
+            former = present;
+        }
     }
 
     #[test]
