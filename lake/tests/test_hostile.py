@@ -149,7 +149,7 @@ def test_check_names_each_data_file_that_changed(machine: Machine, lake: Path) -
     with pytest.raises(LakeError, match=named):
         answer(lake, edges)
     ended = command("check", "--lake", str(lake))
-    assert ended.returncode == 1 and ", 1 are not" in ended.stdout, ended.stdout
+    assert ended.returncode == 1 and ", 1 is not" in ended.stdout, ended.stdout
     assert named in ended.stderr and len(ended.stderr.splitlines()) == 1, ended.stderr
     assert asked[0][0] > 0
     # The metadata of a table are damaged: the others are still checked.

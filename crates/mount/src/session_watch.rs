@@ -100,9 +100,9 @@ pub fn mount(
 }
 
 /// True for a mount whose server has ended without an unmount. Programs cannot use what is below.
+/// The kernel may still know the attributes of its root. So the server is asked for something else.
 fn is_dead_mount(mountpoint: &Path) -> bool {
-    let error = mountpoint.metadata().err();
-    error.and_then(|error| error.raw_os_error()) == Some(Errno::NOTCONN.raw_os_error())
+    rustix::fs::statfs(mountpoint).err() == Some(Errno::NOTCONN)
 }
 
 fn real(path: &Path) -> Result<PathBuf, Error> {

@@ -38,6 +38,9 @@ impl Tree<'_, '_> {
     fn further(&self) -> Option<String> {
         let lineage = self.outline.lineage;
         let mut told = vec![false; lineage.nodes.len()];
+        for root in self.unused_versions() {
+            told[root] = true;
+        }
         for &node in &self.unfolded {
             told[node] = true;
             self.steps(node)
