@@ -8,7 +8,8 @@ use backstory_packages::PackageTally;
 use backstory_workflow::steps::Line;
 
 use super::step::{StepWriter, name};
-use super::{Sheet, wrapped};
+use super::Sheet;
+use super::tail::wrapped;
 use crate::text::line::{excerpt, printable};
 use crate::text::shell::quote;
 use crate::text::style::Role;
