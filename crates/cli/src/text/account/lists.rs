@@ -7,8 +7,8 @@ use backstory_account::{Account, Direction, WayStep};
 use backstory_packages::PackageTally;
 use backstory_workflow::steps::Line;
 
-use super::step::{StepWriter, name};
 use super::Sheet;
+use super::step::{StepWriter, name};
 use super::tail::wrapped;
 use crate::text::line::{excerpt, printable};
 use crate::text::shell::quote;

@@ -120,7 +120,7 @@ pub(super) fn remote_start(start: &RemoteStart) -> String {
 
 /// The text behind `lead`, in lines of at most `width` columns. The later lines are indented as far
 /// as the lead is long. A word that is longer than a line is not broken.
-fn wrapped(lead: &str, text: &str, width: usize) -> Vec<String> {
+pub(super) fn wrapped(lead: &str, text: &str, width: usize) -> Vec<String> {
     let indent = " ".repeat(line::width(lead));
     let mut lines = Vec::new();
     let mut current = lead.to_owned();
