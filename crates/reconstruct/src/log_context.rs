@@ -28,8 +28,9 @@ pub fn find(log: &DeepLog, reconstruction: &mut Reconstruction) {
 /// The last of these calls that began until a time, in words.
 fn last_until(calls: impl Iterator<Item = Call>, until: u64) -> Vec<String> {
     let mut last = VecDeque::new();
-    let calls = calls.take_while(|call| call.time <= until);
-    for call in calls.filter(|call| !call.is_fact()) {
+    // A fact can have a later time than the call behind it.
+    let calls = calls.filter(|call| !call.is_fact());
+    for call in calls.take_while(|call| call.time <= until) {
         if last.len() == CALLS_SHOWN {
             last.pop_front();
         }
@@ -74,7 +75,7 @@ mod tests {
             ..Call::default()
         };
         let signal = Call {
-            time: 5,
+            time: 9,
             number: deep::SIGNAL,
             ..Call::default()
         };
