@@ -79,7 +79,13 @@ impl DatabaseNames {
         }
         let tcp = |host: IpAddr| format!("tcp:{}", SocketAddr::new(host, self.port));
         let sockets: &[String] = match (session.host.parse::<IpAddr>(), session.port) {
-            (Ok(host), _) => return certain(vec![tcp(host)]),
+            // A client on this machine has the server's address. One on another machine has not.
+            (Ok(host), _) => {
+                return ConnectionNames {
+                    names: vec![tcp(host)],
+                    is_certain: host.is_loopback(),
+                };
+            }
             (Err(_), Some(0)) => return certain(self.sockets.clone()),
             (Err(_), None) => &self.sockets[..],
             (Err(_), Some(_)) => &[],
@@ -149,6 +155,15 @@ mod tests {
         ] {
             let expected = (vec![expected.to_owned()], true);
             assert_eq!(connection(host, port), expected, "{host} {port:?}");
+        }
+    }
+
+    #[test]
+    fn a_client_whose_address_may_be_that_of_another_machine_has_a_possible_connection() {
+        for address in ["192.0.2.7", "2001:db8::7"] {
+            let host: IpAddr = address.parse().unwrap();
+            let name = format!("tcp:{}", SocketAddr::new(host, 3306));
+            assert_eq!(connection(address, Some(40000)), (vec![name], false));
         }
     }
 
