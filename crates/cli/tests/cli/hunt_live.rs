@@ -8,7 +8,7 @@ use std::process::Stdio;
 use backstory_testkit::need::needs;
 use serde_json::Value;
 
-use super::Place;
+use super::{Answer, Place};
 
 /// A shell line that writes to a start-up file and then waits for `file`, for a bounded time.
 fn waits_for(file: &str) -> String {
@@ -26,26 +26,23 @@ fn matches(place: &Place, file: &str) -> Vec<Value> {
         .collect()
 }
 
-#[test]
-fn a_match_is_reported_while_the_command_runs_and_agrees_with_the_stored_run() {
-    let place = Place::new();
+/// Records a command that goes on once a match is in `m.jsonl`. The options say what is watched.
+fn watched(place: &Place, options: &[&str]) -> Answer {
     let line = waits_for("m.jsonl");
-    let answer = place.run(&[
-        "record",
-        "--watch",
-        "all",
-        "--watch-to",
-        "m.jsonl",
-        "--",
-        "sh",
-        "-c",
-        &line,
-    ]);
+    let to = ["--watch-to", "m.jsonl", "--", "sh", "-c", &line];
+    let answer = place.run(&[&["record"], options, &to].concat());
     assert_eq!(
         (answer.status, answer.out.as_str()),
         (0, "went on\n"),
         "{answer:?}"
     );
+    answer
+}
+
+#[test]
+fn a_match_is_reported_while_the_command_runs_and_agrees_with_the_stored_run() {
+    let place = Place::new();
+    let answer = watched(&place, &["--watch", "all"]);
     // A message that reports are late can come before.
     let reported = "backstory: high: startup-file-written: write ";
     assert!(
@@ -164,25 +161,8 @@ fn a_webhook_that_nobody_listens_to_is_named_and_the_command_goes_on() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/hook", closed.local_addr().unwrap());
     drop(closed);
-    let line = waits_for("m.jsonl");
-    let answer = place.run(&[
-        "record",
-        "--watch",
-        "startup-file-written",
-        "--watch-post",
-        &url,
-        "--watch-to",
-        "m.jsonl",
-        "--",
-        "sh",
-        "-c",
-        &line,
-    ]);
-    assert_eq!(
-        (answer.status, answer.out.as_str()),
-        (0, "went on\n"),
-        "{answer:?}"
-    );
+    let watch = ["--watch", "startup-file-written", "--watch-post", &url];
+    let answer = watched(&place, &watch);
     assert!(
         answer.err.contains("backstory: cannot post the match: "),
         "{answer:?}"
