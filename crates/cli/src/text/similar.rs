@@ -1,6 +1,8 @@
 //! Finds the name that a misspelt word probably means, and the command for a word of other
 //! programs.
 
+use strsim::osa_distance;
+
 /// More characters than a name has.
 const LONGEST: usize = 64;
 
@@ -34,38 +36,18 @@ pub fn suggestion<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> S
 
 /// The known name that differs least from a word, if few characters differ. Case does not count.
 fn similar<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
-    let word: Vec<char> = word.chars().take(LONGEST + 1).collect();
-    if word.len() > LONGEST {
+    let length = word.chars().take(LONGEST + 1).count();
+    if length > LONGEST {
         return None;
     }
-    let most = (1 + word.len() / 6).min(word.len().saturating_sub(1));
+    let word = word.to_ascii_lowercase();
+    let most = (1 + length / 6).min(length.saturating_sub(1));
     known
         .into_iter()
-        .map(|name| (distance(&word, &name.chars().collect::<Vec<char>>()), name))
+        .map(|name| (osa_distance(&word, &name.to_ascii_lowercase()), name))
         .filter(|(distance, _)| *distance <= most)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
-}
-
-/// How many characters differ: those that are missing, added or exchanged, and neighbours that
-/// changed places.
-fn distance(a: &[char], b: &[char]) -> usize {
-    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
-    for (i, one) in a.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, other) in b.iter().enumerate() {
-            let differs = usize::from(!one.eq_ignore_ascii_case(other));
-            let mut least = (rows[i][j] + differs)
-                .min(rows[i][j + 1] + 1)
-                .min(row[j] + 1);
-            if i > 0 && j > 0 && a[i - 1] == *other && b[j - 1] == *one {
-                least = least.min(rows[i - 1][j - 1] + 1);
-            }
-            row.push(least);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]
