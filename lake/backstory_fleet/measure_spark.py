@@ -23,7 +23,8 @@ from .measure import WORKER_MEMORY, Asked, Measurement, sizes, timed
 
 
 def spark(lake: Lake, asked: list[Asked], workers: int) -> Iterator[Measurement]:
-    """Asks Spark with some workers of one core each. The first question is asked twice."""
+    """Asks Spark with some workers of one core each. A first question about origins is asked twice:
+    a first question about uses can take an hour, and includes what the first one does once."""
     jar = os.environ.get("BACKSTORY_ICEBERG_JAR")
     if not jar:
         raise LakeError("BACKSTORY_ICEBERG_JAR must name the file iceberg-spark-runtime-*.jar")
@@ -53,7 +54,11 @@ def _ask(
     lineage, seconds, _ = timed(lambda: Lineage(opened, lake, scratch.as_uri()))
     start = Measurement("spark", "open", size.edges, size.runs, workers, size.files, seconds)
     # The first question about lineage also finds where runs meet, and fills the workers' memory.
-    first = [Asked("first question", one.files, one.direction) for one in asked[:1] if not one.sql]
+    first = [
+        Asked("first question", one.files, one.direction)
+        for one in asked[:1]
+        if not one.sql and one.direction == "back"
+    ]
     for one in [*first, *asked]:
         opened.sparkContext.setJobGroup(one.name, one.name)
 

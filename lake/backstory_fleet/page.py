@@ -49,7 +49,8 @@ directories, copies of files, and container layers. The measurements are the row
 {others}
 - Measurements can be added to earlier ones, so not all rows need be of one version of the engines.
 - Each question is asked once. For Spark, the first question is asked twice, because it also finds
-  where runs meet, and fills the workers' memory.
+  where runs meet, and fills the workers' memory. If only uses were asked for, their row includes
+  that.
 {lacking}
 These commands measure lakes of about these sizes, and add rows to FILE:
 
