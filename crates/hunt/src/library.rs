@@ -241,6 +241,24 @@ mod tests {
     }
 
     #[test]
+    fn the_keys_that_sigma_s_own_rules_have_are_known() {
+        let mut library = Library::default();
+        library.add(
+            "r.yml",
+            "title: t\nid: 6eb23a2a-0d60-4c8b-a0c2-6fd5a2b4b5a1\n\
+             related:\n    - id: 0326c3c8-7803-4a0f-8c5c-368f747f7c3e\n      type: similar\n\
+             status: test\ndescription: d\nreferences:\n    - https://example.org\n\
+             author: a\ndate: 2026-01-01\nmodified: 2026-01-02\ntags:\n    - attack.execution\n\
+             license: MIT\nlogsource:\n    product: linux\n    category: process_creation\n\
+             detection:\n    s:\n        Image|endswith: /x\n    condition: s\n\
+             falsepositives:\n    - Unknown\nlevel: high\n\
+             simulation:\n    - type: atomic-red-team\n      technique: T1059\n",
+        );
+        assert_eq!(library.mistakes, [""; 0]);
+        assert_eq!(library.rules.len(), 1);
+    }
+
+    #[test]
     fn a_file_that_is_no_yaml_is_left_out_with_its_place() {
         let mut library = Library::built_in();
         let rules = library.rules.len();

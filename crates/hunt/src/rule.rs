@@ -85,7 +85,16 @@ pub const CATEGORIES: [(&str, &[&str]); 6] = [
 ];
 
 /// Keys of Sigma that change nothing here.
-const OTHERS: [&str; 6] = ["status", "author", "date", "modified", "tags", "license"];
+const OTHERS: [&str; 8] = [
+    "status",
+    "author",
+    "date",
+    "modified",
+    "tags",
+    "license",
+    "related",
+    "simulation",
+];
 
 impl Rule {
     /// Reads a rule. `file` is its file's name, for messages.
