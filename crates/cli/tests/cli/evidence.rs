@@ -245,6 +245,11 @@ fn a_changed_removed_or_exchanged_seal_is_found() {
         unsigned.contains(&format!("{second} signature")),
         "{unsigned:?}"
     );
+    // All seals are gone, with their head.
+    let gone = &mut |store: &Path| fs::remove_dir_all(store.join("evidence")).unwrap();
+    assert_eq!(place.faults_after(&expected[..2], gone), ["- chain"]);
+    let at_end = place.faults_after(&expected[2..], gone);
+    assert!(at_end.contains(&"- chain".to_owned()), "{at_end:?}");
     // ssh-keygen alone verifies a seal.
     let mut keygen = place.stage.command("ssh-keygen");
     keygen.args([

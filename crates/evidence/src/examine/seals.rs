@@ -264,11 +264,17 @@ fn head(chain: &Chain, seals: &[Seal], trust: &Trust, found: &mut Findings) -> R
     let last = seals.last();
     let number = last.map_or(0, |seal| seal.statement.number);
     let mut fault = |part: &str, what: String| {
-        found.add(Weight::Fault, (None, Some(number)), part, what);
+        found.add(Weight::Fault, (None, last.map(|_| number)), part, what);
     };
     match chain.head() {
         Err(error) => fault("head", error_chain(&error)),
-        Ok(None) if last.is_none() => {}
+        Ok(None) if last.is_none() => {
+            // Seals are expected, and a program can have removed all of them with `head`.
+            if trust.signers.is_some() || trust.authorities.is_some() {
+                let what = "there is no seal: none was made, or all of them were removed";
+                fault("chain", what.to_owned());
+            }
+        }
         Ok(None) => fault(
             "head",
             "the file that names the last seal is gone".to_owned(),
