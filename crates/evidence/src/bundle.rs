@@ -36,7 +36,8 @@ pub fn sign(statement: &[u8], key: &Path, tsa: Option<&str>) -> Result<Value> {
         );
         failed(&what, &why)
     })?;
-    let mut material = json!({"publicKey": {"hint": hint(key)?}});
+    // Some readers of bundles need the list of entries in logs, also if it is empty.
+    let mut material = json!({"publicKey": {"hint": hint(key)?}, "tlogEntries": []});
     if let Some(tsa) = tsa {
         let stamp = BASE64.encode(&time_stamp::request(tsa, &signature)?);
         material["timestampVerificationData"] =

@@ -109,7 +109,7 @@ fn body(connection: &mut TcpStream) -> Vec<u8> {
 }
 
 /// A pair of keys below the directory of work: the paths of the private and the public one.
-fn pair(place: &Place, name: &str) -> [String; 2] {
+pub(super) fn pair(place: &Place, name: &str) -> [String; 2] {
     let keys = tempfile::tempdir().unwrap();
     let openssl = |arguments: &str| {
         let mut command = Command::new("openssl");

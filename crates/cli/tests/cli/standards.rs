@@ -9,7 +9,8 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::Place;
-use backstory_testkit::need::skipped;
+use super::evidence_tsa::pair;
+use backstory_testkit::need::{needs, skipped};
 
 const SCRIPT: &str =
     "sort in1 > s1\nsort in2 > s2\ncat s1 s2 | tr a-z A-Z > out.txt\nwc -l < out.txt > count\n";
@@ -292,6 +293,25 @@ fn an_attestation_names_results_and_materials_by_their_digests() {
             needed.contains(&Value::from(format!("file://{}", place.path(name)))),
             "{needed:?}"
         );
+    }
+}
+
+#[test]
+fn another_library_verifies_the_signature_of_a_bundle() {
+    let Some(python) = python("export in-toto --sigstore-key", "securesystemslib") else {
+        return;
+    };
+    if !needs("bundles", &["openssl"]) {
+        return;
+    }
+    let place = recorded();
+    let [key, public] = pair(&place, "own");
+    let [_, other] = pair(&place, "other");
+    let words = ["in-toto", "out.txt", "--sigstore-key", &key];
+    let bundle = exported(&place, &words, "bundle");
+    for (public, is_valid) in [(public, true), (other, false)] {
+        let found = check(&python, &["bundle", &bundle, &place.path(&public)]);
+        assert_eq!(found, is_valid, "{public}");
     }
 }
 

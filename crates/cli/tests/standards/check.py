@@ -210,6 +210,27 @@ def check_in_toto_link(*paths: str) -> None:
     print(json.dumps({"status": verified.returncode, "said": verified.stdout + verified.stderr}))
 
 
+def check_bundle(path: str, key: str) -> None:
+    """Verifies the envelope of a bundle by in-toto's library. Prints whether it is valid."""
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+    from securesystemslib.dsse import Envelope
+    from securesystemslib.exceptions import VerificationError
+    from securesystemslib.signer import SSlibKey
+
+    bundle = json.loads(pathlib.Path(path).read_text())
+    assert bundle["verificationMaterial"]["tlogEntries"] == []
+    signer = SSlibKey.from_crypto(load_pem_public_key(pathlib.Path(key).read_bytes()))
+    # A bundle names its key beside the envelope.
+    for signature in bundle["dsseEnvelope"]["signatures"]:
+        signature["keyid"] = signer.keyid
+    try:
+        Envelope.from_dict(bundle["dsseEnvelope"]).verify([signer], 1)
+    except VerificationError:
+        print(json.dumps(False))
+    else:
+        print(json.dumps(True))
+
+
 def check_spdx(path: str) -> None:
     from spdx_tools.spdx.parser.parse_anything import parse_file
     from spdx_tools.spdx.validation.document_validator import validate_full_spdx_document
@@ -627,6 +648,7 @@ if __name__ == "__main__":
         "openlineage": check_openlineage,
         "in-toto": check_in_toto,
         "in-toto-link": check_in_toto_link,
+        "bundle": check_bundle,
         "spdx": check_spdx,
         "cyclonedx": check_cyclonedx,
         "ro-crate": check_ro_crate,
