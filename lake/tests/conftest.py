@@ -110,6 +110,14 @@ def random_line(choice: random.Random) -> str:
     return choice.choice(forms) + " 2>/dev/null"
 
 
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Lists what was skipped, and why. `scripts/test` repeats these lines at its end."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons = {(one.location[0], one.longrepr[2].removeprefix("Skipped: ")) for one in skipped}
+    for file, reason in sorted(reasons):
+        terminalreporter.write_line(f"SKIPPED: lake/{file}: {reason}")
+
+
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cache of the test's own."""
