@@ -148,6 +148,11 @@ fn a_changed_byte_of_each_file_is_found_and_the_run_and_part_named() {
         found.iter().any(|fault| fault.ends_with(" contents")),
         "{found:?}"
     );
+    expect("- head", &mut |store| flip(&store.join("evidence/head")));
+    for journal in ["facts.log", "annotations.log"] {
+        let found = place.faults_after(&signers, &mut |store| flip(&store.join(journal)));
+        assert!(!found.is_empty(), "{journal}");
+    }
     expect(&of(&second, "facts"), &mut |store| {
         fs::write(store.join("facts.log"), "").unwrap();
     });
