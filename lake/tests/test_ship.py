@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import PACKAGE, Machine, answer, command
 from pyiceberg.catalog.sql import SqlCatalog
+from test_query import BOTH_ENDS
 
 from backstory_lake import batches, cli, shipping, tables, upkeep
 from backstory_lake.errors import MisuseError
@@ -61,6 +62,19 @@ def script(text: str, *words: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", text, *words], env=environment)
 
 
+def check_killed(machine: Machine, lake: Path, at: int, moment: str, commits: int) -> None:
+    """Kills a shipment of one run at one of its commits, and then ships the run."""
+    words = ("ship", "--store", str(machine.store), "--to", str(lake))
+    killed = script(KILLED, str(at), moment, *words)
+    assert killed.wait() == -9
+    published = (at, moment) == (commits, "after")
+    assert lake_counts(lake)["edges"] == (counts(machine)["edges"] if published else 0)
+    done = machine.ship(lake)
+    assert (len(done.sent), len(done.present)) == ((0, 1) if published else (1, 0))
+    assert not done.cloned
+    assert lake_counts(lake) == counts(machine)
+
+
 @pytest.mark.parametrize(
     ("at", "moment"),
     [
@@ -72,15 +86,19 @@ def test_a_killed_shipment_adds_nothing_or_all_and_the_next_one_completes_it(
     machine: Machine, lake: Path, at: int, moment: str
 ) -> None:
     machine.record("sort in > mid; mv mid out; true")
-    words = ("ship", "--store", str(machine.store), "--to", str(lake))
-    killed = script(KILLED, str(at), moment, *words)
-    assert killed.wait() == -9
-    published = (at, moment) == (7, "after")
-    assert lake_counts(lake)["edges"] == (counts(machine)["edges"] if published else 0)
-    done = machine.ship(lake)
-    assert (len(done.sent), len(done.present)) == ((0, 1) if published else (1, 0))
-    assert not done.cloned
-    assert lake_counts(lake) == counts(machine)
+    check_killed(machine, lake, at, moment, commits=7)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("at", range(7, 10))
+def test_a_killed_shipment_with_connections_adds_nothing_or_all(
+    machine: Machine, lake: Path, at: int
+) -> None:
+    (machine.directory / "both.py").write_text(BOTH_ENDS)
+    machine.record("sort in > mid; mv mid out; python3 both.py")
+    # Each table gets rows, so that there are as many commits.
+    assert all(counts(machine).values())
+    check_killed(machine, lake, at, "after", commits=len(TABLES))
 
 
 def test_a_run_that_several_machines_send_at_once_is_there_once(
