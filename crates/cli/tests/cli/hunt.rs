@@ -196,6 +196,34 @@ fn a_secret_that_is_read_and_then_sent_is_found_and_not_the_other_way_round() {
 }
 
 #[test]
+fn credentials_and_the_store_of_a_browser_are_no_secrets_for_their_own_programs() {
+    if !needs("a client", &["bash"]) {
+        return;
+    }
+    let place = Place::new();
+    std::fs::create_dir(place.work().join(".aws")).unwrap();
+    place.write(".aws/credentials", "secret\n");
+    place.write("Login Data", "secret\n");
+    let server = LoopbackServer::new(4, "");
+    let send = server.upload();
+    for (file, owner) in [(".aws/credentials", "aws"), ("Login Data", "firefox")] {
+        let run = place.record(&format!("cat '{file}' | {send}"));
+        let all = found(&place, &run, "secret-sent");
+        assert_eq!(all.len(), 1, "{file}: {all:?}");
+        assert_eq!(targets(&all[0])[0], place.path(file));
+        // A program with the name of the owner.
+        let line = format!("cp \"$(command -v cat)\" {owner}; ./{owner} '{file}' | {send}");
+        let run = place.record(&line);
+        assert_eq!(
+            found(&place, &run, "secret-sent"),
+            [Value::Null; 0],
+            "{owner}"
+        );
+    }
+    server.end();
+}
+
+#[test]
 fn a_shell_that_a_server_starts_is_found_if_a_client_was_there_before() {
     if !needs("a server", &["python3"]) {
         return;
