@@ -44,4 +44,10 @@ fn the_answer_about_a_document_names_digests_that_no_seal_covers() {
     assert!(crate_.out.contains("of SHA-256, which"), "{crate_:?}");
     let prov = verified("prov-json", "b.json");
     assert!(!prov.out.contains("not checked"), "{prov:?}");
+    // The text of PROV-N has the seals, too, and is not read.
+    let text = verified("prov-n", "c.provn");
+    text.is_error(1, &["c.provn", "no JSON document"]);
+    let text = fs::read_to_string(place.path("c.provn")).unwrap();
+    assert!(text.contains("backstory:backstory_evidence="), "{text}");
+    assert!(text.contains("backstory seal 1"), "{text}");
 }
