@@ -173,7 +173,7 @@ struct bs_verdict {
 #define BS_VERDICT_LOADS 16ull   /* libraries are loaded */
 
 #define BS_VERDICTS_MAGIC 0x7374636964726576ull /* "verdicts" */
-#define BS_VERDICTS 1024u
+#define BS_VERDICTS 896u
 /* A content is at one of as many entries, from BS_READS_HASH(dev, ino) >> 40 on. */
 #define BS_VERDICT_TRIES 8u
 
@@ -215,9 +215,23 @@ struct bs_start {
 #define BS_START_TAKEN 1ull  /* R is filling it in */
 #define BS_START_FILLED 2ull /* R has filled it in */
 
+/* ---- the filter -------------------------------------------------------------------------- */
+
+/*
+ * --guard=auto: the instructions of the guard's filter (`struct sock_filter`), for a process that
+ * installs it. S, before the command starts. A process that finds none here, or damaged ones,
+ * requests them by BS_GUARD_FILTER.
+ */
+#define BS_FILTER_BYTES 6136u
+struct bs_filter_code {
+    uint64_t size; /* bytes of `code`, at most BS_FILTER_BYTES; written last. 0: not published */
+    uint8_t code[BS_FILTER_BYTES];
+};
+
 /* The first chunk of a run with --guard=auto. */
 struct bs_programs {
     struct bs_verdicts verdicts;
+    struct bs_filter_code filter;
     struct bs_library_set sets[BS_LIBRARY_SETS];
     struct bs_start starts[BS_STARTS];
 };
@@ -303,7 +317,8 @@ struct bs_programs {
 
 /*
  * --guard=auto: a process without the filter sends a request by the supervisor's socket. Each
- * connection has one request, and each message one of these.
+ * message has one of these. A connection has one request, or BS_GUARD_FILTER and then
+ * BS_GUARD_LISTENER.
  */
 struct bs_guard_request {
     uint32_t kind;  /* BS_GUARD_* */

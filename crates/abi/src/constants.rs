@@ -125,7 +125,7 @@ pub const VERDICT_LOADS: u64 = 16;
 /// First word of the table of verdicts.
 pub const VERDICTS_MAGIC: u64 = 0x7374_6369_6472_6576;
 /// Entries of the table of verdicts.
-pub const VERDICTS: u32 = 1024;
+pub const VERDICTS: u32 = 896;
 /// Entries at which one content can be.
 pub const VERDICT_TRIES: u32 = 8;
 /// The file in which the loader finds libraries.
@@ -142,6 +142,8 @@ pub const STARTS: u32 = 240;
 pub const START_TAKEN: u64 = 1;
 /// State of a start: it is filled in.
 pub const START_FILLED: u64 = 2;
+/// Bytes for the instructions of the filter.
+pub const FILTER_BYTES: u32 = 6136;
 /// Request by the socket: is the program plain whose descriptor follows?
 pub const GUARD_PROGRAM: u32 = 1;
 /// The same for a library.

@@ -22,6 +22,6 @@ pub use constants::*;
 pub use function_structs::{FunctionTable, Place, Signature, Sled, Target, Value};
 pub use ops::{LIST, OPS, OpInfo, op, op_info};
 pub use structs::{
-    Arena, BrokerMessage, CallerIds, Chunk, DeepRecord, DeepSection, GuardRequest, LibrarySet,
-    Programs, Record, Start, Verdict, Verdicts,
+    Arena, BrokerMessage, CallerIds, Chunk, DeepRecord, DeepSection, FilterCode, GuardRequest,
+    LibrarySet, Programs, Record, Start, Verdict, Verdicts,
 };

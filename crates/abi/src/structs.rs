@@ -216,12 +216,24 @@ pub struct Start {
     pub set: u32,
 }
 
+/// The instructions of the filter, for processes that install it (`bs_filter_code`).
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct FilterCode {
+    /// Bytes of `code`; 0 before the instructions are published.
+    pub size: u64,
+    /// The instructions, each a `struct sock_filter`.
+    pub code: [u8; crate::FILTER_BYTES as usize],
+}
+
 /// The knowledge of a run about programs (`bs_programs`).
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Programs {
     /// The table of verdicts.
     pub verdicts: Verdicts,
+    /// The instructions of the filter.
+    pub filter: FilterCode,
     /// The sets of libraries.
     pub sets: [LibrarySet; crate::LIBRARY_SETS as usize],
     /// The starts of programs.

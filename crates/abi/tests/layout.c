@@ -92,7 +92,7 @@ static void constants(void)
         NUMBER(BS_VERDICT_LOADS), NUMBER(BS_VERDICTS_MAGIC);
     TEXT(BS_LOADER_CACHE), NUMBER(BS_LOADER_DESCRIPTOR), NUMBER(BS_LIBRARY_SETS),
         NUMBER(BS_LIBRARY_NAMES), NUMBER(BS_STARTS), NUMBER(BS_START_TAKEN),
-        NUMBER(BS_START_FILLED);
+        NUMBER(BS_START_FILLED), NUMBER(BS_FILTER_BYTES);
     NUMBER(BS_VERDICTS), NUMBER(BS_VERDICT_TRIES), NUMBER(BS_MAGIC_FILTERED),
         NUMBER(BS_MAGIC_SIMULATOR), NUMBER(BS_MAGIC_INSTRUCTIONS), NUMBER(BS_RECORDS_IN_SIMULATOR),
         NUMBER(BS_READABLE_IN_SIMULATOR), NUMBER(BS_RETURNS_IN_SIMULATOR), NUMBER(BS_RETURN_STUBS),
@@ -138,8 +138,9 @@ static void structures(void)
     SIZE(bs_library_set), FIELD(bs_library_set, used), FIELD(bs_library_set, names);
     SIZE(bs_start), FIELD(bs_start, state), FIELD(bs_start, epoch), FIELD(bs_start, time),
         FIELD(bs_start, ppid), FIELD(bs_start, set);
-    SIZE(bs_programs), FIELD(bs_programs, verdicts), FIELD(bs_programs, sets),
-        FIELD(bs_programs, starts);
+    SIZE(bs_filter_code), FIELD(bs_filter_code, size), FIELD(bs_filter_code, code);
+    SIZE(bs_programs), FIELD(bs_programs, verdicts), FIELD(bs_programs, filter),
+        FIELD(bs_programs, sets), FIELD(bs_programs, starts);
     SIZE(bs_guard_request), FIELD(bs_guard_request, kind), FIELD(bs_guard_request, result),
         FIELD(bs_guard_request, recorded), FIELD(bs_guard_request, change),
         FIELD(bs_guard_request, tid), FIELD(bs_guard_request, dir), FIELD(bs_guard_request, dev),

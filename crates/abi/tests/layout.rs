@@ -69,7 +69,7 @@ fn mirror() -> Facts {
         DESCRIBED_CERTAIN DESCRIBED_LAST DESCRIBED_PART DESCRIBED_ENDED DESCRIBED_EXECED THREAD_CREATE THREAD_START THREAD_JOIN LOST_NO_CHUNK LOST_SANDBOX LOST_TOO_LONG
         HOLD_UNKNOWN OPAQUE_TRACER_MEMORY OPAQUE_TRACER_REGISTERS OPAQUE_TRACER_EMULATION
         OPAQUE_ACCT OPAQUE_SWAPON OPAQUE_QUEUE OPAQUE_HANDLE OPAQUE_MEMORY OPAQUE_DESCRIPTOR OPAQUE_FANOTIFY OPAQUE_RING OPAQUE_FILTERED OPAQUE_UNGUARDED OPAQUE_OUTSIDE);
-    constants!(facts: EXEC_ANNOUNCED ARENA_AUTO ARENA_EXACT SOCKET_SUFFIX VERDICT_PROGRAM VERDICT_LIBRARY VERDICT_NOT VERDICT_KIND VERDICT_CONNECTS VERDICT_LOADS VERDICTS_MAGIC VERDICTS VERDICT_TRIES LOADER_CACHE LOADER_DESCRIPTOR LIBRARY_SETS LIBRARY_NAMES STARTS START_TAKEN START_FILLED
+    constants!(facts: EXEC_ANNOUNCED ARENA_AUTO ARENA_EXACT SOCKET_SUFFIX VERDICT_PROGRAM VERDICT_LIBRARY VERDICT_NOT VERDICT_KIND VERDICT_CONNECTS VERDICT_LOADS VERDICTS_MAGIC VERDICTS VERDICT_TRIES LOADER_CACHE LOADER_DESCRIPTOR LIBRARY_SETS LIBRARY_NAMES STARTS START_TAKEN START_FILLED FILTER_BYTES
         MAGIC_FILTERED MAGIC_SIMULATOR MAGIC_INSTRUCTIONS RECORDS_IN_SIMULATOR READABLE_IN_SIMULATOR RETURNS_IN_SIMULATOR RETURN_STUBS RETURN_DISTANCE GUARD_PROGRAM GUARD_LIBRARY GUARD_FILTER GUARD_LISTENER GUARD_PRESERVE);
     for (name, value) in [
         ("MORE", u64::from(deep::MORE)),
@@ -121,7 +121,8 @@ fn mirror() -> Facts {
     structure!(facts: "bs_verdicts" Verdicts magic pad cache entry);
     structure!(facts: "bs_library_set" LibrarySet used names);
     structure!(facts: "bs_start" Start state epoch time ppid set);
-    structure!(facts: "bs_programs" Programs verdicts sets starts);
+    structure!(facts: "bs_filter_code" FilterCode size code);
+    structure!(facts: "bs_programs" Programs verdicts filter sets starts);
     structure!(facts: "bs_guard_request" GuardRequest kind result recorded change tid dir dev ino);
     structure!(facts: "bs_broker_message" BrokerMessage kind value word);
     structure!(facts: "bs_function_table" FunctionTable magic bytes low size bits sleds count sled_count first signature_count signatures values places names targets libraries target_count pad);

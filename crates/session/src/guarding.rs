@@ -10,6 +10,7 @@ use crate::broker::{self, BrokerLink};
 use crate::committer::Committer;
 use crate::control::{Control, STARTED};
 use crate::drain::Drainer;
+use crate::filter_code;
 use crate::function_tables::FunctionTables;
 use crate::guard_filters::GuardFilters;
 use crate::guard_socket::{GuardServices, GuardSocket};
@@ -203,11 +204,16 @@ impl GuardSession {
             preserver.starts_without_filter(start);
         }
         let hooks: Arc<dyn Hooks> = Arc::clone(&session.bridge) as Arc<dyn Hooks>;
+        let instructions = filter(run.0).to_bytes();
+        if let Some(words) = arena.arena.table() {
+            // The socket passes those that do not fit.
+            filter_code::publish(words, &instructions);
+        }
         let services = GuardServices {
             filters: Arc::clone(&session.filters),
             programs: PlainPrograms::begin(programs, &arena),
             contents: PreserveRequests::new(hooks, &session.filters, &arena),
-            instructions: filter(run.0).to_bytes(),
+            instructions,
         };
         session.socket = Some(GuardSocket::begin(path, services)?);
         Ok(session)

@@ -23,6 +23,7 @@ mod deep_sink;
 mod drain;
 mod error;
 mod fallback_responder;
+mod filter_code;
 mod function_tables;
 #[doc(hidden)]
 pub mod fuzz_entry;

@@ -1,7 +1,7 @@
 /*
  * Installs the guard's filter in a process that has run without it, for all of its threads. The
- * supervisor has a socket beside the arena: it passes the instructions, and takes the listener. A
- * process without the filter also sends its requests to preserve a content there.
+ * instructions lie in the arena. The supervisor has a socket beside it, and takes the listener
+ * there. A process without the filter also sends its requests to preserve a content there.
  *
  * Invariants:
  *
@@ -9,6 +9,8 @@
  *   second case the run says that it may lack something.
  * - The descriptors used here are closed before the wrapper returns. So the program's next
  *   descriptor has the number that it has without the recorder.
+ * - Every program of the run can write into the arena. Instructions from there are copied, and
+ *   their copy is checked, before they are installed.
  * - A child on its parent's memory has a filter of its own. It must not note that in this memory.
  */
 #include "../arena.h"
@@ -26,7 +28,6 @@ enum {
     FILTER_FLAGS = 1 | 4 | 8 | 16 | 32,
     NO_NEW_PRIVS = 38,
     SIG_SETMASK = 2,
-    INSTRUCTION = 8,
     MESSAGE_MAX = 32768,
     TRIES = 64,
     MANY = 64 /* requests of a process, after which a filter is cheaper than a socket for each */
@@ -226,13 +227,65 @@ bool bs_preserve_without_filter(const struct bs_look *look, u32 change,
 
 /* ---- the filter ------------------------------------------------------------------------------ */
 
+/* The kernel's `struct sock_filter`. */
+struct instruction {
+    uint16_t code;
+    u8 yes, no;
+    u32 k;
+};
+
+/* The codes in the supervisor's filter, and the results. */
+enum {
+    LOAD_WORD = 0x20,
+    GO = 0x05,
+    IF_EQUAL = 0x15,
+    IF_AT_LEAST = 0x35,
+    IF_ANY_BIT = 0x45,
+    RETURN = 0x06,
+    ALLOW = 0x7fff0000,
+    NOTIFY = 0x7fc00000,
+    FAIL_ENOSYS = 0x00050000 | BS_ENOSYS
+};
+
+/* True for an instruction that the supervisor's filter can have. */
+static bool is_of_filter(const struct instruction *one)
+{
+    switch (one->code) {
+    case LOAD_WORD:
+    case GO:
+    case IF_EQUAL:
+    case IF_AT_LEAST:
+    case IF_ANY_BIT: return true;
+    case RETURN: return one->k == ALLOW || one->k == NOTIFY || one->k == FAIL_ENOSYS;
+    default: return false;
+    }
+}
+
+/*
+ * Copies the instructions that the supervisor has published in the arena. Returns their size, or 0
+ * if it has published nothing, or if another program has written there. Forged ones that pass
+ * cannot kill this program, and cannot let a call succeed without its effect.
+ */
+static u64 published(struct instruction *to)
+{
+    const struct bs_programs *programs = bs_programs();
+    u64 size = programs ? __atomic_load_n(&programs->filter.size, __ATOMIC_ACQUIRE) : 0;
+    if (!size || size > BS_FILTER_BYTES || size % sizeof *to)
+        return 0;
+    bs_copy(to, programs->filter.code, size);
+    for (u64 i = 0; i < size / sizeof *to; i++)
+        if (!is_of_filter(&to[i]))
+            return 0;
+    return size;
+}
+
 /* Installs the instructions. Returns the listener, or a negative error. */
-static s64 install(void *instructions, u64 size)
+static s64 install(struct instruction *instructions, u64 size)
 {
     struct {
         uint16_t count;
         void *at;
-    } program = {(uint16_t)(size / INSTRUCTION), instructions};
+    } program = {(uint16_t)(size / sizeof *instructions), instructions};
     s64 listener = bs_raw(__NR_seccomp, SET_MODE_FILTER, FILTER_FLAGS, &program);
     if (listener != -BS_EACCES)
         return listener;
@@ -241,21 +294,36 @@ static s64 install(void *instructions, u64 size)
 }
 
 /*
- * Between the installation and the response, another thread may wait for a receiver. This thread
- * makes no call that the filter watches.
+ * Installs the instructions from the arena. Those that the kernel refuses are damaged, and are
+ * requested by the socket, as missing ones are. Returns the listener, or a negative error.
  */
-static s64 get_filter_by(s64 socket, void *memory, bool goes_on)
+static s64 install_by(s64 socket, struct instruction *memory)
 {
+    u64 size = published(memory);
+    s64 listener = size ? install(memory, size) : -BS_EINVAL;
+    if (listener != -BS_EINVAL)
+        return listener;
     struct bs_guard_request request = {.kind = BS_GUARD_FILTER}, response = {0};
     if (!ask(socket, &request, -1))
         return -BS_EINVAL;
-    s64 size = answer(socket, &response, memory, MESSAGE_MAX);
-    if (size <= 0)
-        return size < 0 ? size : -BS_EINVAL;
-    s64 listener = install(memory, (u64)size);
+    s64 sent = answer(socket, &response, memory, MESSAGE_MAX);
+    if (sent <= 0)
+        return sent < 0 ? sent : -BS_EINVAL;
+    return install(memory, (u64)sent);
+}
+
+/*
+ * The connection is there before the filter: without it, no receiver could be found for the
+ * listener. Between the installation and the response, another thread may wait for a receiver. This
+ * thread makes no call that the filter watches.
+ */
+static s64 get_filter_by(s64 socket, struct instruction *memory, bool goes_on)
+{
+    s64 listener = install_by(socket, memory);
     if (listener < 0)
         return listener;
-    request = (struct bs_guard_request){.kind = BS_GUARD_LISTENER, .recorded = goes_on};
+    struct bs_guard_request request = {.kind = BS_GUARD_LISTENER, .recorded = goes_on};
+    struct bs_guard_request response = {0};
     s64 served = ask(socket, &request, listener) ? answer(socket, &response, 0, 0) : -BS_EINVAL;
     bs_raw(__NR_close, listener);
     return served;
@@ -268,7 +336,7 @@ static s64 get_filter(bool goes_on)
         return socket;
     s64 memory = bs_raw(__NR_mmap, 0, MESSAGE_MAX, 3, 0x22, -1, 0), error = memory;
     if ((u64)memory < -4096ull) {
-        error = get_filter_by(socket, (void *)memory, goes_on);
+        error = get_filter_by(socket, (struct instruction *)memory, goes_on);
         bs_raw(__NR_munmap, memory, MESSAGE_MAX);
     }
     bs_raw(__NR_close, socket);
