@@ -126,6 +126,20 @@ fn a_process_gets_the_filter_for_all_threads_before_it_needs_it() {
     }
 }
 
+/// In the arena, the program overwrites an instruction of the filter. Then it loads a library.
+#[test]
+fn forged_and_damaged_instructions_in_the_arena_are_not_installed() {
+    let Some(place) = place("forged instructions") else {
+        return;
+    };
+    let Some(program) = place.fixture("needs_filter") else {
+        return;
+    };
+    for what in ["forged", "damaged"] {
+        assert_eq!(recorded(&place, &[&program, what]), "02\n", "{what}");
+    }
+}
+
 /// Locks a program, and executes it in its own place.
 const LOCKER: &str = r#"
 import fcntl, os
