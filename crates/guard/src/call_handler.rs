@@ -24,7 +24,6 @@ use backstory_eventlog::Reason;
 use backstory_eventlog::reason::undecoded;
 use backstory_sys as sys;
 use std::cell::OnceCell;
-use std::sync::atomic::Ordering;
 
 /// The mark of a process whose memory cannot be read, among the marks of
 /// [`Callers`](crate::callers::Callers).
@@ -234,7 +233,7 @@ fn note_view_change(state: &GuardState, decoded: &DecodedCall, row: &TableRow, t
     if let DecodedCall::Mount { .. } = decoded {
         // This is also the first sign of a mount namespace that `clone3` made: `clone3` is never
         // notified.
-        state.mounts_changed.store(time, Ordering::Release);
+        state.settings.mounts.change(time);
     }
     if view {
         state.callers.view_changes(time);

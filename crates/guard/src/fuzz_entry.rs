@@ -19,7 +19,6 @@ use backstory_arena::RecordSink;
 use backstory_sys as sys;
 use std::cell::OnceCell;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 /// Collects the records.
 struct Bytes<'a>(&'a mut Vec<u8>);
@@ -65,7 +64,7 @@ pub fn call(arch: u32, nr: u32, args: [u64; 6]) -> Vec<u8> {
         ip: 0,
         args,
     };
-    let mut resolver = PathResolver::new(MountTable::new(Arc::new(AtomicU64::new(0))), false);
+    let mut resolver = PathResolver::new(MountTable::new(Arc::default()), false);
     let mut files = CallerFiles {
         resolver: &mut resolver,
         callers: &callers,

@@ -19,7 +19,7 @@ use backstory_sys as sys;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The state that all threads of the guard share.
 pub(crate) struct GuardState {
@@ -32,8 +32,6 @@ pub(crate) struct GuardState {
     pub(crate) hooks: Arc<dyn Hooks>,
     /// The threads met lately.
     pub(crate) callers: Callers,
-    /// When a mount was last about to change; 0 before the first change.
-    pub(crate) mounts_changed: Arc<AtomicU64>,
     /// Environments logged in full already.
     pub(crate) environments: SeenEnvironments,
     /// The processes whose exit status is awaited.
@@ -63,7 +61,6 @@ impl GuardState {
             settings,
             hooks,
             callers: Callers::new()?,
-            mounts_changed: Arc::default(),
             environments: SeenEnvironments::default(),
             rings: Rings::default(),
             deferred: AtomicUsize::new(0),
@@ -94,7 +91,7 @@ impl GuardState {
 
     /// A resolver for one thread of the guard. With `waits` it may wait for a file system.
     pub(crate) fn resolver(&self, waits: bool) -> PathResolver {
-        PathResolver::new(MountTable::new(self.mounts_changed.clone()), waits)
+        PathResolver::new(MountTable::new(self.settings.mounts.clone()), waits)
     }
 
     /// Remembers that the call `id` waits for another thread than a receiver. `None`: too many

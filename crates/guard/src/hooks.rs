@@ -1,6 +1,7 @@
 //! The interface between the guard and the supervisor: the settings of a run, and the services of
 //! the supervisor.
 
+use crate::mounts::MountFacts;
 use crate::parked_call::ParkedCall;
 use crate::simulator::Simulator;
 use backstory_eventlog::Reason;
@@ -35,6 +36,8 @@ pub struct GuardSettings {
     pub simulator: Option<Simulator>,
     /// Calls that were deferred below any filter of the run, and are not logged yet.
     pub deferred: Arc<AtomicUsize>,
+    /// What the receivers of all filters of the run know about mounts.
+    pub mounts: Arc<MountFacts>,
 }
 
 /// The services of the supervisor for the guard. Receivers call these methods, so none may block.

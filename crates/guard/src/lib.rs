@@ -90,6 +90,7 @@ pub use hooks::{
     ChangeKind, ContentChange, ContentPreserver, Effort, EffortExceeded, FindFile, FoundFile,
     GuardSettings, Hooks, PreservedContent,
 };
+pub use mounts::MountFacts;
 pub use notification_buffers::{Notification, NotificationBuffers, SharedBuffers};
 pub use parked_call::ParkedCall;
 pub use receivers::Receivers;

@@ -40,50 +40,79 @@ const KERNELS: &str = " sysfs cgroup cgroup2 devpts debugfs tracefs securityfs m
 /// Ticks after which the supervisor's own mounts are read again: about a second.
 const SOON: u64 = 10 * MOMENT;
 
+/// What the receivers of all filters of a run know about mounts. No receiver waits for another.
+#[derive(Debug, Default)]
+pub struct MountFacts {
+    /// When a mount was last about to change; 0 before the first change.
+    changed: AtomicU64,
+    /// When the supervisor's mounts were last read, without the lowest bit. That bit is set if all
+    /// of them are local. 0: they were not read yet.
+    all_local: AtomicU64,
+}
+
+impl MountFacts {
+    /// A mount is about to change.
+    pub(crate) fn change(&self, now: u64) {
+        self.changed.store(now, Ordering::Release);
+    }
+
+    fn changed(&self) -> u64 {
+        self.changed.load(Ordering::Acquire)
+    }
+
+    /// True if no look-up in the supervisor's view can wait for a recorded process. `read` says
+    /// whether all mounts are local.
+    fn all_local(&self, now: u64, read: impl FnOnce() -> bool) -> bool {
+        let changed = self.changed();
+        if changed != 0 && now <= changed + MOMENT {
+            return false;
+        }
+        let last = self.all_local.load(Ordering::Acquire);
+        let at = last & !1;
+        if at > changed && now < at + SOON {
+            return last & 1 == 1;
+        }
+        let local = read();
+        let found = (now & !1) | u64::from(local);
+        self.all_local.store(found, Ordering::Release);
+        local
+    }
+}
+
+/// True if all mounts of the supervisor are local.
+fn has_local_mounts() -> bool {
+    let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let is_local = |line: &str| parse(line).is_some_and(|(_, mount)| mount.local);
+    !table.is_empty() && table.lines().all(is_local)
+}
+
 /// The mounts that files were found in, by mount id. Each receiver has its own table, so none waits
 /// for another.
 pub struct MountTable {
     known: HashMap<u64, Mount>,
     read: u64,
-    /// Whether all mounts of the supervisor are local, and when that was found.
-    all_local: (bool, u64),
-    changed: Arc<AtomicU64>,
+    facts: Arc<MountFacts>,
 }
 
 impl MountTable {
-    /// Knows no mount yet. `changed` holds the time when a mount was last about to change.
-    pub fn new(changed: Arc<AtomicU64>) -> MountTable {
+    /// Knows no mount yet, apart from the facts.
+    pub fn new(facts: Arc<MountFacts>) -> MountTable {
         MountTable {
             known: HashMap::new(),
             read: 0,
-            all_local: (false, 0),
-            changed,
+            facts,
         }
     }
 
     /// True if no look-up in the supervisor's view can wait for a recorded process: then no look-up
     /// needs care. A file server of the run has to mount first, and a mount is notified.
-    pub fn all_local(&mut self, now: u64) -> bool {
-        let changed = self.changed.load(Ordering::Acquire);
-        if changed != 0 && now <= changed + MOMENT {
-            return false;
-        }
-        let (local, read) = self.all_local;
-        if read != 0 && read > changed && now < read + SOON {
-            return local;
-        }
-        let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let local = !table.is_empty()
-            && table
-                .lines()
-                .all(|line| parse(line).is_some_and(|(_, mount)| mount.local));
-        self.all_local = (local, now);
-        local
+    pub fn all_local(&self, now: u64) -> bool {
+        self.facts.all_local(now, has_local_mounts)
     }
 
     /// The mount with this id, in the namespace of `tid`.
     pub fn find(&mut self, tid: u32, id: u64, now: u64) -> Option<Mount> {
-        let changed = self.changed.load(Ordering::Acquire);
+        let changed = self.facts.changed();
         let stale = changed != 0 && self.read <= changed + MOMENT && now > self.read + MOMENT / 16;
         if !stale && let Some(mount) = self.known.get(&id) {
             return Some(*mount);
@@ -172,6 +201,25 @@ mod tests {
                 }
             ))
         );
+    }
+
+    #[test]
+    fn mounts_that_one_receiver_has_read_are_known_to_all_until_one_may_change() {
+        let facts = MountFacts::default();
+        let mut reads = 0;
+        let mut is_local = |now| {
+            facts.all_local(now, || {
+                reads += 1;
+                true
+            })
+        };
+        let begin = 10 * SOON;
+        assert!(is_local(begin) && is_local(begin + 1) && is_local(begin + SOON - 2));
+        assert!(is_local(begin + SOON), "too long ago");
+        facts.change(begin + SOON + 1);
+        assert!(!is_local(begin + SOON + 2), "it may be changing");
+        assert!(is_local(begin + SOON + 2 * MOMENT));
+        assert_eq!(reads, 3);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::keeper_messages::{BUFFERS, LISTENER, SERVE, SERVE_LAST};
 use backstory_arena::{ChunkSupply, ChunkWriter};
 use backstory_eventlog::Reason;
 use backstory_guard::{
-    GuardSettings, Hooks, Receivers, RecordWriter, SharedBuffers, StuckReceiverMonitor,
+    GuardSettings, Hooks, MountFacts, Receivers, RecordWriter, SharedBuffers, StuckReceiverMonitor,
 };
 use backstory_sys as sys;
 use std::io;
@@ -27,6 +27,8 @@ pub(crate) struct GuardFilters {
     to_keeper: OwnedFd,
     /// Calls below all filters that are not logged yet.
     deferred: Arc<AtomicUsize>,
+    /// What all receivers know about mounts.
+    mounts: Arc<MountFacts>,
     running: Mutex<RunningFilters>,
     monitors: Arc<Mutex<Vec<StuckReceiverMonitor>>>,
 }
@@ -62,6 +64,7 @@ impl GuardFilters {
             settings,
             to_keeper,
             deferred: Arc::default(),
+            mounts: Arc::default(),
             running: Mutex::default(),
             monitors,
         }
@@ -77,6 +80,7 @@ impl GuardFilters {
         let make_sink = move || ChunkWriter::new(Arc::clone(&stock));
         let settings = GuardSettings {
             deferred: Arc::clone(&self.deferred),
+            mounts: Arc::clone(&self.mounts),
             ..(self.settings)(joins_later)
         };
         let hooks = Arc::clone(&self.hooks);
