@@ -179,11 +179,12 @@ impl Callers {
         Ok(self.identify(pid)?.0.ppid)
     }
 
-    /// Remembers a process that has made no watched call yet.
-    pub fn introduce(&self, pid: u32) {
-        if let Ok((_, unique)) = self.identify(pid) {
-            lock(&self.met).insert(pid, unique);
-        }
+    /// Remembers a process that has made no watched call yet. Returns its parent, and its pidfd if
+    /// that was opened for this. `None`: the process is gone.
+    pub fn introduce(&self, pid: u32) -> Option<(u32, Option<OwnedFd>)> {
+        let (info, unique, pidfd) = self.identify_and_hold(pid).ok()?;
+        lock(&self.met).insert(pid, unique);
+        Some((info.ppid, pidfd))
     }
 
     /// The process and the parent of a thread, and a number that no other process of this boot has.

@@ -42,8 +42,8 @@ pub struct ExitWatcher {
 }
 
 impl ExitWatcher {
-    /// Follows no process yet. The listener is watched for its hang-up.
-    pub fn new(listener: BorrowedFd<'_>) -> io::Result<ExitWatcher> {
+    /// Follows no process yet.
+    pub fn new() -> io::Result<ExitWatcher> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         epoll::add(
@@ -51,14 +51,6 @@ impl ExitWatcher {
             &stop,
             epoll::EventData::new_u64(STOP),
             epoll::EventFlags::IN,
-        )?;
-        // Errors and hang-ups are always reported. A notification that waits must not wake the
-        // watcher.
-        epoll::add(
-            &epoll,
-            listener,
-            epoll::EventData::new_u64(LISTENER),
-            epoll::EventFlags::empty(),
         )?;
         let own = sys::pidfd_open(std::process::id(), false)?;
         let hangup_tells = sys::pidfd_info(own.as_fd()).is_ok();
@@ -70,6 +62,19 @@ impl ExitWatcher {
             any: AtomicBool::new(false),
             last_end: AtomicU64::new(0),
         })
+    }
+
+    /// Watches the listener of the filter for its hang-up. To be called before
+    /// [`ExitWatcher::watch`].
+    pub fn watch_listener(&self, listener: BorrowedFd<'_>) -> io::Result<()> {
+        // Errors and hang-ups are always reported. A notification that waits must not wake the
+        // watcher.
+        Ok(epoll::add(
+            &self.epoll,
+            listener,
+            epoll::EventData::new_u64(LISTENER),
+            epoll::EventFlags::empty(),
+        )?)
     }
 
     fn followed(&self) -> MutexGuard<'_, HashMap<u32, Arc<OwnedFd>>> {

@@ -46,21 +46,44 @@ pub(crate) struct GuardState {
     pub(crate) later_calls: LaterCalls,
 }
 
+/// The parts of [`GuardState`] that need no listener. They take longer to make than the rest.
+pub(crate) struct StateParts {
+    exits: ExitWatcher,
+    descriptors: DescriptorTracker,
+    callers: Callers,
+}
+
+impl StateParts {
+    /// The parts for a filter with these settings.
+    ///
+    /// # Errors
+    /// No descriptor is left, or `/proc` cannot be opened.
+    pub(crate) fn new(settings: &GuardSettings) -> io::Result<StateParts> {
+        Ok(StateParts {
+            exits: ExitWatcher::new()?,
+            descriptors: DescriptorTracker::new(!settings.joins_later)?,
+            callers: Callers::new()?,
+        })
+    }
+}
+
 impl GuardState {
     pub(crate) fn new(
         listener: OwnedFd,
         buffers: Arc<SharedBuffers>,
         settings: GuardSettings,
         hooks: Arc<dyn Hooks>,
+        parts: StateParts,
     ) -> io::Result<Arc<GuardState>> {
+        parts.exits.watch_listener(listener.as_fd())?;
         Ok(Arc::new(GuardState {
-            exits: ExitWatcher::new(listener.as_fd())?,
+            exits: parts.exits,
             listener: Arc::new(listener),
-            descriptors: DescriptorTracker::new(!settings.joins_later)?,
+            descriptors: parts.descriptors,
             buffers,
             settings,
             hooks,
-            callers: Callers::new()?,
+            callers: parts.callers,
             environments: SeenEnvironments::default(),
             rings: Rings::default(),
             deferred: AtomicUsize::new(0),

@@ -36,7 +36,7 @@ pub struct GuardSettings {
     pub simulator: Option<Simulator>,
     /// Calls that were deferred below any filter of the run, and are not logged yet.
     pub deferred: Arc<AtomicUsize>,
-    /// What the receivers of all filters of the run know about mounts.
+    /// Facts about mounts that the receivers of all filters of the run share.
     pub mounts: Arc<MountFacts>,
 }
 

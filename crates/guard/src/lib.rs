@@ -19,7 +19,7 @@
 //! ```
 //!
 //! - `guard_state` is shared by all threads. `receivers` starts them, `threads` wakes and ends
-//!   them.
+//!   them. `prepared_receivers` does the most part of the start before the filter exists.
 //! - `notification_buffers` outlives the supervisor in the keeper, and `release` continues calls
 //!   there.
 //! - `descriptor_tracker` lists the descriptors of processes without a recorder.
@@ -67,6 +67,7 @@ mod own_names;
 mod parked_call;
 mod path_resolver;
 mod pending_effect;
+mod prepared_receivers;
 mod preserve_queue;
 mod process_map;
 mod receiver;
@@ -93,6 +94,7 @@ pub use hooks::{
 pub use mounts::MountFacts;
 pub use notification_buffers::{Notification, NotificationBuffers, SharedBuffers};
 pub use parked_call::ParkedCall;
+pub use prepared_receivers::PreparedReceivers;
 pub use receivers::Receivers;
 pub use record_writer::RecordWriter;
 pub use release::{continue_all, continue_pending, continue_received};

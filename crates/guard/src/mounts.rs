@@ -40,7 +40,8 @@ const KERNELS: &str = " sysfs cgroup cgroup2 devpts debugfs tracefs securityfs m
 /// Ticks after which the supervisor's own mounts are read again: about a second.
 const SOON: u64 = 10 * MOMENT;
 
-/// What the receivers of all filters of a run know about mounts. No receiver waits for another.
+/// Facts about mounts that the receivers of all filters of a run share. No receiver waits for
+/// another.
 #[derive(Debug, Default)]
 pub struct MountFacts {
     /// When a mount was last about to change; 0 before the first change.

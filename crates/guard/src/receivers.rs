@@ -14,7 +14,7 @@
 
 use crate::call_logger::CallLogger;
 use crate::deferred::{DeferredCall, run_deferred};
-use crate::guard_state::GuardState;
+use crate::guard_state::{GuardState, StateParts};
 use crate::hooks::{GuardSettings, Hooks};
 use crate::notification_buffers::SharedBuffers;
 use crate::on_demand::OnDemandThreads;
@@ -26,7 +26,7 @@ use crate::threads::{PATIENCE, RECEIVER_THREADS, Reserve, ThreadControl, spawn};
 use backstory_arena::RecordSink;
 use backstory_sys as sys;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
 use std::sync::{Arc, Weak};
@@ -58,16 +58,22 @@ impl Receivers {
         listener: OwnedFd,
         buffers: Arc<SharedBuffers>,
         settings: GuardSettings,
-        mut make_sink: impl FnMut() -> S,
+        make_sink: impl FnMut() -> S,
         hooks: Arc<dyn Hooks>,
     ) -> io::Result<Receivers> {
-        let response = size_of::<libc::seccomp_notif_resp>();
-        if !sys::notification_sizes_fit(NOTIFICATION_SIZE, response) {
-            return Err(io::ErrorKind::Unsupported.into());
-        }
-        sys::prepare_wake_signal();
-        sys::wake_synchronously(listener.as_fd());
-        let state = GuardState::new(listener, buffers, settings, hooks)?;
+        prepare_process()?;
+        let parts = StateParts::new(&settings)?;
+        let state = GuardState::new(listener, buffers, settings, hooks, parts)?;
+        Receivers::begin(state, make_sink, |hot| spawn("guard", move || hot.run()))
+    }
+
+    /// Makes all threads ready. `begin_hot` has a thread run the hot receiver.
+    pub(crate) fn begin<S: RecordSink + Send + 'static>(
+        state: Arc<GuardState>,
+        mut make_sink: impl FnMut() -> S,
+        begin_hot: impl FnOnce(NotificationReceiver<S>) -> io::Result<JoinHandle<()>>,
+    ) -> io::Result<Receivers> {
+        sys::wake_synchronously(state.listener());
         let control = Arc::new(ThreadControl::default());
         let preserve_queue = Arc::new(PreserveQueue::default());
         if state.hooks.preserver().is_some() {
@@ -100,7 +106,7 @@ impl Receivers {
         });
         let hot = receiver(&Arc::downgrade(&reserve), 0);
         Ok(Receivers {
-            hot: spawn("guard", move || hot.run())?,
+            hot: begin_hot(hot)?,
             state,
             control,
             preserve_queue,
@@ -111,13 +117,26 @@ impl Receivers {
     }
 
     /// The process that installed this filter later has a recorder, and was met before. To be
-    /// called before any of its calls is notified.
+    /// called before any of its calls is notified, and before [`Receivers::await_exits`].
     pub fn adopt(&self, pid: u32) {
-        self.state.callers.introduce(pid);
+        let introduced = self.state.callers.introduce(pid);
         self.state.descriptors.set_recorded(pid);
-        let parent = self.state.callers.parent(pid);
-        if parent.is_ok_and(|parent| !self.state.hooks.collects_children_of(parent)) {
-            self.state.exits.follow(pid);
+        let Some((parent, pidfd)) = introduced else {
+            return;
+        };
+        if self.state.hooks.collects_children_of(parent) {
+            return;
+        }
+        match pidfd {
+            Some(pidfd) => self.state.exits.follow_pidfd(pid, Arc::new(pidfd)),
+            None => self.state.exits.follow(pid),
+        }
+    }
+
+    /// Starts the thread that writes the exits of adopted processes, unless it runs. The processes
+    /// need not wait for that: an exit stays until the thread has written it.
+    pub fn await_exits(&self) {
+        if self.state.exits.was_used() {
             self.reserve.exits.begin();
         }
     }
@@ -145,6 +164,7 @@ impl Receivers {
     /// must respond to the processes that are left. Returns false if a thread still waits for a
     /// file server, or if a program did so until it ended. The outcome of such a call is unknown.
     pub fn stop(self) -> bool {
+        self.await_exits();
         let receivers_ended = self.control.stop_receivers(&self.state);
         let mut receivers = self.reserve.helpers.end();
         receivers.extend(self.reserve.spare.end());
@@ -180,6 +200,19 @@ impl Receivers {
             }
         }
     }
+}
+
+/// Prepares this process for receivers.
+///
+/// # Errors
+/// The kernel's notifications are larger than known here.
+pub(crate) fn prepare_process() -> io::Result<()> {
+    let response = size_of::<libc::seccomp_notif_resp>();
+    if !sys::notification_sizes_fit(NOTIFICATION_SIZE, response) {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    sys::prepare_wake_signal();
+    Ok(())
 }
 
 /// The receivers but the hot one. Fewer threads than there could be do as well.

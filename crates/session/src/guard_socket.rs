@@ -1,12 +1,17 @@
 //! The supervisor's socket for processes without the guard's filter (`--guard=auto`).
 //!
 //! It lies beside the arena and belongs to the user alone. A process asks whether a program is
-//! plain, takes the instructions of the filter, and passes its listener. It also requests that a
-//! content is preserved. Each connection has its own thread, so a stopped process delays no other
-//! one.
+//! plain, and passes the listener of its filter. It can request the instructions of the filter, and
+//! that a content is preserved.
 //!
-//! Invariant: a process gets a response to its listener only once a receiver or the keeper serves
-//! it.
+//! Threads accept connections, and each serves one at a time. A thread is started only when the
+//! last idle one takes a connection.
+//!
+//! Invariants:
+//!
+//! - A process gets a response to its listener only once a receiver or the keeper serves it.
+//! - A thread that serves a connection leaves an idle one behind. So a stopped process delays no
+//!   other one.
 //!
 //! Absent on purpose: a check of the peer's process. Another process of the user could also write
 //! into the arena.
@@ -27,26 +32,24 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
 /// Longest wait for open connections at the end. The user's prompt waits, too.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Stack of a thread that serves a connection. It parses programs.
+/// Stack of a thread that serves connections. It parses programs.
 const STACK: usize = 512 << 10;
+/// Threads that stay to wait for connections. More of them end after their connection.
+const IDLE: usize = 4;
 /// Bytes of the longest path in a request.
 const PATH: usize = 4096;
 
 /// The running socket.
 pub(crate) struct GuardSocket {
     path: PathBuf,
-    socket: Arc<OwnedFd>,
-    stops: Arc<AtomicBool>,
-    thread: JoinHandle<()>,
     service: Arc<Service>,
 }
 
@@ -59,11 +62,23 @@ pub(crate) struct GuardServices {
     pub(crate) instructions: Vec<u8>,
 }
 
-/// The services, and their connections.
+/// The services, and the threads that offer them.
 struct Service {
     offered: GuardServices,
-    /// Connections that are being served.
-    open: AtomicUsize,
+    socket: OwnedFd,
+    /// No more connections are to be served.
+    stops: AtomicBool,
+    workers: Mutex<WorkerCount>,
+    /// A thread has ended.
+    over: Condvar,
+}
+
+/// The threads of a socket.
+#[derive(Debug, Default)]
+struct WorkerCount {
+    running: usize,
+    /// Those of them that wait for a connection.
+    idle: usize,
 }
 
 impl GuardSocket {
@@ -72,26 +87,21 @@ impl GuardSocket {
     /// # Errors
     /// The socket or a thread cannot be made.
     pub(crate) fn begin(path: PathBuf, offered: GuardServices) -> io::Result<GuardSocket> {
+        let socket = listening(&path)?;
+        GuardSocket::of(path, socket, offered)
+    }
+
+    /// Serves a socket that listens at this path.
+    fn of(path: PathBuf, socket: OwnedFd, offered: GuardServices) -> io::Result<GuardSocket> {
         let service = Arc::new(Service {
             offered,
-            open: AtomicUsize::new(0),
+            socket,
+            stops: AtomicBool::new(false),
+            workers: Mutex::default(),
+            over: Condvar::new(),
         });
-        let socket = Arc::new(listening(&path)?);
-        let stops = Arc::new(AtomicBool::new(false));
-        let (mine, over) = (Arc::clone(&socket), Arc::clone(&stops));
-        let serves = Arc::clone(&service);
-        let started = std::thread::Builder::new()
-            .name("guard-socket".into())
-            .stack_size(STACK)
-            .spawn(move || accept_all(&mine, &over, &serves));
-        match started {
-            Ok(thread) => Ok(GuardSocket {
-                path,
-                socket,
-                stops,
-                thread,
-                service,
-            }),
+        match service.add_worker() {
+            Ok(()) => Ok(GuardSocket { path, service }),
             Err(error) => {
                 let _ = std::fs::remove_file(&path);
                 Err(error)
@@ -102,14 +112,7 @@ impl GuardSocket {
     /// Takes no more connections. Returns false if a content is still being preserved.
     pub(crate) fn end(self) -> bool {
         let _ = std::fs::remove_file(&self.path);
-        self.stops.store(true, Ordering::Release);
-        let _ = rustix::net::shutdown(&*self.socket, rustix::net::Shutdown::Both);
-        let _ = self.thread.join();
-        // A process that has installed the filter waits for the response to its listener.
-        let began = Instant::now();
-        while self.service.open.load(Ordering::Acquire) > 0 && began.elapsed() < PATIENCE {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        self.service.stop();
         !self.service.offered.contents.are_served()
     }
 }
@@ -127,36 +130,92 @@ fn listening(path: &Path) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-fn accept_all(socket: &OwnedFd, stops: &AtomicBool, service: &Arc<Service>) {
-    while !stops.load(Ordering::Acquire) {
-        let Ok(connection) = accept_with(socket, SocketFlags::CLOEXEC) else {
+impl Service {
+    fn workers(&self) -> MutexGuard<'_, WorkerCount> {
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts a thread that waits for a connection.
+    fn add_worker(self: &Arc<Self>) -> io::Result<()> {
+        let worker = Arc::clone(self);
+        let thread = std::thread::Builder::new()
+            .name("guard-request".into())
+            .stack_size(STACK);
+        // The thread finds itself counted.
+        let mut workers = self.workers();
+        thread.spawn(move || worker.work())?;
+        workers.running += 1;
+        workers.idle += 1;
+        Ok(())
+    }
+
+    /// Serves connections until the socket ends, or until enough other threads are idle.
+    fn work(self: &Arc<Self>) {
+        loop {
+            let accepted = self.accept();
+            let was_last = self.was_last_idle();
+            let Some(connection) = accepted else {
+                break;
+            };
+            if was_last {
+                // Without another thread, connections wait until this one is served.
+                let _ = self.add_worker();
+            }
+            self.serve(connection.as_fd());
+            drop(connection);
+            if !self.is_idle_again() {
+                break;
+            }
+        }
+        self.workers().running -= 1;
+        self.over.notify_all();
+    }
+
+    /// The next connection. `None` once the socket has ended.
+    fn accept(&self) -> Option<OwnedFd> {
+        while !self.stops.load(Ordering::Acquire) {
+            if let Ok(connection) = accept_with(&self.socket, SocketFlags::CLOEXEC) {
+                return Some(connection);
+            }
             // No descriptor is left, or the socket ends.
-            if !stops.load(Ordering::Acquire) {
+            if !self.stops.load(Ordering::Acquire) {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            continue;
-        };
-        let connection = Arc::new(connection);
-        service.open.fetch_add(1, Ordering::AcqRel);
-        let (theirs, served) = (Arc::clone(&connection), Arc::clone(service));
-        let started = std::thread::Builder::new()
-            .name("guard-request".into())
-            .stack_size(STACK)
-            .spawn(move || served.serve(theirs.as_fd()));
-        if started.is_err() {
-            service.serve(connection.as_fd());
         }
+        None
     }
-}
 
-impl Service {
-    /// Serves a connection, which was counted as open.
+    /// The calling thread waits for no connection any more. True if no other thread does.
+    fn was_last_idle(&self) -> bool {
+        let mut workers = self.workers();
+        workers.idle -= 1;
+        workers.idle == 0
+    }
+
+    /// The calling thread waits for a connection again. False: enough others do.
+    fn is_idle_again(&self) -> bool {
+        let mut workers = self.workers();
+        let stays = workers.idle < IDLE;
+        workers.idle += usize::from(stays);
+        stays
+    }
+
+    /// Ends the threads. A process that has installed the filter waits for the response to its
+    /// listener, so connections that are being served get some time.
+    fn stop(&self) {
+        self.stops.store(true, Ordering::Release);
+        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
+        // A process whose connection was not accepted must not wait until the last thread has
+        // ended. After the shutdown, no call waits for a connection.
+        while accept_with(&self.socket, SocketFlags::CLOEXEC).is_ok() {}
+        let is_running = |workers: &mut WorkerCount| workers.running > 0;
+        let workers = self.workers();
+        // After the time, the keeper serves the processes that are left.
+        drop(self.over.wait_timeout_while(workers, PATIENCE, is_running));
+    }
+
+    /// Serves a connection to its end.
     fn serve(&self, connection: BorrowedFd<'_>) {
-        self.serve_to_the_end(connection);
-        self.open.fetch_sub(1, Ordering::AcqRel);
-    }
-
-    fn serve_to_the_end(&self, connection: BorrowedFd<'_>) {
         let mut bytes = [0; GuardRequest::SIZE + PATH];
         let offered = &self.offered;
         while let Some((count, file)) = sys::receive_message(connection, &mut bytes) {
@@ -192,7 +251,12 @@ impl Service {
                 ..GuardRequest::default()
             };
             let message = [&response.to_bytes()[..], more].concat();
-            if sys::send_message(connection, &message, None).is_err() {
+            let sent = sys::send_message(connection, &message, None);
+            if request.kind == GUARD_LISTENER {
+                // The process goes on meanwhile.
+                offered.filters.settle();
+            }
+            if sent.is_err() {
                 return;
             }
         }
@@ -222,4 +286,92 @@ fn is_listener(file: BorrowedFd<'_>) -> bool {
     use std::os::fd::AsRawFd;
     let link = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
     link.is_ok_and(|link| link.as_os_str() == "anon_inode:seccomp notify")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guard_filters::tests::{NoServices, filters};
+    use crate::plain_programs::KnownPrograms;
+    use backstory_plain::Classifier;
+
+    /// A socket in this directory. `None`, with a line that says so, if the programs of this
+    /// machine cannot be classified.
+    fn socket_in(directory: &Path, test: &str) -> Option<GuardSocket> {
+        let Some(classifier) = Classifier::of_machine() else {
+            eprintln!("SKIPPED: the loader's cache of this machine cannot be used");
+            return None;
+        };
+        let (filters, stock, _) = filters(test);
+        let (filters, hooks) = (Arc::new(filters), Arc::new(NoServices));
+        let known = KnownPrograms::begin(classifier, Path::new("/bin/true"));
+        let offered = GuardServices {
+            programs: PlainPrograms::begin(known, &stock),
+            contents: PreserveRequests::new(hooks, &filters, &stock),
+            filters,
+            instructions: vec![1, 2, 3],
+        };
+        // The mask of the other tests stays as it is.
+        let (path, socket) = (directory.join("socket"), unconnected());
+        bind(&socket, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        listen(&socket, BACKLOG).unwrap();
+        Some(GuardSocket::of(path, socket, offered).unwrap())
+    }
+
+    fn unconnected() -> OwnedFd {
+        let flags = SocketFlags::CLOEXEC;
+        socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap()
+    }
+
+    fn connect(path: &Path) -> io::Result<OwnedFd> {
+        let socket = unconnected();
+        rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+        Ok(socket)
+    }
+
+    /// The instructions, as a recorder requests them.
+    fn instructions(path: &Path) -> Vec<u8> {
+        let connection = connect(path).unwrap();
+        let request = GuardRequest {
+            kind: GUARD_FILTER,
+            ..GuardRequest::default()
+        };
+        sys::send_message(connection.as_fd(), &request.to_bytes(), None).unwrap();
+        let mut bytes = [0; 64];
+        let (count, _) = sys::receive_message(connection.as_fd(), &mut bytes).unwrap();
+        bytes[GuardRequest::SIZE..count].to_vec()
+    }
+
+    #[test]
+    fn connections_that_stay_silent_delay_no_other_and_leave_few_threads() {
+        let directory = tempfile::tempdir().unwrap();
+        let Some(socket) = socket_in(directory.path(), "silent") else {
+            return;
+        };
+        let silent: Vec<OwnedFd> = (0..3 * IDLE)
+            .map(|_| connect(&socket.path).unwrap())
+            .collect();
+        for _ in 0..3 {
+            assert_eq!(instructions(&socket.path), [1, 2, 3]);
+        }
+        drop(silent);
+        while socket.service.workers().running > IDLE {
+            std::thread::yield_now();
+        }
+        assert_eq!(instructions(&socket.path), [1, 2, 3]);
+        assert!(socket.end());
+    }
+
+    #[test]
+    fn at_the_end_all_threads_end_and_no_connection_is_taken() {
+        let directory = tempfile::tempdir().unwrap();
+        let Some(socket) = socket_in(directory.path(), "end") else {
+            return;
+        };
+        assert_eq!(instructions(&socket.path), [1, 2, 3]);
+        let (path, service) = (socket.path.clone(), Arc::clone(&socket.service));
+        assert!(socket.end());
+        assert_eq!(service.workers().running, 0);
+        assert!(connect(&path).is_err());
+    }
 }

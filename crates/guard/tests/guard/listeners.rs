@@ -2,27 +2,35 @@
 
 use crate::stage::{Log, NOWHERE, Told, call, guarded, spec};
 use backstory_abi::{MAGIC_FILTERED, MAGIC_WHICH, op};
-use backstory_guard::{GuardSettings, Receivers, SharedBuffers, continue_all};
+use backstory_guard::{GuardSettings, PreparedReceivers, Receivers, SharedBuffers, continue_all};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
-fn receivers(listener: OwnedFd, log: &Log, told: &Arc<Told>) -> Receivers {
-    let settings = GuardSettings {
+/// The settings of a filter that joins.
+fn settings() -> GuardSettings {
+    GuardSettings {
         gate: Some(NOWHERE),
         joins_later: true,
         ..GuardSettings::default()
-    };
+    }
+}
+
+fn buffers() -> Arc<SharedBuffers> {
     let (buffers, _) = SharedBuffers::create_in_file().unwrap();
+    Arc::new(buffers)
+}
+
+fn receivers(listener: OwnedFd, log: &Log, told: &Arc<Told>) -> Receivers {
     let log = log.clone();
-    Receivers::start(
-        listener,
-        Arc::new(buffers),
-        settings,
-        move || log.clone(),
-        told.clone(),
-    )
-    .unwrap()
+    let make_sink = move || log.clone();
+    Receivers::start(listener, buffers(), settings(), make_sink, told.clone()).unwrap()
+}
+
+fn prepared(log: &Log) -> PreparedReceivers<Log> {
+    let log = log.clone();
+    let hooks = Arc::<Told>::default();
+    PreparedReceivers::new(settings(), move || log.clone(), hooks).unwrap()
 }
 
 fn end(receivers: Receivers) {
@@ -68,6 +76,43 @@ fn each_filter_of_a_run_has_receivers_that_end_with_it() {
             "{opened:?}"
         );
     }
+}
+
+#[test]
+fn prepared_receivers_serve_a_filter_that_is_installed_later() {
+    let log = Log::default();
+    let (first, second) = (prepared(&log), prepared(&log));
+    for (prepared, path) in [(first, c"/etc/hosts"), (second, c"/etc/group")] {
+        let (listener, run) = guarded(spec(), move || open(path)).unwrap();
+        let receivers = prepared.start(listener, buffers()).unwrap();
+        assert!(run() > 0);
+        end(receivers);
+    }
+    let seen = log.all();
+    let opened = seen.iter().filter(|seen| seen.record.op == op::OPEN);
+    let opened: Vec<&str> = opened.map(|seen| seen.string(0)).collect();
+    assert_eq!(opened, ["/etc/hosts", "/etc/group"]);
+}
+
+#[test]
+fn prepared_receivers_end_if_there_never_is_a_filter() {
+    prepared(&Log::default()).cancel();
+}
+
+#[test]
+fn the_exit_of_an_adopted_process_is_logged_although_its_thread_starts_with_the_end() {
+    let log = Log::default();
+    let (listener, run) = guarded(spec(), || open(c"/etc/hosts")).unwrap();
+    let receivers = prepared(&log).start(listener, buffers()).unwrap();
+    let mut child = std::process::Command::new("true").spawn().unwrap();
+    receivers.adopt(child.id());
+    child.wait().unwrap();
+    assert!(run() > 0);
+    end(receivers);
+    let ends = log.all();
+    let ends = ends.iter().filter(|seen| seen.record.op == op::GONE);
+    let ends: Vec<u32> = ends.map(|seen| seen.caller.pid).collect();
+    assert!(ends.contains(&child.id()), "{ends:?}");
 }
 
 /// The operations that are logged of a process whose filter joins a run.
