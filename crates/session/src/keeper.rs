@@ -124,14 +124,19 @@ impl KeeperState {
             if poll(&mut fds, Some(&sys::LOOK_AFTER)).is_err() {
                 continue;
             }
-            let news = fds[1].revents();
+            let (signals, news) = (fds[0].revents(), fds[1].revents());
             drop(fds);
             self.answer();
-            count_signals(tools);
-            self.leave_group_without_launcher(tools);
             if news.contains(PollFlags::IN) {
                 self.hear();
             }
+            // A supervisor that has just sent a message does not stand still. With `--guard=auto`
+            // it sends many.
+            if news == PollFlags::IN && signals.is_empty() {
+                continue;
+            }
+            count_signals(tools);
+            self.leave_group_without_launcher(tools);
             sys::keep_going(supervisor);
             let died = sys::child_change(Some(supervisor), libc::WEXITED | libc::WNOWAIT);
             if news.contains(PollFlags::HUP) || matches!(died, Ok(Some(_))) {
