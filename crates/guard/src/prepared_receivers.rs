@@ -1,8 +1,8 @@
 //! Receivers that are prepared before their filter exists.
 //!
 //! In: the settings of a filter that will join a run. Out: its [`Receivers`], once there is a
-//! listener. The process that has installed the filter waits for them. So the descriptors are opened
-//! and the thread of the hot receiver is started beforehand.
+//! listener. The process that has installed the filter waits for them. So the descriptors are
+//! opened and the thread of the hot receiver is started beforehand.
 //!
 //! Invariant: that thread waits for its receiver alone, and ends if there never is one.
 

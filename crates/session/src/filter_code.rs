@@ -1,5 +1,5 @@
-//! The instructions of the filter in the arena (`struct bs_filter_code`), for processes that install
-//! it later (`--guard=auto`).
+//! The instructions of the filter in the arena (`struct bs_filter_code`), for processes that
+//! install it later (`--guard=auto`).
 //!
 //! In: the instructions. Out: their copy in memory that each recorder maps.
 //!
