@@ -2,11 +2,11 @@
 //! and no reader panics.
 #![allow(clippy::unwrap_used)]
 
-use backstory_abi::{Chunk, DeepRecord, deep};
+use backstory_abi::{Chunk, deep};
 use backstory_deep::{Call, Compression, DeepEnd, DeepHeader, DeepLog, DeepWriter};
 use backstory_eventlog::frame::{self, FrameKind};
 use backstory_eventlog::run::ClockPoint;
-use backstory_testkit::deep_records::{WrittenSection, deep_record, thread_chunk};
+use backstory_testkit::deep_records::{WrittenSection, short_call, thread_chunk};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -14,42 +14,30 @@ const READ: u16 = 0;
 const WRITE: u16 = 1;
 const ACCEPT: u16 = 288;
 
-/// A call that took 64 counts, with one section.
-fn record(
-    call: u16,
-    flags: u8,
-    time: u64,
-    fd: i32,
-    result: i64,
-    section: WrittenSection<'_>,
-) -> Vec<u8> {
-    let head = DeepRecord {
-        call,
-        flags,
-        time,
-        took: 1,
-        fd,
-        result,
-        ..DeepRecord::default()
-    };
-    deep_record(head, &[section])
-}
-
 /// A server with two threads: each accepts a connection, reads twice and writes. One read goes on
 /// in the next chunk. Thread, number and records of each chunk.
 fn sample_chunks() -> Vec<(u32, u32, Vec<Vec<u8>>)> {
-    let address: &[u8] = &[2, 0, 0x1f, 0x90, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
+    let address: WrittenSection<'_> = (
+        deep::ADDRESS,
+        &[2, 0, 0x1f, 0x90, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0],
+    );
     let of_thread = |tid: u32| {
         let fd = tid as i32;
         let time = u64::from(tid) * 100;
         let first = vec![
-            record(ACCEPT, 0, time, 3, i64::from(fd), (deep::ADDRESS, address)),
-            record(READ, 0, time + 1, fd, 5, (deep::ENTERED, b"hello")),
-            record(READ, deep::MORE, time + 2, fd, 9, (deep::ENTERED, b"pass")),
+            short_call(ACCEPT, 0, (time, 3), i64::from(fd), address),
+            short_call(READ, 0, (time + 1, fd), 5, (deep::ENTERED, b"hello")),
+            short_call(
+                READ,
+                deep::MORE,
+                (time + 2, fd),
+                9,
+                (deep::ENTERED, b"pass"),
+            ),
         ];
         let second = vec![
-            record(READ, 0, time + 2, fd, 9, (deep::ENTERED, b"word!")),
-            record(WRITE, 0, time + 3, fd, 3, (deep::LEFT, b"yes")),
+            short_call(READ, 0, (time + 2, fd), 9, (deep::ENTERED, b"word!")),
+            short_call(WRITE, 0, (time + 3, fd), 3, (deep::LEFT, b"yes")),
         ];
         [(tid, 0, first), (tid, 1, second)]
     };
@@ -122,12 +110,12 @@ fn bytes_of_io_are_counted_whether_the_log_has_them_or_not() {
     const STAT: u16 = 5;
     const SENDFILE: u16 = 40;
     let records = [
-        record(READ, 0, 1, 3, 5, (deep::ENTERED, b"hello")),
-        record(READ, 0, 2, 3, 700, (deep::FILE, &words(&[1, 0, 700, 9]))),
-        record(WRITE, 0, 3, 4, 40, (deep::LEFT_DIGEST, &words(&[40, 9]))),
-        record(STAT, 0, 4, 4, 0, (deep::ENTERED, &[0; 144])),
-        record(SENDFILE, 0, 5, 4, 6000, (deep::CONTROL, b"")),
-        record(SENDFILE, 0, 6, 4, -32, (deep::CONTROL, b"")),
+        short_call(READ, 0, (1, 3), 5, (deep::ENTERED, b"hello")),
+        short_call(READ, 0, (2, 3), 700, (deep::FILE, &words(&[1, 0, 700, 9]))),
+        short_call(WRITE, 0, (3, 4), 40, (deep::LEFT_DIGEST, &words(&[40, 9]))),
+        short_call(STAT, 0, (4, 4), 0, (deep::ENTERED, &[0; 144])),
+        short_call(SENDFILE, 0, (5, 4), 6000, (deep::CONTROL, b"")),
+        short_call(SENDFILE, 0, (6, 4), -32, (deep::CONTROL, b"")),
     ];
     let mut log = DeepWriter::open(&file(&directory), &DeepHeader::default()).unwrap();
     log.chunk(&thread_chunk(10, 0, &records), Compression::Usual)
@@ -246,7 +234,7 @@ fn a_call_that_never_ends_is_cut_before_it_fills_the_memory() {
     let mut log = DeepWriter::open(&path, &DeepHeader::default()).unwrap();
     let zeros = vec![0; 60_000];
     for seq in 0..6_000 {
-        let more = record(READ, deep::MORE, 1, 3, 60_000, (deep::ENTERED, &zeros));
+        let more = short_call(READ, deep::MORE, (1, 3), 60_000, (deep::ENTERED, &zeros));
         log.chunk(&thread_chunk(10, seq, &[more]), Compression::Usual)
             .unwrap();
     }
@@ -264,10 +252,10 @@ fn a_call_that_never_ends_is_cut_before_it_fills_the_memory() {
 fn a_log_that_claims_many_requests_has_those_up_to_the_bound() {
     let directory = tempfile::tempdir().unwrap();
     let mut log = DeepWriter::open(&file(&directory), &DeepHeader::default()).unwrap();
-    let mut records = vec![record(ACCEPT, 0, 1, 3, 4, (deep::ADDRESS, &[2, 0]))];
-    for time in 1..100 {
-        records.push(record(READ, 0, 2 * time, 4, 1, (deep::ENTERED, b"q")));
-        records.push(record(WRITE, 0, 2 * time + 1, 4, 1, (deep::LEFT, b"a")));
+    let mut records = vec![short_call(ACCEPT, 0, (1, 3), 4, (deep::ADDRESS, &[2, 0]))];
+    for time in (2..200).step_by(2) {
+        records.push(short_call(READ, 0, (time, 4), 1, (deep::ENTERED, b"q")));
+        records.push(short_call(WRITE, 0, (time + 1, 4), 1, (deep::LEFT, b"a")));
     }
     log.chunk(&thread_chunk(10, 0, &records), Compression::Usual)
         .unwrap();
@@ -310,7 +298,7 @@ fn a_cut_log_has_dates_by_its_last_reading_of_the_clocks() {
 fn a_program_that_a_full_disk_made_shallow_is_not_whole() {
     let directory = tempfile::tempdir().unwrap();
     let mut log = DeepWriter::open(&file(&directory), &DeepHeader::default()).unwrap();
-    let begin = record(deep::BEGIN, 0, 1, -1, 0, (deep::PATH, b"/bin/sh"));
+    let begin = short_call(deep::BEGIN, 0, (1, -1), 0, (deep::PATH, b"/bin/sh"));
     let chunk = thread_chunk(10, 0, &[begin]);
     log.chunk(&chunk, Compression::Usual).unwrap();
     let end = |why: Option<&str>| DeepEnd {

@@ -1,11 +1,11 @@
 //! The turns of event loops: which calls they have, and which programs have them.
 #![allow(clippy::unwrap_used)]
 
-use backstory_abi::{DeepRecord, deep};
+use backstory_abi::deep;
 use backstory_deep::{
     Compression, DeepEnd, DeepHeader, DeepLog, DeepWriter, LoopTurn, Request, Role,
 };
-use backstory_testkit::deep_records::{WrittenSection, deep_record, thread_chunk};
+use backstory_testkit::deep_records::{WrittenSection, short_call, thread_chunk};
 use std::collections::BTreeSet;
 
 const READ: u16 = 0;
@@ -21,30 +21,18 @@ const INPUT: i32 = 0;
 const ADDRESS: WrittenSection<'_> = (deep::ADDRESS, &[2, 0, 0x1f, 0x90, 127, 0, 0, 1]);
 const NOTHING: WrittenSection<'_> = (deep::ENTERED, b"");
 
-/// A call at a time that takes 64 counts.
-fn record(call: u16, (time, fd): (u64, i32), result: i64, section: WrittenSection<'_>) -> Vec<u8> {
-    let head = DeepRecord {
-        call,
-        time,
-        took: 1,
-        fd,
-        result,
-        ..DeepRecord::default()
-    };
-    deep_record(head, &[section])
-}
-
 fn wait(time: u64, ready: i64) -> Vec<u8> {
-    record(POLL, (time, -1), ready, NOTHING)
+    short_call(POLL, 0, (time, -1), ready, NOTHING)
 }
 
 fn read(time: u64, fd: i32, bytes: &[u8]) -> Vec<u8> {
     let length = bytes.len() as i64;
-    record(READ, (time, fd), length, (deep::ENTERED, bytes))
+    short_call(READ, 0, (time, fd), length, (deep::ENTERED, bytes))
 }
 
 fn write(time: u64, fd: i32, bytes: &[u8]) -> Vec<u8> {
-    record(WRITE, (time, fd), bytes.len() as i64, (deep::LEFT, bytes))
+    let length = bytes.len() as i64;
+    short_call(WRITE, 0, (time, fd), length, (deep::LEFT, bytes))
 }
 
 /// The turns and requests of a program whose threads made these calls.
@@ -64,7 +52,7 @@ fn turns(threads: &[Vec<Vec<u8>>]) -> (Vec<LoopTurn>, Vec<Request>) {
 /// vain, and once its time is up.
 fn client() -> Vec<Vec<u8>> {
     vec![
-        record(CONNECT, (1000, FD), 0, ADDRESS),
+        short_call(CONNECT, 0, (1000, FD), 0, ADDRESS),
         wait(2000, 1),
         read(3000, INPUT, b"question"),
         write(4000, FD, b"question"),
@@ -72,7 +60,7 @@ fn client() -> Vec<Vec<u8>> {
         wait(6000, 1),
         read(7000, FD, b"an "),
         read(8000, FD, b"answer"),
-        record(OPENAT, (9000, -100), 4, (deep::PATH, b"answers")),
+        short_call(OPENAT, 0, (9000, -100), 4, (deep::PATH, b"answers")),
         wait(10_000, 0),
         wait(11_000, 0),
         write(12_000, 1, b"tick"),
@@ -108,7 +96,7 @@ fn calls_of_another_thread_belong_to_no_turn_of_this_one() {
 #[test]
 fn a_program_that_serves_has_requests_and_no_turns() {
     let server = vec![
-        record(ACCEPT, (100, 7), 8, ADDRESS),
+        short_call(ACCEPT, 0, (100, 7), 8, ADDRESS),
         wait(200, 1),
         read(300, 8, b"served"),
         write(400, 8, b"done"),

@@ -35,6 +35,26 @@ pub fn deep_record(head: DeepRecord, sections: &[WrittenSection<'_>]) -> Vec<u8>
     out
 }
 
+/// The bytes of the record of a call that took 64 counts, with one section.
+pub fn short_call(
+    call: u16,
+    flags: u8,
+    (time, fd): (u64, i32),
+    result: i64,
+    section: WrittenSection<'_>,
+) -> Vec<u8> {
+    let head = DeepRecord {
+        call,
+        flags,
+        time,
+        took: 1,
+        fd,
+        result,
+        ..DeepRecord::default()
+    };
+    deep_record(head, &[section])
+}
+
 /// The bytes of a chunk with these records. `magic`, `flags` and `next` are set here.
 pub fn deep_chunk(head: Chunk, records: &[Vec<u8>]) -> Vec<u8> {
     let records = records.concat();
