@@ -39,9 +39,7 @@ fn a_mount_in_use_says_so_and_goes_on() {
     let Some(mut mounted) = mounted("a mount in use", &[]) else {
         return;
     };
-    let messages = Messages::of(mounted.server.stderr.take().unwrap());
-    let first = messages.line();
-    assert!(first.contains("records"), "{first}");
+    let messages = mounted.later_messages();
     let held = fs::File::create(mounted.at.join("held")).unwrap();
     signal(mounted.server.id(), rustix::process::Signal::TERM);
     let said = messages.line();
@@ -58,9 +56,7 @@ fn a_mount_that_is_mounted_elsewhere_too_says_so_and_ends_with_it() {
     let Some(mut mounted) = mounted("a mount at two places", &[]) else {
         return;
     };
-    let messages = Messages::of(mounted.server.stderr.take().unwrap());
-    let first = messages.line();
-    assert!(first.contains("records"), "{first}");
+    let messages = mounted.later_messages();
     let other = mounted.stage.directory("other").unwrap();
     let bound = FurtherMount::at(&other, &[OsStr::new("--bind"), mounted.at.as_os_str()]);
     signal(mounted.server.id(), rustix::process::Signal::TERM);
@@ -75,9 +71,7 @@ fn a_signal_leaves_another_mount_at_the_place_alone() {
     let Some(mut mounted) = mounted("a signal to a mount below another one", &[]) else {
         return;
     };
-    let messages = Messages::of(mounted.server.stderr.take().unwrap());
-    let first = messages.line();
-    assert!(first.contains("records"), "{first}");
+    let messages = mounted.later_messages();
     let memory = ["-t", "tmpfs", "memory"].map(OsStr::new);
     let device = || fs::metadata(&mounted.at).unwrap().dev();
     let other = mounted.stage.directory("other").unwrap();

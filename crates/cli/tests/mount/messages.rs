@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::sync::mpsc::{Receiver, channel};
 
-use crate::mounted::PATIENCE;
+use crate::mounted::{MountedDirectory, PATIENCE};
 
 /// The lines of a pipe. A thread reads them, so that a test does not wait for ever.
 pub struct Messages(Receiver<String>);
@@ -25,5 +25,16 @@ impl Messages {
     pub fn line(&self) -> String {
         let line = self.0.recv_timeout(PATIENCE);
         line.expect("the process writes a further line")
+    }
+}
+
+impl MountedDirectory {
+    /// The messages of the server after the first one, which says that it records.
+    #[track_caller]
+    pub fn later_messages(&mut self) -> Messages {
+        let messages = Messages::of(self.server.stderr.take().unwrap());
+        let first = messages.line();
+        assert!(first.contains("records"), "{first}");
+        messages
     }
 }
