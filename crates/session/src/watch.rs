@@ -331,17 +331,20 @@ impl CommandWatch {
     /// Continues the launcher after a stop of the command that is over. A process that continued or
     /// killed the command alone could not know of the launcher.
     fn continue_launcher(&self) {
-        if self.launcher_must_go_on() {
-            late_stop::continue_stopped(self.launcher);
+        if self.launcher_must_go_on() && tree::stopped(self.launcher) {
+            self.let_launcher_go_on();
         }
     }
 
-    /// Returns once the launcher does not stop for the command any more. `lives`: whether the
-    /// launcher still lives.
-    pub(crate) fn leave_launcher_running(&self, lives: impl FnMut() -> bool) {
-        if !self.command_stopped {
-            late_stop::continue_until_it_runs(self.control, self.launcher, lives);
-        }
+    fn let_launcher_go_on(&self) {
+        let _ = sys::kill(self.launcher, libc::SIGCONT); // it may be gone
+    }
+
+    /// Returns once the launcher does not stop for the command any more, or a debugger holds it.
+    /// `lives`: whether the launcher still lives.
+    pub(crate) fn leave_launcher_running(&self, mut lives: impl FnMut() -> bool) {
+        let is_over = || !self.launcher_must_go_on() || !lives();
+        late_stop::continue_until(self.launcher, is_over, || self.let_launcher_go_on());
     }
 
     /// True if the launcher stops, or is about to, for a stop that is over.

@@ -41,6 +41,11 @@ pub fn stopped(pid: Pid) -> bool {
     field(pid as u32, 0).is_some_and(|state| state.eq_ignore_ascii_case("t"))
 }
 
+/// True if the process is in a tracing stop: only its tracer or a signal that kills it ends that.
+pub fn stopped_by_tracer(pid: Pid) -> bool {
+    field(pid as u32, 0).is_some_and(|state| state == "t")
+}
+
 /// True if a signal is pending for the process.
 pub fn pending(pid: Pid, signal: usize) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();

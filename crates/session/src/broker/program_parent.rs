@@ -15,6 +15,7 @@
 
 use super::program::{Program, ProgramFiles};
 use super::{receive, send};
+use crate::late_stop;
 use backstory_abi::{
     BROKER_DESCRIPTORS, BROKER_ENDED, BROKER_FAILED, BROKER_HELLO, BROKER_READY, BROKER_REPORT,
     BROKER_REPORTED, BROKER_SIGNAL, BROKER_STARTED, BROKER_STOPPED, BROKER_WANTED, BrokerMessage,
@@ -260,12 +261,9 @@ impl Running {
 
     /// Continues the client until it has ended, if it may stop after the end of the program.
     fn let_client_end(&self) {
-        let Some(client) = self.client.as_ref().filter(|_| self.stop.is_some()) else {
-            return;
-        };
-        let mut fds = [PollFd::new(&client.process, PollFlags::IN)];
-        while !poll(&mut fds, Some(&LOOK)).is_ok_and(|ended| ended > 0) {
-            self.continue_stopped_client();
+        if let Some(client) = self.client.as_ref().filter(|_| self.stop.is_some()) {
+            let pid = client.pid as Pid;
+            late_stop::continue_until(pid, || !client.lives(), || self.continued());
         }
     }
 
