@@ -1,6 +1,6 @@
 //! A command that the deep log of its run does not have, as a static program. It runs again with
-//! its recorded arguments, without its recorded input. The programs that it executes are fed. Of
-//! another command, the status is compared.
+//! its recorded arguments, without its recorded input. The programs that it executes are fed. Its
+//! end is compared.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -11,7 +11,7 @@ use std::process::ExitStatus;
 
 use backstory_deep::DeepLog;
 use backstory_eventlog::run::RunEnd;
-use backstory_query as query;
+use backstory_query::answer::ProcessLine;
 use backstory_reconstruct::RecordedRun;
 use backstory_reconstruct::process::ProcessStart;
 use backstory_reconstruct::verdict::Reconstruction;
@@ -19,8 +19,6 @@ use backstory_replay::plan::Plan;
 use serde::{Deserialize, Serialize};
 
 use crate::commands::deep_programs;
-use crate::current_store::CurrentStore;
-use crate::error::Failure;
 
 /// The bit of the kernel's status that tells that a signal left a core dump. The record lacks it.
 const CORE: i32 = 0x80;
@@ -35,25 +33,22 @@ pub struct ShallowCommand {
 }
 
 impl ShallowCommand {
-    /// The command of a run. `None`: the deep log has it, or is damaged. A program of another
-    /// architecture is refused, too. The supervisor answers none of its calls, so it would not end.
+    /// The command of a run that executed these programs. `None`: the deep log has it, or is
+    /// damaged. A program of another architecture is refused, too. The supervisor answers none of
+    /// its calls, so it would not end.
     pub fn of(
-        current: &CurrentStore,
-        run: &str,
         log: &DeepLog,
-    ) -> Result<Option<ShallowCommand>, Failure> {
-        let executed = query::processes(&current.store, run)?;
-        let end = current.store.run(run)?.map(|run| run.end);
-        let Some(first) = deep_programs::shallow_command(log, &executed) else {
-            return Ok(None);
-        };
+        executed: &[ProcessLine],
+        status: Option<i32>,
+    ) -> Option<ShallowCommand> {
+        let first = deep_programs::shallow_command(log, executed)?;
         let path = first.activity.exec_path.as_ref();
-        let path = path.filter(|path| !is_of_other_machine(path));
-        Ok(path.map(|path| ShallowCommand {
+        let path = path.filter(|path| !is_of_other_machine(path))?;
+        Some(ShallowCommand {
             pid: first.activity.pid,
             program: path.to_vec(),
-            status: end.and_then(|end| wait_status(&end)),
-        }))
+            status,
+        })
     }
 
     /// The path of the program.
@@ -87,21 +82,8 @@ impl ShallowCommand {
     }
 }
 
-/// The kernel's status of the end of the command of a run, if the deep log has the command from its
-/// beginning to its end.
-pub fn recorded_status(
-    current: &CurrentStore,
-    run: &str,
-    log: &DeepLog,
-) -> Result<Option<i32>, Failure> {
-    let executed = query::processes(&current.store, run)?;
-    let end = current.store.run(run)?.map(|run| run.end);
-    let end = end.filter(|_| deep_programs::has_command(log, &executed));
-    Ok(end.and_then(|end| wait_status(&end)))
-}
-
 /// The end of a command as the kernel reports it to the parent, without [`CORE`].
-fn wait_status(end: &RunEnd) -> Option<i32> {
+pub fn wait_status(end: &RunEnd) -> Option<i32> {
     match end.exit {
         Some(status) => Some((status & 0xff) << 8),
         None => end.signal,

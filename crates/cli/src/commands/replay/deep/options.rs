@@ -8,6 +8,9 @@ use std::path::Path;
 
 use backstory_deep::DeepLog;
 use backstory_eventlog::event::Bytes;
+use backstory_eventlog::run::RunEnd;
+use backstory_query as query;
+use backstory_query::answer::ProcessLine;
 use backstory_reconstruct::engine;
 use backstory_reconstruct::time::RecordedClock;
 use backstory_reconstruct::volatile::VolatileRules;
@@ -15,9 +18,10 @@ use backstory_replay::plan::Deviations;
 
 use super::DeepRequest;
 use crate::args::replay::ReplayArgs;
+use crate::commands::deep_programs;
 use crate::commands::replay::fed_bytes::fed_bytes;
 use crate::commands::replay::request_outputs;
-use crate::commands::replay::shallow_command::{ShallowCommand, recorded_status};
+use crate::commands::replay::shallow_command::{ShallowCommand, wait_status};
 use crate::commands::replay::tool_choice::ToolChoice;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, chain};
@@ -38,6 +42,7 @@ pub fn request(
         let declared = VolatileRules::default().declare(pattern);
         declared.map_err(|error| Failure::misuse(format!("--volatile: {error}")))?;
     }
+    let end = current.store.run(run)?.map(|run| run.end);
     let mut request = DeepRequest {
         log: current.home.deep_log_path(run),
         process: given.process,
@@ -52,7 +57,7 @@ pub fn request(
         arguments: pairs(&deviations.args, |number| *number),
         variables: pairs(&deviations.env, |name| name.to_vec()),
         attempt: (Vec::new(), 0),
-        killed_by: current.store.run(run)?.and_then(|run| run.end.signal),
+        killed_by: end.as_ref().and_then(|end| end.signal),
         status: None,
         shallow_command: None,
         follows_bytes: false,
@@ -84,9 +89,8 @@ pub fn request(
     }
     let is_whole = given.process.is_none() && given.request.is_empty();
     if is_whole {
-        let log = request.open()?;
-        request.shallow_command = ShallowCommand::of(current, run, &log)?;
-        request.status = recorded_status(current, run, &log)?;
+        let executed = query::processes(&current.store, run)?;
+        note_end(&mut request, &executed, end.as_ref())?;
     }
     if request.shallow_command.is_some() && !request.inputs.is_empty() {
         return Err(Failure::misuse(
@@ -123,6 +127,19 @@ pub fn request(
         deviations.inputs.push((recorded.into(), build));
     }
     Ok(request)
+}
+
+/// Notes the end of the command, which is compared whether the deep log has the command or not.
+fn note_end(
+    request: &mut DeepRequest,
+    executed: &[ProcessLine],
+    end: Option<&RunEnd>,
+) -> Result<(), Failure> {
+    let log = request.open()?;
+    let status = end.and_then(wait_status);
+    request.shallow_command = ShallowCommand::of(&log, executed, status);
+    request.status = status.filter(|_| deep_programs::has_command(&log, executed));
+    Ok(())
 }
 
 /// Pairs with their values as vectors.
