@@ -8,11 +8,9 @@ use crate::place::{PATIENCE, PostgresPlace};
 #[test]
 #[ignore = "a server of its own"]
 fn a_server_that_stops_ends_the_watch_with_a_reason() {
-    let Some(place) = PostgresPlace::new("the end of a server", &[]) else {
+    let Some((place, mut watch)) = PostgresPlace::watched_table("the end of a server") else {
         return;
     };
-    place.query("CREATE TABLE a (id int PRIMARY KEY)");
-    let mut watch = place.watched();
     place.query("INSERT INTO a VALUES (1)");
     place
         .server
@@ -49,11 +47,9 @@ fn an_update_of_a_table_that_is_not_followed_yet_is_a_gap() {
 #[test]
 #[ignore = "a server of its own"]
 fn a_stream_that_the_server_ends_is_a_gap_and_another_one_begins() {
-    let Some(place) = PostgresPlace::new("a broken stream", &[]) else {
+    let Some((place, watch)) = PostgresPlace::watched_table("a broken stream") else {
         return;
     };
-    place.query("CREATE TABLE a (id int PRIMARY KEY)");
-    let watch = place.watched();
     place.query("SELECT pg_terminate_backend(pid) FROM pg_stat_replication");
     let streams =
         || place.query("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'");
@@ -107,11 +103,9 @@ fn updates_of_a_table_without_a_key_succeed_while_it_is_watched() {
 #[test]
 #[ignore = "a server of its own"]
 fn a_log_that_is_removed_unread_is_a_gap_between_two_times() {
-    let Some(place) = PostgresPlace::new("a removed log", &[]) else {
+    let Some((place, watch)) = PostgresPlace::watched_table("a removed log") else {
         return;
     };
-    place.query("CREATE TABLE a (id int PRIMARY KEY)");
-    let watch = place.watched();
     // The watch has read the session's first lines when it has read as much as the log has.
     let size = || -> u64 {
         let files = std::fs::read_dir(place.server.log_directory()).unwrap();

@@ -40,11 +40,9 @@ fn ends_before_lines(watch: DatabaseWatcher, writer: Pid) {
 
 #[test]
 fn the_end_of_a_watch_waits_for_the_lines_of_the_commits_that_have_arrived() {
-    let Some(place) = PostgresPlace::new("lines that are written late", &[]) else {
+    let Some((place, watch)) = PostgresPlace::watched_table("lines that are written late") else {
         return;
     };
-    place.query("CREATE TABLE a (id int PRIMARY KEY)");
-    let watch = place.watched();
     let writer = log_writer(&place);
     kill_process(writer, Signal::STOP).unwrap();
     place.query("INSERT INTO a VALUES (1)");

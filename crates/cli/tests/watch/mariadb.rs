@@ -55,11 +55,10 @@ fn rows_and_exports_of_mariadb_lead_to_the_scripts_that_filled_the_table() {
 /// on, and the port that the watch knows since the connection proves which recorded process it was.
 #[test]
 fn a_recorded_client_of_mariadb_is_certain_by_its_port_and_another_one_possible() {
-    let Some(place) = MariadbPlace::new("clients of MariaDB that have ended", &[]) else {
+    let Some((place, watch)) = MariadbPlace::watched_table("clients of MariaDB that have ended")
+    else {
         return;
     };
-    place.query("CREATE TABLE a (id int PRIMARY KEY) ENGINE=InnoDB");
-    let watch = place.watched();
     // Each client lasts until the watch has seen it, however busy the machine is.
     let seen = |key: u32| format!("SELECT {key} FROM a");
     let insert_unseen = |key: u32| {
@@ -91,11 +90,10 @@ fn a_recorded_client_of_mariadb_is_certain_by_its_port_and_another_one_possible(
 /// read later than their files were written.
 #[test]
 fn a_file_leads_to_its_table_although_the_log_of_mariadb_was_read_late() {
-    let Some(place) = MariadbPlace::new("a log of MariaDB that is read late", &[]) else {
+    let Some((place, watch)) = MariadbPlace::watched_table("a log of MariaDB that is read late")
+    else {
         return;
     };
-    place.query("CREATE TABLE a (id int PRIMARY KEY) ENGINE=InnoDB");
-    let watch = place.watched();
     place.write("fill.sql", "INSERT INTO a VALUES (7);");
     let gated = |first: &str, then: &str, client: &str| {
         format!("{{ echo '{first};'; eval \"$GATE\"; echo '{then};'; }} | {client}")

@@ -11,11 +11,9 @@ use crate::place::{MariadbPlace, PATIENCE};
 #[test]
 #[ignore = "a server of its own"]
 fn a_mariadb_server_that_stops_ends_the_watch_with_a_reason() {
-    let Some(mut place) = MariadbPlace::new("the end of MariaDB", &[]) else {
+    let Some((mut place, mut watch)) = MariadbPlace::watched_table("the end of MariaDB") else {
         return;
     };
-    place.query("CREATE TABLE a (id int PRIMARY KEY)");
-    let mut watch = place.watched();
     place.query("INSERT INTO a VALUES (1)");
     place.server.stop().unwrap();
     let (said, status) = watch.ended_with().unwrap();
@@ -29,11 +27,9 @@ fn a_mariadb_server_that_stops_ends_the_watch_with_a_reason() {
 #[test]
 #[ignore = "a server of its own"]
 fn after_a_restart_of_mariadb_the_rows_go_on_and_the_reason_has_its_time() {
-    let Some(mut place) = MariadbPlace::new("a restart of MariaDB", &[]) else {
+    let Some((mut place, watch)) = MariadbPlace::watched_table("a restart of MariaDB") else {
         return;
     };
-    place.query("CREATE TABLE a (id int PRIMARY KEY)");
-    let watch = place.watched();
     place.query("INSERT INTO a VALUES (1)");
     place.server.stop().unwrap();
     place.server.run(&place.stage).unwrap();
@@ -78,11 +74,9 @@ fn rows_of_a_binlog_that_was_removed_unread_are_a_gap() {
 #[test]
 #[ignore = "a server of its own"]
 fn a_log_of_statements_that_was_removed_unread_is_a_gap_between_two_times() {
-    let Some(place) = MariadbPlace::new("a removed log of MariaDB", &[]) else {
+    let Some((place, watch)) = MariadbPlace::watched_table("a removed log of MariaDB") else {
         return;
     };
-    place.query("CREATE TABLE a (id int PRIMARY KEY)");
-    let watch = place.watched();
     place.query("INSERT INTO a VALUES (1)");
     watch.signal(Signal::STOP).unwrap();
     place.query("INSERT INTO a VALUES (2); SET GLOBAL server_audit_file_rotate_now=ON");

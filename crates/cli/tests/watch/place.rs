@@ -42,6 +42,14 @@ impl<S: DatabaseServer> DatabasePlace<S> {
         })
     }
 
+    /// The same with a watch that began when the database had an empty table `a` with the key `id`.
+    pub fn watched_table(what: &str) -> Option<(DatabasePlace<S>, DatabaseWatcher)> {
+        let place = Self::new(what, &[])?;
+        place.query("CREATE TABLE a (id int PRIMARY KEY)");
+        let watch = place.watched();
+        Some((place, watch))
+    }
+
     /// Executes statements.
     pub fn query(&self, text: &str) -> String {
         self.server.execute(&self.stage, text).unwrap()
