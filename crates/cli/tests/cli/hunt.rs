@@ -38,7 +38,7 @@ impl LoopbackServer {
     }
 
     /// Its name as the origin of a download.
-    pub fn address(&self) -> String {
+    fn address(&self) -> String {
         format!("tcp:127.0.0.1:{}", self.port)
     }
 
@@ -58,9 +58,11 @@ impl LoopbackServer {
         )
     }
 
-    /// Waits for all clients.
-    pub fn end(self) {
+    /// Waits for all clients. The answer is the server's name as the origin of a download.
+    pub fn end(self) -> String {
+        let address = self.address();
         self.takes.join().unwrap();
+        address
     }
 }
 
@@ -127,12 +129,10 @@ fn a_write_to_a_start_up_file_is_found_and_a_read_is_not() {
 
 #[test]
 fn a_download_that_a_shell_runs_is_found_and_one_that_it_only_reads_is_not() {
-    if !needs("a client", &["bash"]) {
+    let Some((place, server)) = LoopbackServer::at_place(4, "true\n") else {
         return;
-    }
-    let place = Place::new();
+    };
     place.write("own.sh", "true\n");
-    let server = LoopbackServer::new(4, "true\n");
     let load = server.download();
     for line in [
         format!("{load} | sh"),
@@ -141,10 +141,7 @@ fn a_download_that_a_shell_runs_is_found_and_one_that_it_only_reads_is_not() {
         let run = place.record(&line);
         let all = found(&place, &run, "download-run-by-shell");
         assert_eq!(all.len(), 1, "{line}: {all:?}");
-        assert_eq!(
-            targets(&all[0])[0],
-            format!("tcp:127.0.0.1:{}", server.port)
-        );
+        assert_eq!(targets(&all[0])[0], server.address());
     }
     for line in [
         format!("x=$({load}); echo \"$x\""),
@@ -162,14 +159,12 @@ fn a_download_that_a_shell_runs_is_found_and_one_that_it_only_reads_is_not() {
 
 #[test]
 fn a_secret_that_is_read_and_then_sent_is_found_and_not_the_other_way_round() {
-    if !needs("a client", &["bash"]) {
+    let Some((place, server)) = LoopbackServer::at_place(4, "") else {
         return;
-    }
-    let place = Place::new();
+    };
     std::fs::create_dir(place.work().join(".ssh")).unwrap();
     place.write(".ssh/id_ed25519", "secret\n");
     place.write(".ssh/id_ed25519.pub", "public\n");
-    let server = LoopbackServer::new(4, "");
     let send = server.upload();
     for line in [
         format!("cat .ssh/id_ed25519 | {send}"),
@@ -178,8 +173,8 @@ fn a_secret_that_is_read_and_then_sent_is_found_and_not_the_other_way_round() {
         let run = place.record(&line);
         let all = found(&place, &run, "secret-sent");
         assert_eq!(all.len(), 1, "{line}: {all:?}");
-        let address = format!("tcp:127.0.0.1:{}", server.port);
-        assert_eq!(targets(&all[0]), [place.path(".ssh/id_ed25519"), address]);
+        let key = place.path(".ssh/id_ed25519");
+        assert_eq!(targets(&all[0]), [key, server.address()]);
     }
     for line in [
         format!("echo x | {send}; cat .ssh/id_ed25519 > copy"),
@@ -343,14 +338,12 @@ fn an_install_script_that_npm_itself_runs_is_found_if_it_reads_keys() {
 
 #[test]
 fn a_file_that_is_deleted_after_it_was_sent_is_found_and_another_one_is_not() {
-    if !needs("a client", &["bash"]) {
+    let Some((place, server)) = LoopbackServer::at_place(2, "") else {
         return;
-    }
-    let place = Place::new();
+    };
     for name in ["a", "b"] {
         place.write_aged(name, "content\n");
     }
-    let server = LoopbackServer::new(2, "");
     let send = server.upload();
     let run = place.record(&format!("cat a | {send}; rm b"));
     assert_eq!(found(&place, &run, "deleted-after-sent"), [Value::Null; 0]);

