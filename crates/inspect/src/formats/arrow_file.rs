@@ -16,7 +16,7 @@ use backstory_comparison::FormatDifference;
 use backstory_inspection::file_parts::{PartAnswer, PartName};
 use serde_json::json;
 
-use super::delimited::of_table;
+use super::delimited::by_cells;
 use crate::changes::{self, FileChanges};
 use crate::parts::arrow_cell;
 use crate::tables::{Table, cell_comparison};
@@ -60,14 +60,9 @@ impl Inspector for ArrowFile {
     }
 
     fn changes(&self, old: NamedContent<'_>, new: NamedContent<'_>) -> Read<FileChanges> {
-        match self.difference(old, new) {
-            Ok(Some(FormatDifference::Table(table))) => Ok(of_table(&table)),
-            _ => {
-                let mut changes = changes::between(&self.facts(old)?, &self.facts(new)?);
-                changes.without_key(new.key);
-                Ok(changes)
-            }
-        }
+        by_cells(self, [old, new], || {
+            Ok(changes::between(&self.facts(old)?, &self.facts(new)?))
+        })
     }
 
     fn difference(

@@ -103,14 +103,7 @@ impl Inspector for Delimited {
     }
 
     fn changes(&self, old: NamedContent<'_>, new: NamedContent<'_>) -> Read<FileChanges> {
-        match self.difference(old, new) {
-            Ok(Some(FormatDifference::Table(table))) => Ok(of_table(&table)),
-            _ => {
-                let mut changes = PlainText.changes(old, new)?;
-                changes.without_key(new.key);
-                Ok(changes)
-            }
-        }
+        by_cells(self, [old, new], || PlainText.changes(old, new))
     }
 
     fn difference(
@@ -128,8 +121,22 @@ impl Inspector for Delimited {
     }
 }
 
-/// The changes between two tables, whatever they were stored in.
-pub(super) fn of_table(table: &TableDifference) -> FileChanges {
+/// The changes between two tables, whatever they are stored in. `otherwise`: those without cells,
+/// if the cells cannot be compared.
+pub(super) fn by_cells(
+    inspector: &dyn Inspector,
+    [old, new]: [NamedContent<'_>; 2],
+    otherwise: impl FnOnce() -> Read<FileChanges>,
+) -> Read<FileChanges> {
+    if let Ok(Some(FormatDifference::Table(table))) = inspector.difference(old, new) {
+        return Ok(of_table(&table));
+    }
+    let mut changes = otherwise()?;
+    changes.without_key(new.key);
+    Ok(changes)
+}
+
+fn of_table(table: &TableDifference) -> FileChanges {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut changes = FileChanges::default();
     let counts = TableDifference {

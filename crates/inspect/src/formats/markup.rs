@@ -8,7 +8,7 @@ use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 use zip::{CompressionMethod, ZipArchive};
 
-use crate::{Read, UnreadableContent};
+use crate::{FileFacts, Read, UnreadableContent};
 
 /// The most bytes of one member. A small archive may contain a member of any size.
 const LARGEST_MEMBER: u64 = 48 << 20;
@@ -44,6 +44,25 @@ impl<'d> DocumentParts<'d> {
             .read_to_end(&mut bytes)
             .map_err(|error| UnreadableContent(format!("{name}: {error}")))?;
         Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+    }
+
+    /// Adds the texts of a member's elements as facts. `words`: the names of these elements, and
+    /// those of the facts.
+    pub fn properties(
+        &mut self,
+        member: &str,
+        words: &[(&str, &str)],
+        facts: &mut FileFacts,
+    ) -> Read<()> {
+        let Some(member) = self.text(member)? else {
+            return Ok(());
+        };
+        for (name, text) in leaves(&member)? {
+            if let Some((_, word)) = words.iter().find(|(known, _)| *known == name) {
+                facts.value(word, text);
+            }
+        }
+        Ok(())
     }
 
     /// BLAKE3 of a member. `None` if it is not there, or cannot be unpacked: it is encrypted,
@@ -241,7 +260,7 @@ pub fn texts_of(xml: &str, elements: &[&str], breaks: &[&str]) -> Read<Vec<Strin
 
 /// The text of each element that contains no other, with the element's name: properties of a
 /// document.
-pub fn leaves(xml: &str) -> Read<Vec<(String, String)>> {
+fn leaves(xml: &str) -> Read<Vec<(String, String)>> {
     let mut all = Vec::new();
     let mut current: Option<(String, String)> = None;
     walk(xml, |step| match step {

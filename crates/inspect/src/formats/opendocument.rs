@@ -2,7 +2,7 @@
 
 use backstory_inspection::file_parts::{PartAnswer, PartName};
 
-use super::markup::{DocumentParts, leaves, texts_of};
+use super::markup::{DocumentParts, texts_of};
 use crate::parts::document_paragraph;
 use crate::{FileFacts, Inspector, NamedContent, Read, UnreadableContent};
 
@@ -45,13 +45,5 @@ impl Inspector for OpenDocument {
 
 /// The properties of any OpenDocument file.
 pub(super) fn properties(document: &mut DocumentParts<'_>, facts: &mut FileFacts) -> Read<()> {
-    let Some(meta) = document.text("meta.xml")? else {
-        return Ok(());
-    };
-    for (name, text) in leaves(&meta)? {
-        if let Some((_, word)) = PROPERTIES.iter().find(|(known, _)| *known == name) {
-            facts.value(word, text);
-        }
-    }
-    Ok(())
+    document.properties("meta.xml", PROPERTIES, facts)
 }

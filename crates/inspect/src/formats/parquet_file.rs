@@ -14,7 +14,7 @@ use parquet::file::metadata::ParquetMetaDataReader;
 use parquet::file::statistics::Statistics;
 use serde_json::{Map, Value, json};
 
-use super::delimited::of_table;
+use super::delimited::by_cells;
 use crate::changes::{self, FileChanges};
 use crate::parts::parquet_cell;
 use crate::tables::{cell_comparison, parquet_rows};
@@ -69,14 +69,7 @@ impl Inspector for ParquetFile {
 
     fn changes(&self, old: NamedContent<'_>, new: NamedContent<'_>) -> Read<FileChanges> {
         let by_facts = changes::between(&self.facts(old)?, &self.facts(new)?);
-        match self.difference(old, new) {
-            Ok(Some(FormatDifference::Table(table))) => Ok(of_table(&table)),
-            _ => {
-                let mut changes = by_facts;
-                changes.without_key(new.key);
-                Ok(changes)
-            }
-        }
+        by_cells(self, [old, new], || Ok(by_facts))
     }
 
     fn difference(

@@ -2,7 +2,7 @@
 
 use backstory_inspection::file_parts::{PartAnswer, PartName};
 
-use super::markup::{DocumentParts, Markup, leaves, texts_of, walk};
+use super::markup::{DocumentParts, Markup, texts_of, walk};
 use crate::parts::document_paragraph;
 use crate::{FileFacts, Inspector, NamedContent, Read, UnreadableContent};
 
@@ -13,7 +13,7 @@ const TEXT: &str = "word/document.xml";
 const PARAGRAPHS: [&str; 1] = ["p"];
 
 /// Properties of `docProps/core.xml`, and the words for them.
-pub(super) const PROPERTIES: &[(&str, &str)] = &[
+const PROPERTIES: &[(&str, &str)] = &[
     ("creator", "author"),
     ("lastModifiedBy", "last_modified_by"),
     ("title", "title"),
@@ -48,15 +48,7 @@ impl Inspector for WordDocument {
 
 /// The properties that Office keeps for all its documents.
 pub(super) fn properties(document: &mut DocumentParts<'_>, facts: &mut FileFacts) -> Read<()> {
-    let Some(core) = document.text("docProps/core.xml")? else {
-        return Ok(());
-    };
-    for (name, text) in leaves(&core)? {
-        if let Some((_, word)) = PROPERTIES.iter().find(|(known, _)| *known == name) {
-            facts.value(word, text);
-        }
-    }
-    Ok(())
+    document.properties("docProps/core.xml", PROPERTIES, facts)
 }
 
 /// Checks that the text is well-formed. Texts of deletions that are tracked stand in elements of
