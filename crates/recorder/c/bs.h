@@ -213,8 +213,12 @@ struct bs_look {
  * names.c: logs the target of the symbolic link that `look` names, before a call removes the link.
  */
 void bs_log_link_text(const struct bs_look *look);
-/* Reads a file's identity. Returns 0 or a negative error. */
+/*
+ * Reads a file's identity. Returns 0 or a negative error. A descriptor must be that of a regular
+ * file, except for bs_identify_any.
+ */
 s64 bs_identify(struct bs_look look, struct bs_ident *ident);
+s64 bs_identify_any(struct bs_look look, struct bs_ident *ident);
 struct bs_reservation bs_begin_ident(u32 op, s32 fd, s32 arg, u32 aux, const char *path,
                                      const char *other, struct bs_look look);
 /* Logs that the process has linked a file as preserved content `number`. `path` is absolute. */

@@ -238,15 +238,13 @@ struct bs_reservation bs_begin_paths(u32 op, s32 fd, s32 arg, u32 aux, const cha
  * Reads a file's identity in the log's form. It returns the call's result, which also shows whether
  * the path could be read.
  */
-s64 bs_identify(struct bs_look look, struct bs_ident *ident)
+s64 bs_identify_any(struct bs_look look, struct bs_ident *ident)
 {
     struct statx s;
     s64 error = bs_gated(__NR_statx, look.dir, look.path, look.flags | AT_NO_AUTOMOUNT,
                          STATX_BASIC_STATS | STATX_BTIME, &s);
     if (error < 0)
         return error;
-    if (look.flags & AT_EMPTY_PATH && (s.stx_mode & S_IFMT) != S_IFREG)
-        return -BS_EINVAL;
     u64 major = s.stx_dev_major, minor = s.stx_dev_minor;
     *ident = (struct bs_ident){
         .dev = (minor & 0xff) | (major & 0xfff) << 8 | (minor & ~0xffull) << 12 |
@@ -261,6 +259,14 @@ s64 bs_identify(struct bs_look look, struct bs_ident *ident)
         .nlink = s.stx_nlink,
     };
     return 0;
+}
+
+s64 bs_identify(struct bs_look look, struct bs_ident *ident)
+{
+    s64 error = bs_identify_any(look, ident);
+    if (!error && look.flags & AT_EMPTY_PATH && (ident->mode & S_IFMT) != S_IFREG)
+        return -BS_EINVAL;
+    return error;
 }
 
 /* Measures a path. False: it cannot be read. */

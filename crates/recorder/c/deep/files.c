@@ -85,27 +85,6 @@ static s64 target(int fd, const struct bs_ident *ident, char *to, u64 size)
     return bs_gated(__NR_readlinkat, BS_AT_FDCWD, name, to, size);
 }
 
-static bool identify(int fd, struct bs_ident *ident)
-{
-    struct statx s;
-    if (bs_gated(__NR_statx, fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &s) < 0)
-        return false;
-    u64 major = s.stx_dev_major, minor = s.stx_dev_minor;
-    *ident = (struct bs_ident){
-        .dev = (minor & 0xff) | (major & 0xfff) << 8 | (minor & ~0xffull) << 12 |
-               (major & ~0xfffull) << 32,
-        .ino = s.stx_ino,
-        .size = (s64)s.stx_size,
-        .mtime = s.stx_mtime.tv_sec * 1000000000ll + s.stx_mtime.tv_nsec,
-        .ctime = s.stx_ctime.tv_sec * 1000000000ll + s.stx_ctime.tv_nsec,
-        .birth =
-            s.stx_mask & STATX_BTIME ? s.stx_btime.tv_sec * 1000000000ll + s.stx_btime.tv_nsec : 0,
-        .mode = s.stx_mode,
-        .nlink = s.stx_nlink,
-    };
-    return true;
-}
-
 /*
  * True if the run stores the content of the file. It is a regular file with a name, opened for
  * reading, and this process did not make it. A file of /proc has the size 0.
@@ -152,7 +131,8 @@ static BS_COLD struct bs_deep_file describe(int fd, u64 moved, u64 *entry, u64 k
 {
     struct bs_deep_file file = {0};
     struct bs_ident ident;
-    if (bs_modes & BS_MODE_SANDBOX || !identify(fd, &ident))
+    struct bs_look look = {.dir = fd, .path = "", .flags = AT_EMPTY_PATH};
+    if (bs_modes & BS_MODE_SANDBOX || bs_identify_any(look, &ident) < 0)
         return file;
     file.number = __atomic_add_fetch(&bs_process->deep_descriptors, 1, __ATOMIC_RELAXED);
     file.referenced = is_stored(fd, &ident);
