@@ -45,29 +45,31 @@ u32 bs_symbol_hash(const char *name)
 }
 
 /*
- * Finds a symbol. The Bloom filter at the table's beginning is checked first: it excludes most
- * absent symbols.
+ * The Bloom filter at the table's beginning is checked first: it excludes most absent symbols.
  */
-u32 bs_symbol(const struct bs_symbols *symbols, const char *name, u32 hash)
+struct bs_bucket bs_bucket(const struct bs_symbols *symbols, u32 hash)
 {
     const u32 *table = symbols->hash;
     u32 buckets = table[0], first = table[1], words = table[2], shift = table[3];
     const u64 *filter = (const u64 *)(table + 4);
     u64 bits = 1ull << (hash % 64) | 1ull << ((hash >> shift) % 64);
     if ((filter[hash / 64 % words] & bits) != bits)
-        return 0;
+        return (struct bs_bucket){0};
     const u32 *bucket = (const u32 *)(filter + words), *chain = bucket + buckets;
     u32 i = bucket[hash % buckets];
-    if (i < first)
-        return 0;
-    for (;; i++) {
-        u32 link = chain[i - first];
+    return i < first ? (struct bs_bucket){0} : (struct bs_bucket){i, chain + (i - first)};
+}
+
+u32 bs_symbol(const struct bs_symbols *symbols, const char *name, u32 hash)
+{
+    struct bs_bucket bucket = bs_bucket(symbols, hash);
+    const u32 *link = bucket.links;
+    for (u32 i = bucket.first; i; i = *link++ & 1 ? 0 : i + 1) {
         const struct bs_symbol *symbol = &symbols->table[i];
-        bool fits = (link | 1) == (hash | 1) && bs_same(symbols->names + symbol->name, name);
+        bool fits = (*link | 1) == (hash | 1) && bs_same(symbols->names + symbol->name, name);
         bool hidden = symbols->versions && symbols->versions[i] & HIDDEN_VERSION;
         if (fits && symbol->section && !hidden)
             return i;
-        if (link & 1)
-            return 0;
     }
+    return 0;
 }

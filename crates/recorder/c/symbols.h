@@ -38,6 +38,16 @@ bool bs_find_symbols(const struct bs_link_map *library, struct bs_symbols *symbo
 /* The hash of a name in such a table. */
 u32 bs_symbol_hash(const char *name);
 
+/*
+ * The symbols whose hashes have one bucket. `first` is the index of the first one, or 0 for none.
+ * There is a link for each symbol, and that of the last one has bit 0.
+ */
+struct bs_bucket {
+    u32 first;
+    const u32 *links;
+};
+struct bs_bucket bs_bucket(const struct bs_symbols *symbols, u32 hash);
+
 /* The index of the default version of a defined symbol, or 0. */
 u32 bs_symbol(const struct bs_symbols *symbols, const char *name, u32 hash);
 

@@ -122,28 +122,17 @@ static bool has_version(const struct bs_object *object, u32 symbol, u32 version)
     return false;
 }
 
-/* As bs_symbol. */
 u64 bs_definition(const struct bs_object *object, const char *name, u32 hash, u32 version)
 {
     const struct bs_symbols *symbols = &object->symbols;
-    const u32 *table = symbols->hash;
-    u32 buckets = table[0], first = table[1], words = table[2], shift = table[3];
-    const u64 *filter = (const u64 *)(table + 4);
-    u64 bits = 1ull << (hash % 64) | 1ull << ((hash >> shift) % 64);
-    if ((filter[hash / 64 % words] & bits) != bits)
-        return 0;
-    const u32 *bucket = (const u32 *)(filter + words), *chain = bucket + buckets;
-    u32 i = bucket[hash % buckets];
-    if (i < first)
-        return 0;
-    for (;; i++) {
-        u32 link = chain[i - first];
+    struct bs_bucket bucket = bs_bucket(symbols, hash);
+    const u32 *link = bucket.links;
+    for (u32 i = bucket.first; i; i = *link++ & 1 ? 0 : i + 1) {
         const struct bs_symbol *symbol = &symbols->table[i];
-        bool fits = (link | 1) == (hash | 1) && symbol->section &&
+        bool fits = (*link | 1) == (hash | 1) && symbol->section &&
                     bs_same(symbols->names + symbol->name, name);
         if (fits && has_version(object, i, version))
             return object->base + symbol->value;
-        if (link & 1)
-            return 0;
     }
+    return 0;
 }
