@@ -1,21 +1,26 @@
 //! The words that a statement begins with.
 //!
-//! In: the text of a statement. Out: its first two words. They tell what kind of statement it is,
-//! without the cost of a parser.
+//! In: the text of a statement. Out: its words, or the first two. They tell what kind of statement
+//! it is, without the cost of a parser.
 
 use crate::sql_dialect::SqlDialect;
 
 /// The first two words of a statement in upper case, without comments before them. A word that the
 /// statement does not have is empty.
 pub fn first_words(text: &str, dialect: SqlDialect) -> (String, String) {
+    let mut words = words(text, dialect);
+    let mut next = || words.next().unwrap_or_default().to_ascii_uppercase();
+    (next(), next())
+}
+
+/// The words of a statement as they are written, without comments before them.
+pub(crate) fn words(text: &str, dialect: SqlDialect) -> impl Iterator<Item = &str> {
     let mut rest = text.trim_start();
     while let Some(after) = behind_comment(rest, dialect) {
         rest = after.trim_start();
     }
     let end = |letter: char| letter.is_whitespace() || ";(/-".contains(letter);
-    let mut words = rest.split(end).filter(|word| !word.is_empty());
-    let mut next = || words.next().unwrap_or_default().to_ascii_uppercase();
-    (next(), next())
+    rest.split(end).filter(|word| !word.is_empty())
 }
 
 /// The text behind the comment that a text begins with. `None`: it begins with something else.

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use crate::catalog::Catalog;
 use crate::client_process::SessionClient;
 use crate::commit::TransactionNumber;
-use crate::sql_dialect::WrittenName;
+use crate::first_words::words;
+use crate::sql_dialect::{SqlDialect, WrittenName};
 use crate::statement_tables::StatementTables;
 
 /// Interval between two looks at the processes that have a client's socket, while statements
@@ -82,6 +83,8 @@ pub struct LoggedTransaction {
     pub ended: Option<(i64, Instant)>,
     /// The statements, in order.
     pub statements: Vec<ExecutedStatement>,
+    /// Their SQL.
+    pub dialect: SqlDialect,
     /// When its last statement was read here.
     pub read: Instant,
     /// An error undoes all statements, and not the failed one alone.
@@ -97,7 +100,12 @@ impl LoggedTransaction {
     }
 
     /// A transaction of a session, without statements.
-    pub fn begin(session: String, virtual_id: String, began: i64) -> LoggedTransaction {
+    pub fn begin(
+        session: String,
+        virtual_id: String,
+        began: i64,
+        dialect: SqlDialect,
+    ) -> LoggedTransaction {
         LoggedTransaction {
             session,
             virtual_id,
@@ -105,6 +113,7 @@ impl LoggedTransaction {
             began,
             ended: None,
             statements: Vec::new(),
+            dialect,
             read: Instant::now(),
             error_undoes_all: false,
             undone: false,
@@ -128,12 +137,9 @@ impl LoggedTransaction {
     pub fn is_rolled_back(&self) -> bool {
         // This is asked often, so it makes no copy of a text.
         let undoes = |statement: &ExecutedStatement| {
-            let words = statement.text.split_whitespace();
-            let mut words = words.map(|word| word.trim_end_matches(';'));
-            let is = |word: &str, wanted: &str| word.eq_ignore_ascii_case(wanted);
-            let first = words.next().unwrap_or_default();
-            let is_undo = is(first, "rollback") || is(first, "abort");
-            is_undo.then(|| words.any(|word| is(word, "to")))
+            let mut words = words(&statement.text, self.dialect);
+            let is_undo = is_one_of(words.next()?, &["rollback", "abort"]);
+            is_undo.then(|| words.any(|word| is_one_of(word, &["to"])))
         };
         let goes_back = self.statements.iter().any(|one| undoes(one) == Some(true));
         let last = self.statements.last().and_then(undoes);
@@ -144,7 +150,7 @@ impl LoggedTransaction {
     /// True if the log shows that it committed. One that is still open at the end of the watch may
     /// be undone, and another server may decide about a prepared one.
     pub fn has_committed(&self) -> bool {
-        let has = |wanted: &[&str]| self.first_words().any(|word| wanted.contains(&&*word));
+        let has = |wanted: &[&str]| self.first_words().any(|word| is_one_of(word, wanted));
         let is_over = self.ended.is_some() || has(&["commit", "end"]);
         is_over && !self.is_rolled_back() && !has(&["rollback", "abort", "prepare", "xa"])
     }
@@ -154,14 +160,14 @@ impl LoggedTransaction {
         let begins = ["begin", "start"];
         let ends = ["commit", "end", "rollback", "abort", "prepare"];
         let first = self.first_words().next();
-        first.is_some_and(|word| begins.contains(&&*word))
-            && !self.first_words().any(|word| ends.contains(&&*word))
+        first.is_some_and(|word| is_one_of(word, &begins))
+            && !self.first_words().any(|word| is_one_of(word, &ends))
     }
 
     /// The first words of all statements, also of several that are sent as one text.
-    fn first_words(&self) -> impl Iterator<Item = String> {
+    fn first_words(&self) -> impl Iterator<Item = &str> {
         let parts = self.statements.iter().flat_map(|one| one.text.split(';'));
-        parts.filter_map(|part| Some(part.split_whitespace().next()?.to_lowercase()))
+        parts.filter_map(move |part| words(part, self.dialect).next())
     }
 
     /// True if it may have changed rows. A function may change some, unless the catalog knows that
@@ -180,6 +186,11 @@ impl LoggedTransaction {
                 Err(_) => true,
             })
     }
+}
+
+/// True if a word of a statement is one of these, in any case.
+fn is_one_of(word: &str, wanted: &[&str]) -> bool {
+    wanted.iter().any(|one| one.eq_ignore_ascii_case(word))
 }
 
 /// A connection of a client.

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use backstory_database::definitions::{ChangedDefinitions, SeenDefinition};
 use backstory_database::logged_transaction::{ClientSession, ExecutedStatement, LoggedTransaction};
-use backstory_database::sql_dialect::WrittenName;
+use backstory_database::sql_dialect::{SqlDialect, WrittenName};
 use backstory_database::statement_cache::StatementCache;
 use backstory_database::statement_secrets::without_secrets;
 use backstory_sys::clock::machine;
@@ -299,8 +299,10 @@ impl AuditSessions {
         }
         self.next_unit += 1;
         let key = self.next_unit;
+        let name = format!("{id}/{query}");
+        let dialect = SqlDialect::MariaDb { lower_case: false };
         let mut unit = Unit {
-            logged: LoggedTransaction::begin(id.to_string(), format!("{id}/{query}"), began),
+            logged: LoggedTransaction::begin(id.to_string(), name, began, dialect),
             connection: id,
             queries: BTreeSet::new(),
             is_ours: false,

@@ -159,7 +159,12 @@ mod tests {
             id: id.map(|id| TransactionNumber::Plain(u64::from(id))),
             ended: Some((ended, Instant::now())),
             statements: vec![ExecutedStatement::new(text.to_owned(), tables, path)],
-            ..LoggedTransaction::begin("s".to_owned(), "3/1".to_owned(), began)
+            ..LoggedTransaction::begin(
+                "s".to_owned(),
+                "3/1".to_owned(),
+                began,
+                SqlDialect::Postgres,
+            )
         }
     }
 

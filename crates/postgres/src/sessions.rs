@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use backstory_database::commit::TransactionNumber;
 use backstory_database::definitions::{ChangedDefinitions, SeenDefinition};
 use backstory_database::logged_transaction::{ClientSession, ExecutedStatement, LoggedTransaction};
+use backstory_database::sql_dialect::SqlDialect;
 use backstory_database::statement_cache::StatementCache;
 use backstory_database::statement_secrets::without_secrets;
 
@@ -226,7 +227,12 @@ impl SessionTable {
         let transaction = transaction.or_insert_with(|| LoggedTransaction {
             id: number(line),
             error_undoes_all: true,
-            ..LoggedTransaction::begin(line.session_id.clone(), line.vxid.clone(), time)
+            ..LoggedTransaction::begin(
+                line.session_id.clone(),
+                line.vxid.clone(),
+                time,
+                SqlDialect::Postgres,
+            )
         });
         transaction.add(statement, read);
     }

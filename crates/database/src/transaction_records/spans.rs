@@ -55,6 +55,7 @@ mod tests {
     use super::*;
     use crate::commit::TransactionNumber;
     use crate::logged_transaction::ExecutedStatement;
+    use crate::sql_dialect::SqlDialect;
     use crate::statement_tables::StatementTables;
     use std::collections::BTreeMap;
     use std::time::Instant;
@@ -71,7 +72,12 @@ mod tests {
         LoggedTransaction {
             ended: Some((ended, Instant::now())),
             statements: vec![statement],
-            ..LoggedTransaction::begin("s".to_owned(), "3/1".to_owned(), began)
+            ..LoggedTransaction::begin(
+                "s".to_owned(),
+                "3/1".to_owned(),
+                began,
+                SqlDialect::Postgres,
+            )
         }
     }
 

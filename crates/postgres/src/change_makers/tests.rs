@@ -157,7 +157,7 @@ fn stream_table(name: &str) -> StreamTable {
 fn found_in(catalog: &Catalog, texts: &[&str], changes: &[RowChange]) -> Vec<Option<usize>> {
     let logged = LoggedTransaction {
         statements: statements(texts),
-        ..LoggedTransaction::begin("s".to_owned(), "3/1".to_owned(), 0)
+        ..LoggedTransaction::begin("s".to_owned(), "3/1".to_owned(), 0, SqlDialect::Postgres)
     };
     let tables = TABLES.map(|name| (number(name), stream_table(name)));
     let commit = commit(changes, tables.into());
@@ -308,7 +308,7 @@ fn a_transaction_of_which_a_part_is_not_logged_has_no_known_statements() {
     let logged = LoggedTransaction {
         statements: statements(&[all[0], all[1], "/* c */ COMMIT"]),
         ended: Some((9, Instant::now())),
-        ..LoggedTransaction::begin("s".to_owned(), "3/1".to_owned(), 0)
+        ..LoggedTransaction::begin("s".to_owned(), "3/1".to_owned(), 0, SqlDialect::Postgres)
     };
     assert!(!is_whole(&logged, true));
     let whole = [" BEGIN", all[0], all[1], "/* c */ COMMIT"];

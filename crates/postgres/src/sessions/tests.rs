@@ -61,6 +61,7 @@ fn a_transaction_that_is_rolled_back_changes_nothing_unless_it_goes_back_to_a_sa
     };
     assert!(ends_with(&["statement: COMMIT"]));
     assert!(!ends_with(&["statement: ROLLBACK;"]));
+    assert!(!ends_with(&["statement: /* by ann */ ROLLBACK"]));
     assert!(ends_with(&[
         "statement: ROLLBACK TO s",
         "statement: COMMIT"
@@ -85,7 +86,9 @@ fn a_transaction_that_its_session_leaves_open_is_undone() {
     };
     let write = "INSERT INTO a VALUES (1)";
     assert_eq!(after(&["BEGIN", write]), (true, false));
-    for committed in [&["BEGIN", write, "END"][..], &[write]] {
+    assert_eq!(after(&["/* by ann */ BEGIN", write]), (true, false));
+    let with_comment = ["BEGIN", write, "/* by ann */ END"];
+    for committed in [&["BEGIN", write, "END"][..], &with_comment, &[write]] {
         assert_eq!(after(committed), (false, true), "{committed:?}");
     }
     let whole = format!("BEGIN; {write}; COMMIT");
