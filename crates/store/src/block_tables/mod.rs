@@ -192,6 +192,19 @@ pub trait BlockTables {
         Ok(pairs)
     }
 
+    /// Says which texts will be looked for next, by their [`texts::text_key`]. An engine whose reads
+    /// wait for a server fetches what it has of them at once. Others do not look at the keys.
+    fn expect_texts(&self, keys: impl Iterator<Item = i64>) -> Result<()> {
+        let _ = keys;
+        Ok(())
+    }
+
+    /// The same for the directories whose numbers and versions will be looked for next.
+    fn expect_directories<'p>(&self, paths: impl Iterator<Item = &'p [u8]>) -> Result<()> {
+        let _ = paths;
+        Ok(())
+    }
+
     /// Adds pairs, which come in ascending order.
     fn add_pairs(&self, table: PairTable, pairs: &[(i64, i64)]) -> Result<()>;
 

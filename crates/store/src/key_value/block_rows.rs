@@ -1,6 +1,7 @@
 //! The tables of blocks as rows of a key-value store.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use backstory_eventlog::event::{Bytes, Time};
@@ -8,11 +9,19 @@ use backstory_eventlog::run::{RunEnd, RunHeader};
 
 use super::KeyValueStore;
 use super::engine::{KeyValueEngine, ScanOrder};
+use super::fetched_rows::{KeyRange, only};
 use super::number_lists;
 use super::row_keys::{Counter, RowTable, after, after_prefix, last_number, short_number};
 use super::run_rows::StoredRun;
-use crate::block_tables::{BlockTable, BlockTables, Cache, PairTable};
+use crate::block_tables::texts::block_of;
+use crate::block_tables::{BlockTable, BlockTables, Cache, PairTable, range};
 use crate::{Counts, Error, Result, RunKey};
+
+/// Pairs whose lists are fetched at once.
+const PAIRS_AT_ONCE: usize = 4096;
+
+/// Most blocks of versions of a directory that are fetched ahead. A scan reads more of them.
+const BLOCKS_AHEAD: usize = 32;
 
 fn of_blocks(table: BlockTable) -> RowTable {
     match table {
@@ -25,6 +34,13 @@ fn of_blocks(table: BlockTable) -> RowTable {
         BlockTable::EdgeLists => RowTable::EdgeLists,
         BlockTable::Extended => RowTable::Extended,
     }
+}
+
+/// The keys of the rows from the first number to the last.
+fn block_keys(table: BlockTable, (first, last): (i64, i64)) -> KeyRange {
+    let table = of_blocks(table);
+    let last = table.number(last as u64);
+    (table.number(first as u64).to_vec(), after(&last))
 }
 
 /// How a table of pairs is stored.
@@ -63,6 +79,43 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
     fn list(&self, table: RowTable, first: u64) -> Result<Vec<u64>> {
         let row = self.get(&table.number(first))?;
         row.map_or(Ok(Vec::new()), |row| number_lists::decode(&row))
+    }
+
+    /// Adds pairs with the same first number to its list.
+    fn add_to_list(&self, table: RowTable, pairs: &[(i64, i64)]) -> Result<()> {
+        let Some((first, _)) = pairs.first() else {
+            return Ok(());
+        };
+        let first = *first as u64;
+        let mut list = self.list(table, first)?;
+        let before = list.len();
+        for (_, second) in pairs {
+            let second = *second as u64;
+            if let Err(at) = list.binary_search(&second) {
+                list.insert(at, second);
+            }
+        }
+        match list.len() > before {
+            true => self.put(table.number(first), number_lists::encode(&list)),
+            false => Ok(()),
+        }
+    }
+
+    /// Fetches the lists of these numbers, if reads wait for a server. Returns their keys.
+    fn expect_lists(
+        &self,
+        table: RowTable,
+        firsts: impl Iterator<Item = i64>,
+    ) -> Result<Vec<KeyRange>> {
+        if !E::FAR {
+            return Ok(Vec::new());
+        }
+        let firsts: BTreeSet<u64> = firsts.map(|first| first as u64).collect();
+        let keys = firsts.into_iter().map(|first| only(&table.number(first)));
+        let keys: Vec<KeyRange> = keys.collect();
+        self.begin_to_fetch();
+        self.fetch(keys.clone(), 1)?;
+        Ok(keys)
     }
 
     /// Replaces the row of `first`. An empty list has no row.
@@ -118,14 +171,11 @@ impl<E: KeyValueEngine> BlockTables for KeyValueStore<E> {
     fn rows(
         &self,
         table: BlockTable,
-        (first, last): (i64, i64),
+        keys: (i64, i64),
         mut look: impl FnMut(i64, &[u8]) -> Result<()>,
     ) -> Result<()> {
-        let table = of_blocks(table);
-        let keys = (table.number(first as u64), table.number(last as u64));
-        self.each((&keys.0, &after(&keys.1)), |key, row| {
-            look(last_number(key) as i64, row)
-        })
+        let (from, end) = block_keys(table, keys);
+        self.each((&from, &end), |key, row| look(last_number(key) as i64, row))
     }
 
     fn add_row(&self, table: BlockTable, key: i64, row: &[u8]) -> Result<()> {
@@ -149,19 +199,56 @@ impl<E: KeyValueEngine> BlockTables for KeyValueStore<E> {
     }
 
     fn add_pairs(&self, table: PairTable, pairs: &[(i64, i64)]) -> Result<()> {
-        for (first, second) in pairs.iter().map(|pair| (pair.0 as u64, pair.1 as u64)) {
-            match of_pairs::<E>(table) {
-                PairRows::Pairs(table) => self.put(table.pair(first, second), [])?,
-                PairRows::Lists(table) => {
-                    let mut list = self.list(table, first)?;
-                    if let Err(at) = list.binary_search(&second) {
-                        list.insert(at, second);
-                        self.put(table.number(first), number_lists::encode(&list))?;
+        match of_pairs::<E>(table) {
+            PairRows::Pairs(table) => {
+                for (first, second) in pairs {
+                    self.put(table.pair(*first as u64, *second as u64), [])?;
+                }
+            }
+            PairRows::Lists(table) => {
+                for some in pairs.chunks(PAIRS_AT_ONCE) {
+                    self.expect_lists(table, some.iter().map(|(first, _)| *first))?;
+                    for pairs in some.chunk_by(|a, b| a.0 == b.0) {
+                        self.add_to_list(table, pairs)?;
                     }
                 }
             }
         }
         Ok(())
+    }
+
+    fn expect_texts(&self, keys: impl Iterator<Item = i64>) -> Result<()> {
+        let mut blocks = BTreeSet::new();
+        for (from, end) in self.expect_lists(RowTable::TextKeys, keys)? {
+            for (_, list) in self.fetched(&from, &end).into_iter().flatten() {
+                let texts = number_lists::decode(&list)?.into_iter();
+                blocks.extend(texts.map(|text| block_of(text).0));
+            }
+        }
+        blocks.retain(|block| self.cache.borrow().texts(*block).is_none());
+        let blocks = blocks.into_iter();
+        let keys = blocks.map(|block| block_keys(BlockTable::Texts, (block, block)));
+        self.fetch(keys.collect(), 1)
+    }
+
+    fn expect_directories<'p>(&self, paths: impl Iterator<Item = &'p [u8]>) -> Result<()> {
+        if !E::FAR {
+            return Ok(());
+        }
+        let keys = paths.map(|path| only(&RowTable::Paths.bytes(path)));
+        let mut keys: Vec<KeyRange> = keys.collect();
+        keys.sort_unstable();
+        self.begin_to_fetch();
+        self.fetch(keys.clone(), 1)?;
+        let mut versions = Vec::new();
+        for (from, end) in &keys {
+            for (_, number) in self.fetched(from, end).into_iter().flatten() {
+                let numbers = range(short_number(&number)?);
+                versions.push(block_keys(BlockTable::Versions, numbers));
+            }
+        }
+        versions.sort_unstable();
+        self.fetch(versions, BLOCKS_AHEAD)
     }
 
     fn remove_pair(&self, table: PairTable, (first, second): (i64, i64)) -> Result<()> {

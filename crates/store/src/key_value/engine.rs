@@ -10,6 +10,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use super::changes::Changes;
+use super::fetched_rows::{FetchedRange, KeyRange};
 use crate::{EngineOptions, Result};
 
 /// Bytes of memory that an engine takes, unless the options say otherwise.
@@ -40,6 +41,10 @@ pub trait KeyValueEngine: Sized {
     /// True if stores of other directories append to the same map. Rows about contents and
     /// annotations are of one directory even then.
     const SHARED: bool = false;
+
+    /// True if each read waits for a server. Then a transaction fetches many rows with one statement
+    /// before they are asked for.
+    const FAR: bool = false;
 
     /// Opens the map whose file or directory is at a path, making it if it is not there.
     fn open(path: &Path, options: &EngineOptions) -> Result<Self>;
@@ -93,4 +98,24 @@ pub trait KeyValueSnapshot {
 
     /// Looks at the keys from `from` to before `end`, in order.
     fn scan(&self, from: &[u8], end: &[u8], order: ScanOrder, look: &mut Look<'_>) -> Result<()>;
+
+    /// The rows of those of the ranges that have at most `most` rows. All keys are of one table.
+    fn fetch(&self, ranges: &[KeyRange], most: usize) -> Result<Vec<FetchedRange>> {
+        let mut found = Vec::new();
+        for (from, end) in ranges {
+            let mut rows = Vec::new();
+            self.scan(from, end, ScanOrder::Ascending, &mut |key, value| {
+                rows.push((key.to_vec(), value.to_vec()));
+                Ok(match rows.len() > most {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                })
+            })?;
+            if rows.len() <= most {
+                let keys = (from.clone(), end.clone());
+                found.push(FetchedRange { keys, rows });
+            }
+        }
+        Ok(found)
+    }
 }

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! KeyValueStore   runs, facts, annotations; BlockTables for the graphs
-//!      │          one transaction: changes in memory above a snapshot
+//!      │          one transaction: changes in memory above a snapshot, and rows fetched ahead
 //! KeyValueEngine  snapshot, get, scan; commit of all changes at once
 //!      ├── RedbEngine   a B-tree (feature `redb`)
 //!      ├── LsmEngine    an LSM tree (feature `lsm`)
@@ -28,6 +28,7 @@ mod changes;
 mod damage;
 mod engine;
 mod fact_rows;
+mod fetched_rows;
 #[cfg(any(feature = "lsm", feature = "c-library"))]
 mod files_below;
 #[cfg(feature = "lsm")]

@@ -6,16 +6,35 @@ use std::ops::ControlFlow;
 use super::KeyValueStore;
 use super::changes::Changes;
 use super::engine::{KeyValueEngine, KeyValueSnapshot, Look, ScanOrder};
+use super::fetched_rows::{FetchedRows, KeyRange, Row};
 use super::row_keys::{Counter, RowTable};
 use crate::{Error, Result};
 
 /// Longest key that every engine takes.
 const LONGEST_KEY: usize = u16::MAX as usize;
 
+/// Rows that one statement fetches ahead at most.
+const FETCHED_AT_ONCE: usize = 4096;
+
 /// The changes so far, and the right to commit them.
 pub struct OpenTransaction<E: KeyValueEngine> {
     writer: E::Writer,
     changes: Changes,
+    /// Rows of the state below, which does not change while the transaction is open.
+    fetched: FetchedRows,
+}
+
+/// Looks at rows, which are in ascending order, in this order.
+fn look_at(mut rows: Vec<Row>, order: ScanOrder, look: &mut Look<'_>) -> Result<()> {
+    if order == ScanOrder::Descending {
+        rows.reverse();
+    }
+    for (key, value) in rows {
+        if look(&key, &value)?.is_break() {
+            break;
+        }
+    }
+    Ok(())
 }
 
 impl<E: KeyValueEngine> KeyValueStore<E> {
@@ -26,6 +45,9 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
         order: ScanOrder,
         look: &mut Look<'_>,
     ) -> Result<()> {
+        if let Some(rows) = self.fetched(from, end) {
+            return look_at(rows, order, look);
+        }
         match &*self.held.borrow() {
             Some(snapshot) => snapshot.scan(from, end, order, look),
             None => self.engine.scan_now(from, end, order, look),
@@ -49,9 +71,9 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
     /// The value of a key.
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         if let Some(open) = &*self.open.borrow()
-            && let Some(changed) = open.changes.get(key)
+            && let Some(known) = open.changes.get(key).or_else(|| open.fetched.value(key))
         {
-            return Ok(changed.map(<[u8]>::to_vec));
+            return Ok(known.map(<[u8]>::to_vec));
         }
         self.stop.check(self.engine.path())?;
         match &*self.held.borrow() {
@@ -92,16 +114,41 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
                 None => drop(rows.remove(&key)),
             }
         }
-        let mut rows: Vec<_> = rows.into_iter().collect();
-        if order == ScanOrder::Descending {
-            rows.reverse();
+        look_at(rows.into_iter().collect(), order, look)
+    }
+
+    /// Begins to fetch ahead in the open transaction: makes room for the rows.
+    pub(super) fn begin_to_fetch(&self) {
+        if let Some(open) = &mut *self.open.borrow_mut() {
+            open.fetched.make_room();
         }
-        for (key, value) in rows {
-            if look(&key, &value)?.is_break() {
+    }
+
+    /// Fetches, in the open transaction, the rows of those of the ranges that have at most `most`
+    /// rows. All keys are of one table.
+    pub(super) fn fetch(&self, mut ranges: Vec<KeyRange>, most: usize) -> Result<()> {
+        let (held, mut open) = (self.held.borrow(), self.open.borrow_mut());
+        let (Some(snapshot), Some(open)) = (&*held, &mut *open) else {
+            return Ok(());
+        };
+        ranges.retain(|(from, end)| open.fetched.rows(from, end).is_none());
+        for some in ranges.chunks(FETCHED_AT_ONCE / most) {
+            if open.fetched.is_full() {
                 break;
+            }
+            self.stop.check(self.engine.path())?;
+            for range in snapshot.fetch(some, most)? {
+                open.fetched.keep(range);
             }
         }
         Ok(())
+    }
+
+    /// The rows from one key to before another, if they were fetched ahead.
+    pub(super) fn fetched(&self, from: &[u8], end: &[u8]) -> Option<Vec<Row>> {
+        let open = self.open.borrow();
+        let rows = open.as_ref()?.fetched.rows(from, end)?;
+        Some(rows.to_vec())
     }
 
     /// Looks at all rows from one key to before another.
@@ -205,6 +252,7 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
         *self.open.borrow_mut() = Some(OpenTransaction {
             writer,
             changes: Changes::default(),
+            fetched: FetchedRows::default(),
         });
         Ok(())
     }

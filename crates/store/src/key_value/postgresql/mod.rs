@@ -5,8 +5,9 @@
 //! ```
 //!
 //! All users read all rows. The server lets a user change the rows of its own runs only. One
-//! process at a time writes; the others wait for it. The changes of a commit go to the server by
-//! `COPY`, and from there into the table.
+//! process at a time writes; the others wait for it. A transaction fetches the rows that it will ask
+//! for, many with one statement ([`fetched_rows`](super::fetched_rows)). The changes of a commit go
+//! to the server by `COPY`, and from there into the table.
 //!
 //! Invariant: a commit whose answer was lost is done, or is not, as the result of
 //! [`commit`](KeyValueEngine::commit) says.
@@ -27,6 +28,7 @@ use postgres::{Client, Config};
 
 use super::changes::Changes;
 use super::engine::{KeyValueEngine, KeyValueSnapshot, Look, ScanOrder};
+use super::fetched_rows::{FetchedRange, KeyRange};
 use super::row_keys::{RowTable, after};
 use crate::{ConnectionFile, EngineOptions, Error, Result};
 use answers::Failing;
@@ -109,6 +111,7 @@ impl KeyValueEngine for PostgresqlEngine {
 
     const EXCLUSIVE: bool = false;
     const SHARED: bool = true;
+    const FAR: bool = true;
 
     fn open(path: &Path, options: &EngineOptions) -> Result<Self> {
         let file = ConnectionFile::read(path)?;
@@ -289,5 +292,35 @@ impl KeyValueSnapshot for PostgresqlSnapshot {
             count = (count * 4).min(MANY);
         }
         Ok(())
+    }
+
+    fn fetch(&self, ranges: &[KeyRange], most: usize) -> Result<Vec<FetchedRange>> {
+        let Some((first, _)) = ranges.first() else {
+            return Ok(Vec::new());
+        };
+        let directory = self.link.directory_of(first);
+        // One row too many tells that a range has more.
+        let count = most as i64 + 1;
+        let mut link = self.link.lock();
+        let rows = link.fetch_within(self.generation, directory, ranges, count)?;
+        drop(link);
+        let without_rows = |keys: &KeyRange| FetchedRange {
+            keys: keys.clone(),
+            rows: Vec::new(),
+        };
+        let mut found: Vec<FetchedRange> = ranges.iter().map(without_rows).collect();
+        for row in &rows {
+            let number: i64 = row.get(0);
+            let range = usize::try_from(number - 1).ok();
+            let range = range.and_then(|index| found.get_mut(index));
+            let range = range.ok_or(Error::Damaged("answer of the server"))?;
+            range.rows.push((row.get(1), row.get(2)));
+        }
+        found.retain(|range| range.rows.len() <= most);
+        for range in &mut found {
+            // The server promises no order between the rows of an answer.
+            range.rows.sort_unstable();
+        }
+        Ok(found)
     }
 }

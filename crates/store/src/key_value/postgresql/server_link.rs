@@ -8,12 +8,13 @@
 
 use std::time::Duration;
 
-use postgres::types::ToSql;
+use postgres::types::{ToSql, Type};
 use postgres::{Client, Config, NoTls, Row, Statement};
 
 use super::answers::{Failing, is_lost};
 use super::layout;
 use crate::key_value::engine::ScanOrder;
+use crate::key_value::fetched_rows::KeyRange;
 use crate::{Error, Result};
 
 /// How long to wait for the server.
@@ -22,6 +23,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Settings of each connection. A writer waits a minute for the others.
 const SETTINGS: &str = "SET lock_timeout = '60s'; SET client_min_messages = warning; \
     SET standard_conforming_strings = on";
+
+/// The rows of many ranges, of each at most as many. A run needs it a few times, so that it is not
+/// prepared for each connection.
+const OF_RANGES: &str = "SELECT wanted.number, found.key, found.value \
+    FROM unnest($2, $3) WITH ORDINALITY AS wanted (low, high, number), \
+    LATERAL (SELECT key, value FROM backstory_rows WHERE directory = $1 AND key >= wanted.low \
+    AND key < wanted.high ORDER BY key LIMIT $4) AS found";
 
 /// The statements of readers.
 pub struct ReadStatements {
@@ -274,6 +282,30 @@ impl ServerLink {
                 ScanOrder::Descending => &statements.descending,
             };
             client.query(statement, &[&directory, &from, &end, &most])
+        })
+    }
+
+    /// The rows of many ranges in the open transaction, of each at most as many. Each row has the
+    /// number of its range, from 1, and then key and value.
+    pub fn fetch_within(
+        &mut self,
+        generation: u64,
+        directory: &str,
+        ranges: &[KeyRange],
+        most: i64,
+    ) -> Result<Vec<Row>> {
+        let lows: Vec<&[u8]> = ranges.iter().map(|(from, _)| from.as_slice()).collect();
+        let highs: Vec<&[u8]> = ranges.iter().map(|(_, end)| end.as_slice()).collect();
+        self.within(generation, "read", |client, _| {
+            client.query_typed(
+                OF_RANGES,
+                &[
+                    (&directory, Type::TEXT),
+                    (&lows, Type::BYTEA_ARRAY),
+                    (&highs, Type::BYTEA_ARRAY),
+                    (&most, Type::INT8),
+                ],
+            )
         })
     }
 
