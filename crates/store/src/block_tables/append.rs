@@ -32,6 +32,9 @@ use crate::{Counts, Error, Result, RunKey};
 /// The greatest number of a run that fits a key.
 const MOST_RUNS: u32 = i32::MAX as u32;
 
+/// Directories, or activities, whose rows an engine may fetch at once.
+const AT_ONCE: usize = if cfg!(test) { 4 } else { 512 };
+
 /// Appends a run: see [`crate::GraphStore::append`].
 pub fn append<T: BlockTables>(
     tables: &T,

@@ -28,6 +28,8 @@ mod read;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
 use backstory_eventlog::event::{Bytes, Time, Via};
 use backstory_graph::model::Activity;
 use rustc_hash::FxHashMap;
@@ -152,7 +154,7 @@ impl Builder {
         mut text: impl FnMut(&[u8]) -> Result<u64>,
     ) -> Result<()> {
         let mut coded = |bytes: &[u8]| {
-            Ok(match bytes.len() <= SHORT {
+            Ok(match is_short(bytes) {
                 true => CodedText::Here(bytes.into()),
                 false => CodedText::There(text(bytes)?),
             })
@@ -252,6 +254,22 @@ fn flags(activity: &Activity, environment: bool) -> u8 {
     ];
     let set = flags.iter().filter(|(_, on)| *on);
     set.fold(0, |all, (flag, _)| all | flag)
+}
+
+/// The texts of an activity that are too long to stand in its block.
+pub fn long_texts(activity: &Activity) -> impl Iterator<Item = Cow<'_, [u8]>> {
+    let stored = [Some(&activity.cwd), activity.exec_path.as_ref()];
+    let stored = stored
+        .into_iter()
+        .flatten()
+        .map(|text| Cow::Borrowed(&**text));
+    let made = [Some(joined(&activity.argv)), environment(activity)];
+    let made = made.into_iter().flatten().map(Cow::<[u8]>::Owned);
+    stored.chain(made).filter(|text| !is_short(text))
+}
+
+fn is_short(text: &[u8]) -> bool {
+    text.len() <= SHORT
 }
 
 /// The changes of the environment as one text.

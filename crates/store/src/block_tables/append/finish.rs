@@ -5,7 +5,7 @@ use rustc_hash::FxHashSet;
 use backstory_graph::model::EntityKind;
 
 use super::versions::{ResolvedVersions, has_inode};
-use super::{AnnouncedEntity, AppendingRun};
+use super::{AT_ONCE, AnnouncedEntity, AppendingRun};
 use crate::block_tables::{BlockTable, BlockTables, PairTable, column, version_key};
 use crate::codec::activities;
 use crate::codec::members::{BLOCK, Block, Member};
@@ -71,19 +71,26 @@ impl<T: BlockTables> AppendingRun<'_, T> {
         let number = u64::from(self.number()?);
         let base = self.header.started;
         let mut block = activities::Builder::new(base);
-        for (id, activity) in std::mem::take(&mut self.activities).into_iter().enumerate() {
-            let unannounced = || Error::Unannounced {
-                run: self.header.id.clone(),
-                what: "activity",
-                id: id as u64,
-            };
-            let activity = activity.ok_or_else(unannounced)?;
-            let (tail, texts) = (self.stream_tail(id), &self.texts);
-            block.push(&activity, tail, |text| texts.text(self.tables, text))?;
-            self.written += 1;
-            if block.count() == activities::BLOCK {
-                let full = std::mem::replace(&mut block, activities::Builder::new(base));
-                self.write_block(number, full)?;
+        let mut left = std::mem::take(&mut self.activities).into_iter();
+        while !left.as_slice().is_empty() {
+            let next = left.as_slice().iter().take(AT_ONCE).flatten();
+            self.texts
+                .expect(self.tables, next.flat_map(activities::long_texts))?;
+            for activity in left.by_ref().take(AT_ONCE) {
+                let id = self.written;
+                let unannounced = || Error::Unannounced {
+                    run: self.header.id.clone(),
+                    what: "activity",
+                    id,
+                };
+                let activity = activity.ok_or_else(unannounced)?;
+                let (tail, texts) = (self.stream_tail(id as usize), &self.texts);
+                block.push(&activity, tail, |text| texts.text(self.tables, text))?;
+                self.written += 1;
+                if block.count() == activities::BLOCK {
+                    let full = std::mem::replace(&mut block, activities::Builder::new(base));
+                    self.write_block(number, full)?;
+                }
             }
         }
         self.write_block(number, block)

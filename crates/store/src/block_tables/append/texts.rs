@@ -4,6 +4,7 @@
 //! were there before this transaction go through the cache, because the transaction may be rolled
 //! back.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
@@ -51,6 +52,17 @@ impl TextWriter {
         open.kept += text.len();
         open.known.insert(text.into(), id);
         Ok(id)
+    }
+
+    /// Says which texts will be stored next.
+    pub fn expect<'t, T: BlockTables>(
+        &self,
+        tables: &T,
+        texts: impl Iterator<Item = Cow<'t, [u8]>>,
+    ) -> Result<()> {
+        let open = self.open.borrow();
+        let new = texts.filter(|text| !open.known.contains_key(&**text));
+        tables.expect_texts(new.map(|text| text_key(&text)))
     }
 
     /// Writes what is left.

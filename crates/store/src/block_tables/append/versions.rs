@@ -4,7 +4,7 @@ use backstory_files::Ident;
 use backstory_graph::model::EntityKind;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::AppendingRun;
+use super::{AT_ONCE, AppendingRun};
 use crate::block_tables::directories::DirectoryWriter;
 use crate::block_tables::{BlockTable, BlockTables, PairTable, bucket, column, range};
 use crate::codec::members::VersionRef;
@@ -32,14 +32,23 @@ impl<T: BlockTables> AppendingRun<'_, T> {
         let mut found = ResolvedVersions {
             paths: vec![VersionRef::default(); self.entities.len()],
             aliases: FxHashMap::default(),
+            inodes: Vec::new(),
         };
         let mut directories = DirectoryWriter::default();
-        for group in wanted.chunk_by(|a, b| a.0 == b.0) {
-            let path = self.names.directory(group[0].0);
-            let (dir, is_new) = self.directory(&mut directories, path)?;
-            self.resolve_in(dir, is_new, group, &mut found)?;
+        let groups: Vec<&[WantedName]> = wanted.chunk_by(|a, b| a.0 == b.0).collect();
+        for some in groups.chunks(AT_ONCE) {
+            let path = |group: &&[WantedName]| self.names.directory(group[0].0);
+            self.tables.expect_directories(some.iter().map(path))?;
+            for group in some {
+                let (dir, is_new) = self.directory(&mut directories, path(group))?;
+                self.resolve_in(dir, is_new, group, &mut found)?;
+            }
         }
         directories.write(self.tables)?;
+        // In the order of the index, which is faster.
+        let mut inodes = std::mem::take(&mut found.inodes);
+        inodes.sort_unstable();
+        self.tables.add_pairs(PairTable::Inodes, &inodes)?;
         Ok(found)
     }
 
@@ -110,8 +119,10 @@ impl<T: BlockTables> AppendingRun<'_, T> {
                 ),
             }
         }
-        blocks.write()?;
-        self.write_buckets(dir, buckets)
+        let dir = i64::from(dir);
+        let inodes = buckets.into_iter().map(|bucket| (bucket, dir));
+        found.inodes.extend(inodes);
+        blocks.write()
     }
 
     /// Reads the versions of a directory that have one of these names. Returns how many versions
@@ -141,19 +152,14 @@ impl<T: BlockTables> AppendingRun<'_, T> {
             })?;
         Ok(count)
     }
-
-    fn write_buckets(&self, dir: u32, buckets: FxHashSet<i64>) -> Result<()> {
-        let pairs = buckets.into_iter().map(|bucket| (bucket, i64::from(dir)));
-        let mut pairs: Vec<_> = pairs.collect();
-        pairs.sort_unstable();
-        self.tables.add_pairs(PairTable::Inodes, &pairs)
-    }
 }
 
 /// The versions of all names: of each entity's path, and of its aliases (counted from 1).
 pub(super) struct ResolvedVersions {
     pub paths: Vec<VersionRef>,
     pub aliases: FxHashMap<(u32, u32), VersionRef>,
+    /// Pairs of [`PairTable::Inodes`] that are not added yet.
+    inodes: Vec<(i64, i64)>,
 }
 
 /// Kind and identity of a version.

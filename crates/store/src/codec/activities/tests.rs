@@ -74,5 +74,12 @@ proptest! {
         named.sort_unstable();
         stored.sort_unstable();
         prop_assert_eq!(named, stored);
+        let long = activities.iter().flat_map(|(activity, _)| long_texts(activity));
+        let mut long: Vec<Vec<u8>> = long.map(Cow::into_owned).collect();
+        let mut stored: Vec<Vec<u8>> = texts.borrow().values().cloned().collect();
+        long.sort_unstable();
+        long.dedup();
+        stored.sort_unstable();
+        prop_assert_eq!(long, stored);
     }
 }
