@@ -43,6 +43,12 @@ fn block_keys(table: BlockTable, (first, last): (i64, i64)) -> KeyRange {
     (table.number(first as u64).to_vec(), after(&last))
 }
 
+/// The keys of the rows of the pairs that begin with `first`.
+pub fn pair_keys(table: RowTable, first: u64) -> KeyRange {
+    let last = table.pair(first, u64::MAX);
+    (table.pair(first, 0).to_vec(), after(&last))
+}
+
 /// How a table of pairs is stored.
 enum PairRows {
     /// A row for each pair.
@@ -66,9 +72,9 @@ fn of_pairs<E: KeyValueEngine>(table: PairTable) -> PairRows {
 impl<E: KeyValueEngine> KeyValueStore<E> {
     /// The second numbers of the pairs that begin with `first`, ascending.
     pub(super) fn pairs(&self, table: RowTable, first: u64) -> Result<Vec<u64>> {
-        let end = after(&table.pair(first, u64::MAX));
+        let (from, end) = pair_keys(table, first);
         let mut found = Vec::new();
-        self.each((&table.pair(first, 0), &end), |key, _| {
+        self.each((&from, &end), |key, _| {
             found.push(last_number(key));
             Ok(())
         })?;

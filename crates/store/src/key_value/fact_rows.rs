@@ -1,14 +1,24 @@
 //! Facts about contents as rows: filled from the journal, found by inode and by digest.
 
+use std::collections::BTreeSet;
+
 use backstory_files::{Digest, Ident};
 
 use super::KeyValueStore;
+use super::block_rows::pair_keys;
 use super::engine::KeyValueEngine;
+use super::fetched_rows::{KeyRange, only};
 use super::row_keys::{Counter, RowTable, after, last_number};
 use crate::block_tables::inode_key;
 use crate::codec::RecordReader;
 use crate::facts::{DirectorySnapshot, Fact, JournalPosition, JournalRecord};
 use crate::{Error, Result, same_version};
+
+/// Records of the journal whose facts are fetched at once.
+const RECORDS_AT_ONCE: usize = 512;
+
+/// Most facts about versions of an inode that are fetched ahead.
+const FACTS_AHEAD: usize = 8;
 
 impl<E: KeyValueEngine> KeyValueStore<E> {
     pub(super) fn journal_position(&self) -> Result<JournalPosition> {
@@ -36,22 +46,51 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
                     self.clear(table)?;
                 }
             }
-            for one in learned {
-                match one {
-                    JournalRecord::Fact(fact) => self.replace_fact(fact)?,
-                    JournalRecord::Run(snapshot) => {
-                        let mut record = Vec::new();
-                        snapshot.encode(&mut record);
-                        self.put(Snapshots.bytes(snapshot.run.as_bytes()), record)?;
-                    }
-                    JournalRecord::Forgotten(run) => {
-                        self.delete(Snapshots.bytes(run.as_bytes()))?;
-                    }
-                }
+            for some in learned.chunks(RECORDS_AT_ONCE) {
+                self.expect_facts(some)?;
+                some.iter().try_for_each(|one| self.take_in_one(one))?;
             }
             let mark = [&read.journal[..], &read.offset.to_be_bytes()].concat();
             self.put(RowTable::Learned.bytes(&[]), mark)
         })
+    }
+
+    fn take_in_one(&self, one: &JournalRecord) -> Result<()> {
+        match one {
+            JournalRecord::Fact(fact) => self.replace_fact(fact),
+            JournalRecord::Run(snapshot) => {
+                let mut record = Vec::new();
+                snapshot.encode(&mut record);
+                let key = RowTable::Snapshots.bytes(snapshot.run.as_bytes());
+                self.put(key, record)
+            }
+            JournalRecord::Forgotten(run) => self.delete(RowTable::Snapshots.bytes(run.as_bytes())),
+        }
+    }
+
+    /// Fetches what is known of the versions in these records, if reads wait for a server.
+    fn expect_facts(&self, learned: &[JournalRecord]) -> Result<()> {
+        if !E::FAR {
+            return Ok(());
+        }
+        let mut pairs = BTreeSet::new();
+        for one in learned {
+            if let JournalRecord::Fact(fact) = one {
+                let inode = inode_key(&fact.ident) as u64;
+                pairs.insert(pair_keys(RowTable::FactInodes, inode));
+            }
+        }
+        let pairs: Vec<KeyRange> = pairs.into_iter().collect();
+        self.begin_to_fetch();
+        self.fetch(pairs.clone(), FACTS_AHEAD)?;
+        let mut facts = BTreeSet::new();
+        for (from, end) in &pairs {
+            let found = self.fetched(from, end).into_iter().flatten();
+            facts.extend(found.map(|(key, _)| last_number(&key)));
+        }
+        let facts = facts.into_iter();
+        let keys = facts.map(|id| only(&RowTable::Facts.number(id)));
+        self.fetch(keys.collect(), 1)
     }
 
     /// Whether there are any facts, which is read once.
