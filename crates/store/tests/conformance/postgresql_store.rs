@@ -1,4 +1,4 @@
-//! A store that a group shares: users, a lost connection, fifty writers.
+//! A store that a group shares: users, a lost connection, fifty writers, few statements.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -6,12 +6,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use backstory_graph::model::{ActivityId, Sink};
+use backstory_files::Ident;
+use backstory_graph::model::{Activity, ActivityId, Relation, Sink};
 use backstory_store::facts::{Availability, Fact, JournalPosition, JournalRecord};
 use backstory_store::{
-    Body, ConnectionFile, EngineOptions, Error, Home, Label, Store, StoreEngine, open_engine,
+    Body, ConnectionFile, EngineOptions, Error, Home, Label, RunKey, Store, StoreEngine,
+    VersionMatch, open_engine,
 };
 
+use crate::engines;
 use crate::graph::*;
 use crate::postgresql_server::{connection, is_installed, new_schema, port, superuser};
 
@@ -287,6 +290,128 @@ fn a_server_that_is_not_there_is_an_error_without_the_password() {
         "{text}"
     );
     assert!(text.contains("graph.postgresql"), "{text}");
+}
+
+/// Passes connections on to the server. Counts how often the server was ready for a next statement:
+/// a client that waits for each answer waits so often.
+fn counter() -> (u16, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let own = listener.local_addr().unwrap().port();
+    let server = port().unwrap();
+    let ready = Arc::new(AtomicUsize::new(0));
+    let count = ready.clone();
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let up = TcpStream::connect(("127.0.0.1", server)).unwrap();
+            let (answers, asker) = (up.try_clone().unwrap(), client.try_clone().unwrap());
+            let count = count.clone();
+            std::thread::spawn(move || pass(client, up, None));
+            std::thread::spawn(move || pass_answers(answers, asker, &count));
+        }
+    });
+    (own, ready)
+}
+
+/// Passes the messages of the server on. A message is a letter, its length with the four bytes of
+/// the length, and its content.
+fn pass_answers(mut from: TcpStream, mut to: TcpStream, ready: &AtomicUsize) {
+    let mut head = [0; 5];
+    while from.read_exact(&mut head).is_ok() {
+        let [kind, length @ ..] = head;
+        let length = u64::from(u32::from_be_bytes(length)) - 4;
+        let mut message = head.to_vec();
+        // Both `Read` and `Write` have a method `by_ref`.
+        let mut content = Read::take(&mut from, length);
+        if content.read_to_end(&mut message).is_err() {
+            break;
+        }
+        ready.fetch_add(usize::from(kind == b'Z'), Ordering::Relaxed);
+        if to.write_all(&message).is_err() {
+            break;
+        }
+    }
+    let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
+}
+
+/// Files of a wide run, each in a directory of its own and written by a command of its own.
+const WIDTH: u32 = 1000;
+
+/// A version of a file. No two files have neighbouring inodes.
+fn version_of(number: u32, mtime: i64) -> Ident {
+    ident(u64::from(number) * 16 + 1, mtime)
+}
+
+fn wide_run(store: &mut dyn Store, id: &str, mtime: i64) -> RunKey {
+    let body: &mut Body<'_> = &mut |sink| {
+        for number in 0..WIDTH {
+            let argument = format!("an argument that only process {number} has");
+            let process = Activity {
+                argv: vec![bytes("program"), bytes(&argument)],
+                ..activity(number, None)
+            };
+            sink.activity(&process)?;
+            let path = format!("/tree/{number}/file");
+            let version = version_of(number, mtime);
+            sink.entity(&entity(number, &path, 1, Some(version)))?;
+            sink.edge(&edge(number, number, Relation::Write, 2, 3))?;
+        }
+        Ok(())
+    };
+    store.append(&header(id, 1), &end(), 0, body).unwrap()
+}
+
+#[test]
+fn an_append_of_many_directories_and_commands_waits_for_few_answers() {
+    if !is_installed() {
+        return;
+    }
+    let (through, ready) = counter();
+    let (_dir, mut shared) = member(&connection("ann", through, &new_schema()));
+    let local_dir = tempfile::tempdir().unwrap();
+    let mut local = engines::open("sqlite", local_dir.path()).unwrap();
+    // All is new; all is known; the directories and commands are known, and the versions are new.
+    for (id, mtime) in [("new", 1), ("known", 1), ("changed", 2)] {
+        let before = ready.load(Ordering::Relaxed);
+        let run = wide_run(&mut *shared, id, mtime);
+        let waits = ready.load(Ordering::Relaxed) - before;
+        assert!((10..=60).contains(&waits), "{id}: {waits} answers");
+        assert_eq!(wide_run(&mut *local, id, mtime), run);
+        assert_eq!(shared.entities(run).unwrap(), local.entities(run).unwrap());
+        let processes = shared.activities(run).unwrap();
+        assert_eq!(processes, local.activities(run).unwrap());
+        assert_eq!(processes.len(), WIDTH as usize);
+    }
+    for number in [0, 511, 512, 999] {
+        for mtime in [1, 2] {
+            let version = version_of(number, mtime);
+            let found = shared.same(&version, VersionMatch::Any).unwrap();
+            assert_eq!(found, local.same(&version, VersionMatch::Any).unwrap());
+            assert!(!found.is_empty(), "{number}");
+        }
+    }
+}
+
+#[test]
+fn a_journal_of_many_facts_waits_for_few_answers() {
+    if !is_installed() {
+        return;
+    }
+    let (through, ready) = counter();
+    let (_dir, mut store) = member(&connection("ann", through, &new_schema()));
+    let facts = (0..WIDTH).map(|number| Fact {
+        ident: version_of(number, 1),
+        digest: None,
+        availability: Availability::Stored,
+    });
+    let records: Vec<_> = facts.map(JournalRecord::Fact).collect();
+    for time in ["first", "again"] {
+        let before = ready.load(Ordering::Relaxed);
+        let read = JournalPosition::default();
+        store.learn(&records, read, false).unwrap();
+        let waits = ready.load(Ordering::Relaxed) - before;
+        assert!((5..=40).contains(&waits), "{time}: {waits} answers");
+        assert_eq!(store.facts().unwrap().len(), WIDTH as usize);
+    }
 }
 
 /// Why a store is refused after another program changed its tables. The refusal changes nothing.
