@@ -42,8 +42,8 @@ pub trait KeyValueEngine: Sized {
     /// annotations are of one directory even then.
     const SHARED: bool = false;
 
-    /// True if each read waits for a server. Then a transaction fetches many rows with one statement
-    /// before they are asked for.
+    /// True if each read waits for a server. Then a transaction fetches rows before they are asked
+    /// for, many with one statement.
     const FAR: bool = false;
 
     /// Opens the map whose file or directory is at a path, making it if it is not there.
@@ -117,5 +117,50 @@ pub trait KeyValueSnapshot {
             }
         }
         Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// A state in memory.
+    struct Rows(BTreeMap<Vec<u8>, Vec<u8>>);
+
+    impl KeyValueSnapshot for Rows {
+        fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+            Ok(self.0.get(key).cloned())
+        }
+
+        fn scan(&self, from: &[u8], end: &[u8], _: ScanOrder, look: &mut Look<'_>) -> Result<()> {
+            for (key, value) in self.0.range(from.to_vec()..end.to_vec()) {
+                if look(key, value)?.is_break() {
+                    break;
+                }
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn ranges_with_few_rows_are_fetched() {
+        let rows = (1..6u8).map(|key| (vec![key], vec![key, key]));
+        let rows = Rows(rows.collect());
+        let range = |from: u8, end: u8| (vec![from], vec![end]);
+        let ranges = [range(0, 3), range(2, 5), range(6, 9)];
+        let found = rows.fetch(&ranges, 2).unwrap();
+        let wanted = [
+            FetchedRange {
+                keys: range(0, 3),
+                rows: vec![(vec![1], vec![1, 1]), (vec![2], vec![2, 2])],
+            },
+            FetchedRange {
+                keys: range(6, 9),
+                rows: Vec::new(),
+            },
+        ];
+        assert_eq!(found, wanted);
     }
 }

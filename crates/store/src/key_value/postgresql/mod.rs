@@ -5,9 +5,9 @@
 //! ```
 //!
 //! All users read all rows. The server lets a user change the rows of its own runs only. One
-//! process at a time writes; the others wait for it. A transaction fetches the rows that it will ask
-//! for, many with one statement ([`fetched_rows`](super::fetched_rows)). The changes of a commit go
-//! to the server by `COPY`, and from there into the table.
+//! process at a time writes; the others wait for it. A transaction fetches rows before they are
+//! asked for, many with one statement ([`fetched_rows`](super::fetched_rows)). The changes of a
+//! commit go to the server by `COPY`, and from there into the table.
 //!
 //! Invariant: a commit whose answer was lost is done, or is not, as the result of
 //! [`commit`](KeyValueEngine::commit) says.
