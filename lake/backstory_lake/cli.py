@@ -28,7 +28,7 @@ from .errors import LakeError, first_line
 from .lake import Lake
 from .privacy import Config
 from .program import Program
-from .questions import Limits, Question, add_limits, add_memory_limit, chosen_limits
+from .questions import Question, add_limits, chosen_limits
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -82,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
         "graphs", help="give `backstory hunt --lake` the runs that a request on the input means"
     )
     graphs.add_argument("--lake", required=True, metavar="LAKE")
-    add_memory_limit(graphs)
+    add_limits(graphs)
     graphs.set_defaults(run=_graphs)
 
     forget = commands.add_parser("forget", help="erase runs from the lake, and check that")
@@ -144,6 +144,7 @@ def _ship(given: argparse.Namespace) -> int:
 def _query(given: argparse.Namespace) -> int:
     question = Question(Lake.open(given.lake), chosen_limits(given))
     question.ends_program = given.is_program
+    question.advice = "narrow the question (`WHERE run = ...`)"
     sql = given.sql
     if given.schema:
         sql = schema.COLUMNS
@@ -169,7 +170,8 @@ def _query(given: argparse.Namespace) -> int:
 
 def _graphs(given: argparse.Namespace) -> int:
     request = run_graphs.Request.read(sys.stdin.read())
-    question = Question(Lake.open(given.lake), Limits(0, given.memory))
+    question = Question(Lake.open(given.lake), chosen_limits(given))
+    question.advice = "choose fewer runs"
     with closing(question):
         run_graphs.RunGraphs(question, request).write(sys.stdout)
     return 0

@@ -50,11 +50,6 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timeout", type=int, default=USUAL.seconds, metavar="SECONDS", help="0: no bound"
     )
-    add_memory_limit(parser)
-
-
-def add_memory_limit(parser: argparse.ArgumentParser) -> None:
-    """Adds the option for the memory of a question."""
     parser.add_argument(
         "--memory", type=int, default=USUAL.megabytes, metavar="MB", help="most memory"
     )
@@ -83,6 +78,8 @@ class Question:
         #: Whether the program ends if DuckDB does not obey. It looks for an interruption between
         #: blocks of rows only, and one value can take very long.
         self.ends_program = False
+        #: How a question becomes smaller, for the message that it takes too long.
+        self.advice = "narrow the question"
         files = snapshot(lake, _data_files)
         self._paths = [file.path for of in files.values() for file in of]
         #: Whether the views of lineage are there, and the steps between runs are known.
@@ -184,8 +181,8 @@ class Question:
 
     def _late(self) -> str:
         return (
-            f"no answer within {self._limits.seconds} s: narrow the question "
-            "(`WHERE run = ...`), or allow more with --timeout"
+            f"no answer within {self._limits.seconds} s: {self.advice}, "
+            "or allow more with --timeout"
         )
 
     def execute(self, sql: str) -> duckdb.DuckDBPyConnection:

@@ -77,12 +77,29 @@ class RunGraphs:
         self._request = request
 
     def write(self, out: TextIO) -> None:
-        """Writes the runs, the newest first."""
+        """Writes the runs, the newest first.
+
+        The bound of time is that of the choice, and again of each part that is read. The reader may
+        take any time between two parts.
+        """
         with self._question.bounded():
             self._select()
             self._describe()
             self._test()
-            self._write(out)
+            selected, sizes, older = self._counted()
+        out.write(f"n,{selected},{len(sizes)},{older}\n")
+        for some in _parts(sizes, self._request.most):
+            with self._question.bounded():
+                lines = self._lines([run[0] for run in some if run[-1] <= self._request.most])
+            for number, run, host, machine, shared, edges in some:
+                out.write(
+                    f"r,{_hex(run)},{_hex(host)},{_hex(machine)},{int(bool(shared))},{edges}\n"
+                )
+                for line in lines.pop(number, []):
+                    out.write(line)
+                    out.write("\n")
+                out.write(".\n")
+        out.write("end\n")
 
     def _run(self, sql: str) -> list[tuple[Any, ...]]:
         return self._question.execute(sql).fetchall()
@@ -167,7 +184,11 @@ class RunGraphs:
             f"{joins} WHERE r.wanted AND ({self._request.condition})"
         )
 
-    def _write(self, out: TextIO) -> None:
+    def _counted(self) -> tuple[int, list[tuple[Any, ...]], int]:
+        """The number of runs that are meant, those that can match, and how many of these are old.
+
+        An old one has no further names of files.
+        """
         selected = self._run("SELECT count(*) FROM hunt_runs WHERE wanted")[0][0]
         sizes = self._run(
             "SELECT c.number, c.run, c.host, c.machine, c.shared, coalesce(e.edges, 0) "
@@ -179,18 +200,7 @@ class RunGraphs:
             "SELECT count(DISTINCT number) FROM hunt_files WHERE aliases IS NULL "
             "AND number IN (SELECT number FROM hunt_candidates)"
         )[0][0]
-        out.write(f"n,{selected},{len(sizes)},{older}\n")
-        for some in _parts(sizes, self._request.most):
-            lines = self._lines([run[0] for run in some if run[-1] <= self._request.most])
-            for number, run, host, machine, shared, edges in some:
-                out.write(
-                    f"r,{_hex(run)},{_hex(host)},{_hex(machine)},{int(bool(shared))},{edges}\n"
-                )
-                for line in lines.pop(number, []):
-                    out.write(line)
-                    out.write("\n")
-                out.write(".\n")
-        out.write("end\n")
+        return selected, sizes, older
 
     def _lines(self, numbers: list[int]) -> dict[int, list[str]]:
         """The lines of each of these runs."""

@@ -51,7 +51,9 @@ class Hunter:
     def run(
         self, *words: str, store: Path | None = None, package: str = "real"
     ) -> subprocess.CompletedProcess[str]:
-        """Runs the program."""
+        """Runs the program. A question to a lake has the time of all tests."""
+        if "--lake" in words and "--timeout" not in words:
+            words = (*words, "--timeout", str(LIMITS.seconds))
         environment = os.environ | {
             "PATH": f"{self.directory / package}:{os.environ['PATH']}",
             "PYTHONPATH": str(PACKAGE),

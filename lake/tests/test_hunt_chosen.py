@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import json
 import random
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from conftest import command
 from hunter import Hunter, random_rule, rule, written
 from invented import SECOND, Invented
 
@@ -127,6 +130,33 @@ def test_a_run_of_another_machine_explains_no_path_and_its_contents_do(
     made.written(lake)
     found = hunter.found("hunt", "--lake", str(lake), "--rule", "output-changed-outside")
     assert [one["run"] for one in found] == ["run2"]
+
+
+@pytest.mark.parametrize("question", ["hunt", "timeline", "origin", "exfil", "touched"])
+def test_a_question_that_lacks_memory_gets_it_by_the_option_of_the_message(
+    lake: Path, hunter: Hunter, question: str
+) -> None:
+    invented(1, 5).written(lake)
+    subject = [] if question == "hunt" else ["/h/in"]
+    words = [question, *subject, "--lake", str(lake)]
+    ended = hunter.run(*words, "--memory", "1")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "more than 1 MB of memory: narrow it, or allow more with --memory" in ended.stderr
+    ended = hunter.run(*words, "--memory", "500")
+    assert "memory" not in ended.stderr, ended.stderr
+
+
+def test_a_choice_of_runs_that_takes_too_long_ends(
+    lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    invented(1, 5).written(lake)
+    endless = "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b"
+    request = {"most": 1, "condition": f"({endless}) > 0"}
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(request)))
+    ended = command("graphs", "--lake", str(lake), "--timeout", "1")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    advice = "no answer within 1 s: choose fewer runs, or allow more with --timeout"
+    assert advice in ended.stderr, ended.stderr
 
 
 def test_a_damaged_data_file_is_named(lake: Path, hunter: Hunter) -> None:

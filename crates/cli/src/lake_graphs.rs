@@ -14,6 +14,7 @@ use std::process::{Child, ChildStdout, Stdio};
 use backstory_eventlog::event::Time;
 use backstory_hunt::{RunFilter, RunGraph};
 
+use crate::args::query::SqlBounds;
 use crate::commands::lake;
 use crate::error::{Failure, Status, complain};
 use crate::json::Value;
@@ -37,6 +38,8 @@ pub struct LakeRequest<'a> {
     pub compares: bool,
     /// Runs with more edges are named only.
     pub most: usize,
+    /// The bounds of the package's SQL.
+    pub bounds: SqlBounds,
 }
 
 /// A run of a lake.
@@ -130,6 +133,7 @@ impl LakeRequest<'_> {
     fn ask(&self) -> Result<Child, Failure> {
         let mut command = lake::program();
         command.args(["graphs", "--lake"]).arg(self.lake);
+        command.args(lake::bound_options(self.bounds));
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|error| lake::not_started(&error))?;
         let mut text = Vec::new();

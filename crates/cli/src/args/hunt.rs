@@ -7,6 +7,7 @@ use std::time::Duration;
 use backstory_eventlog::event::Time;
 use clap::Args;
 
+use super::query::{LakeBounds, LakeMemory};
 use crate::when;
 
 /// The text after the options in the help of `hunt`.
@@ -90,12 +91,16 @@ pub struct HuntArgs {
     #[arg(long)]
     pub json: bool,
 
-    /// Longest time for one rule in one run
+    /// Longest time for one rule in one run; with --lake also for the choice of runs, and for each
+    /// part of them that is read
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub timeout: u64,
 
     #[command(flatten)]
     pub size: RunSize,
+
+    #[command(flatten)]
+    pub memory: LakeMemory,
 }
 
 /// The largest run that is read. `hunt` and `timeline` have it in memory.
@@ -191,4 +196,7 @@ pub struct TimelineArgs {
 
     #[command(flatten)]
     pub size: RunSize,
+
+    #[command(flatten)]
+    pub bounds: LakeBounds,
 }

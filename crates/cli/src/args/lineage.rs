@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::bytes::ByteArgs;
+use super::query::LakeBounds;
 use super::scope::ScopeArgs;
 
 /// The text after the options in the help of `of`.
@@ -213,6 +214,10 @@ pub struct NetworkArgs {
     /// Ask a lake, at the level of processes (package backstory-lake)
     #[arg(long, value_name = "LAKE", value_hint = clap::ValueHint::DirPath, conflicts_with = "run")]
     pub lake: Option<OsString>,
+
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub bounds: LakeBounds,
 }
 
 /// `of`

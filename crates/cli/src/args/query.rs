@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Arg, Args};
 
 /// The text after the options in the help of `query`.
 pub const QUERY: &str = "Examples:\n  \
@@ -40,21 +40,56 @@ pub struct QueryArgs {
     #[arg(long)]
     pub csv: bool,
 
+    #[command(flatten)]
+    pub bounds: SqlBounds,
+}
+
+/// The bounds of an answer in SQL.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct SqlBounds {
     /// Longest time for the answer; 0: no bound
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub timeout: u64,
 
-    /// Most memory for sorting and grouping
-    #[arg(long, value_name = "MB", default_value_t = 512, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
-    pub memory: u64,
+    #[command(flatten)]
+    pub memory: SqlMemory,
 }
 
-impl QueryArgs {
-    /// The bounds of the question.
+/// The memory of an answer in SQL.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct SqlMemory {
+    /// Most memory for sorting and grouping
+    #[arg(id = "memory", long = "memory", value_name = "MB", default_value_t = 512, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub megabytes: u64,
+}
+
+/// [`SqlBounds`] of a command that answers in SQL only if it asks a lake.
+#[derive(Debug, Clone, Copy, Args)]
+#[command(mut_arg("timeout", of_lake), mut_arg("memory", of_lake))]
+pub struct LakeBounds {
+    #[command(flatten)]
+    pub sql: SqlBounds,
+}
+
+/// [`SqlMemory`] of a command that answers in SQL only if it asks a lake.
+#[derive(Debug, Clone, Copy, Args)]
+#[command(mut_arg("memory", of_lake))]
+pub struct LakeMemory {
+    #[command(flatten)]
+    pub sql: SqlMemory,
+}
+
+/// An option that means something only with `--lake`.
+fn of_lake(option: Arg) -> Arg {
+    option.requires("lake")
+}
+
+impl SqlBounds {
+    /// The bounds of a question to the store.
     pub fn limits(&self) -> backstory_sql::Limits {
         backstory_sql::Limits {
             time: (self.timeout > 0).then(|| Duration::from_secs(self.timeout)),
-            megabytes: self.memory,
+            megabytes: self.memory.megabytes,
         }
     }
 }

@@ -8,6 +8,7 @@ use backstory_eventlog::event::Time;
 use clap::Args;
 
 use super::lineage::Level;
+use super::query::LakeBounds;
 use super::runs::RunArgs;
 use crate::when;
 
@@ -168,6 +169,9 @@ pub struct WhoArgs {
     /// Ask a lake, at the level of processes (package backstory-lake)
     #[arg(long, value_name = "LAKE", value_hint = clap::ValueHint::DirPath, conflicts_with_all = ["run", "level"])]
     pub lake: Option<OsString>,
+
+    #[command(flatten)]
+    pub bounds: LakeBounds,
 }
 
 /// `tag`

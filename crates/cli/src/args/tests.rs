@@ -98,3 +98,24 @@ fn a_question_can_leave_out_possible_edges() {
         assert_eq!(of.lineage.no_possible, wanted);
     }
 }
+
+#[test]
+fn the_bounds_of_sql_need_a_lake_if_the_store_is_not_asked_in_sql() {
+    let parse = |words: &[&[&str]]| Cli::try_parse_from(words.concat());
+    for question in [
+        &["hunt"][..],
+        &["timeline", "x"],
+        &["origin", "x"],
+        &["exfil", "x"],
+        &["who", "x"],
+    ] {
+        let bounded = [&["backstory"][..], question, &["--memory", "9"]];
+        let refused = parse(&bounded).unwrap_err();
+        let missing = clap::error::ErrorKind::MissingRequiredArgument;
+        assert_eq!(refused.kind(), missing, "{question:?}");
+        let [own, question, bound] = bounded;
+        parse(&[own, question, bound, &["--lake", "l"]]).unwrap();
+        parse(&[own, question]).unwrap();
+    }
+    parse(&[&["backstory", "query", "SELECT 1", "--memory", "9"]]).unwrap();
+}

@@ -25,6 +25,7 @@ use backstory_store::RunKey;
 use super::contents::store_contents;
 use super::{Outcome, answer};
 use crate::args::hunt::{HuntArgs, RunSize, WatchLogArgs, limits};
+use crate::args::query::SqlBounds;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, complain};
 use crate::json;
@@ -185,6 +186,10 @@ fn look_in_lake<'r>(
         filter: &RunFilter::of(rules),
         compares: rules.iter().any(Rule::compares_runs),
         most: args.size.most,
+        bounds: SqlBounds {
+            timeout: args.timeout,
+            memory: args.memory.sql,
+        },
     };
     request.each(&mut |found| {
         let Some(graph) = &found.graph else {

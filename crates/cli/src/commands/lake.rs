@@ -13,7 +13,7 @@ use backstory_store::Home;
 
 use super::Outcome;
 use crate::args::lineage::NetworkArgs;
-use crate::args::query::QueryArgs;
+use crate::args::query::{QueryArgs, SqlBounds};
 use crate::args::search::WhoArgs;
 use crate::args::store::StoreShipArgs;
 use crate::error::Failure;
@@ -46,8 +46,7 @@ pub fn ask(args: QueryArgs, lake: OsString) -> Outcome {
         ("--csv", args.csv),
     ];
     words.extend(flags.iter().filter(|flag| flag.1).map(|flag| flag.0.into()));
-    words.extend(["--timeout".into(), args.timeout.to_string().into()]);
-    words.extend(["--memory".into(), args.memory.to_string().into()]);
+    words.extend(bound_options(args.bounds));
     words.push("--".into());
     words.extend(args.sql.map(OsString::from));
     Err(become_lake(words))
@@ -62,6 +61,7 @@ pub fn network(args: &NetworkArgs, direction: Direction, lake: &OsStr) -> Outcom
     let mut words: Vec<OsString> = vec![name.into(), "--lake".into(), lake.into()];
     let flags = [("--json", args.json), ("--possible", args.possible)];
     words.extend(flags.iter().filter(|flag| flag.1).map(|flag| flag.0.into()));
+    words.extend(bound_options(args.bounds.sql));
     words.extend(["--".into(), absolute(&args.path)?]);
     Err(become_lake(words))
 }
@@ -74,6 +74,7 @@ pub fn touched(args: &WhoArgs, lake: &OsStr) -> Outcome {
     if let Some(most) = args.most {
         words.extend(["--most".into(), most.to_string().into()]);
     }
+    words.extend(bound_options(args.bounds.sql));
     let given = args.path.to_string_lossy();
     // A lake is asked for one address, which the answer names.
     let local = query::localhost_addresses(&given).map(|[first, _]| first);
@@ -89,6 +90,17 @@ pub fn touched(args: &WhoArgs, lake: &OsStr) -> Outcome {
         (false, _) => absolute(&args.path)?,
     });
     Err(become_lake(words))
+}
+
+/// The options of the program for the bounds of an answer.
+pub fn bound_options(bounds: SqlBounds) -> [OsString; 4] {
+    let (seconds, megabytes) = (bounds.timeout, bounds.memory.megabytes);
+    [
+        "--timeout".into(),
+        seconds.to_string().into(),
+        "--memory".into(),
+        megabytes.to_string().into(),
+    ]
 }
 
 /// A path as a lake has it.

@@ -83,7 +83,7 @@ fn answered(
     (current, inspections): (&'static CurrentStore, &'static VersionInspections<'static>),
     out: &mut impl Write,
 ) -> Result<(), Ended> {
-    let limits = args.limits();
+    let limits = args.bounds.limits();
     let store = &*current.store;
     let inspections: Option<&dyn Inspections> = Some(inspections);
     match (args.json, args.csv) {

@@ -110,6 +110,7 @@ fn in_lake(lake: &OsStr, given: &OsStr, args: &TimelineArgs) -> Result<Vec<Event
         filter: &filter,
         compares: false,
         most: args.size.most,
+        bounds: args.bounds.sql,
     };
     let mut events = Vec::new();
     request.each(&mut |run| {

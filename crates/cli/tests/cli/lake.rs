@@ -59,15 +59,16 @@ fn without_the_lake_program_the_message_says_what_to_install() {
 const LINES: &str = "n,7,1,2\nr,72756e31,6162,6d31,1,1\np,0,,7,2f62696e2f7368,7368,2f,1,2,0\n\
     f,4,2f682f2e626173687263,file,1,,,0\ne,0,4,write,seen,1,1\n.\n";
 
-/// A place with a program `backstory-lake` that keeps its request and answers so.
+/// A place with a program `backstory-lake` that keeps its words and its request, and answers so.
 fn with_lake_program(lines: &str) -> Place {
     let place = Place::new();
     let directory = place.path("bin");
     std::fs::create_dir_all(&directory).unwrap();
     let program = format!("{directory}/backstory-lake");
     place.write("lines", lines);
-    let (request, lines) = (place.path("request"), place.path("lines"));
-    let text = format!("#!/bin/sh\ncat > {request}\ncat {lines}\n");
+    let [request, words, lines] = ["request", "words", "lines"].map(|name| place.path(name));
+    let keep = format!("printf '%s\\n' \"$@\" > {words}\ncat > {request}");
+    let text = format!("#!/bin/sh\n{keep}\ncat {lines}\n");
     backstory_testkit::program::write(program.as_ref(), text.as_bytes()).unwrap();
     place
 }
@@ -82,6 +83,30 @@ fn asked(place: &Place, arguments: &[&str]) -> super::Answer {
 fn hunted(lines: &str, arguments: &[&str]) -> super::Answer {
     let place = with_lake_program(lines);
     asked(&place, &[&["hunt", "--lake", "l"], arguments].concat())
+}
+
+#[test]
+fn each_question_to_a_lake_gives_the_lake_program_its_bounds() {
+    let place = with_lake_program(&format!("{LINES}end\n"));
+    for question in [
+        &["query", "SELECT 1"][..],
+        &["hunt"],
+        &["timeline", "run1"],
+        &["origin", "/f"],
+        &["exfil", "/f"],
+        &["touched", "/f"],
+    ] {
+        for (options, seconds, megabytes) in [
+            (&[][..], "60", "512"),
+            (&["--timeout", "7", "--memory", "900"][..], "7", "900"),
+        ] {
+            let answer = asked(&place, &[question, &["--lake", "l"], options].concat());
+            let kept = std::fs::read_to_string(place.path("words")).unwrap();
+            let expected = format!("--timeout\n{seconds}\n--memory\n{megabytes}\n");
+            assert!(kept.contains(&expected), "{question:?} {kept} {answer:?}");
+            std::fs::remove_file(place.path("words")).unwrap();
+        }
+    }
 }
 
 #[test]
