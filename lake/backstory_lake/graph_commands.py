@@ -63,6 +63,8 @@ def _command(commands: Any, name: str, what: str, run: Any) -> argparse.Argument
     made.add_argument("--jar", metavar="FILE", help="iceberg-spark-runtime-*.jar")
     shared = "a directory that Spark's driver and workers share, for what does not fit into memory"
     made.add_argument("--scratch", metavar="DIR", help=shared)
+    lasting = "such a directory for rounds, so that a worker may die; they are removed at the end"
+    made.add_argument("--checkpoint", metavar="DIR", help=lasting)
     made.set_defaults(run=run)
     return made
 
@@ -106,16 +108,17 @@ def engine(given: argparse.Namespace) -> Iterator[Engine]:
             "iceberg-spark-runtime-3.5_2.12-1.9.1.jar, and name it with --jar"
         )
     with cluster.session(given.spark, jar, log="OFF") as session:
-        made = SparkEngine(session, lake, _address(given.scratch))
+        scratch = _address(given.scratch) if given.scratch else None
+        made = SparkEngine(session, lake, scratch)
         with closing(made), made.bounded():
+            if given.checkpoint:
+                made.keep_rounds(_address(given.checkpoint))
             yield made
 
 
-def _address(directory: str | None) -> str | None:
+def _address(directory: str) -> str:
     """The address by which Spark finds a directory of this machine."""
-    if directory is None or "://" in directory:
-        return directory
-    return Path(directory).absolute().as_uri()
+    return directory if "://" in directory else Path(directory).absolute().as_uri()
 
 
 def subjects(given: argparse.Namespace) -> Subjects:

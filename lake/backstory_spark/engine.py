@@ -85,7 +85,7 @@ class SparkEngine:
         edges = _edges(lake)
         self._parts = _parts(self.session, edges)
         self._use_files = scratch is not None and KEPT * edges > _memory(self.session)
-        #: The names of steps that are kept in files, and all directories of such files.
+        #: The names of steps that are kept in files, and all directories that `close` removes.
         self._in_files: set[str] = set()
         self._directories: list[str] = []
         #: The rows that workers keep, by name.
@@ -97,6 +97,18 @@ class SparkEngine:
 
     def _opened(self) -> None:
         self._persist("lake_forgetful", open_views(self.session, self.lake)["lake_forgetful"])
+
+    def keep_rounds(self, directory: str) -> None:
+        """Keeps rounds in a directory that all workers reach, so that any of them may die.
+
+        `directory` is an address as `scratch` is. Spark makes a directory of its own in it, which
+        `close` removes. The setting holds for all engines of the session.
+        """
+        context = self.session.sparkContext
+        context.setCheckpointDir(directory)
+        made = context.getCheckpointDir()
+        if made:
+            self._directories.append(made)
 
     def close(self) -> None:
         """Frees the workers' memory, and removes files. The session may have other engines.
