@@ -1,7 +1,10 @@
-//! npm. A file below `node_modules/NAME` belongs to the package whose `package.json` lies there.
+//! npm. A file below `node_modules/NAME` belongs to the package whose `package.json` lies there. A
+//! program in `node_modules/.bin` is a link to a file of its package.
+//!
 //! npm has checksums of whole archives only (`integrity` in `node_modules/.package-lock.json`). If
 //! the archive is still in npm's cache, the checksums of its files are known.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -48,7 +51,7 @@ impl Npm {
 
 impl Provider for Npm {
     fn package(&mut self, path: &Path) -> Option<PackageId> {
-        let dir = package_dir(path)?;
+        let dir = package_dir(&linked(path))?;
         let (name, version) = self.names.of(&dir, name_of).clone()?;
         Some(PackageId::new("npm", name, version))
     }
@@ -71,6 +74,15 @@ impl Provider for Npm {
     fn may_own_in(&mut self, directory: &Path) -> bool {
         directory.iter().any(|part| part == "node_modules")
     }
+}
+
+/// The file that a program of `node_modules/.bin` is a link to. Any other path as it is. pnpm has
+/// scripts there, which belong to no package.
+fn linked(path: &Path) -> Cow<'_, Path> {
+    let directory = path.parent();
+    let is_program = directory.is_some_and(|directory| directory.ends_with("node_modules/.bin"));
+    let file = is_program.then(|| path.canonicalize().ok()).flatten();
+    file.map_or(Cow::Borrowed(path), Cow::Owned)
 }
 
 /// The directory `…/node_modules/NAME` or `…/node_modules/@SCOPE/NAME` that contains a file.

@@ -151,9 +151,10 @@ fn npm_packages_are_named_scoped_linked_and_gone_ones_too() {
         write(
             &root,
             "lib/package.json",
-            "{\"name\":\"@s/lib\",\"version\":\"1.2.3\"}",
+            "{\"name\":\"@s/lib\",\"version\":\"1.2.3\",\"bin\":{\"shout\":\"cli/shout.js\"}}",
         );
         write(&root, "lib/index.js", "");
+        write(&root, "lib/cli/shout.js", "#!/usr/bin/env node\n");
         write(
             &root,
             "app/package.json",
@@ -189,6 +190,10 @@ fn npm_packages_are_named_scoped_linked_and_gone_ones_too() {
             of("app/node_modules/@s/lib/index.js"),
             Some("@s/lib 1.2.3 (npm)".to_owned())
         );
+        assert_eq!(
+            of("app/node_modules/.bin/shout"),
+            Some("@s/lib 1.2.3 (npm)".to_owned())
+        );
         assert!(root.join("app/node_modules/own/index.js").is_file());
         assert_eq!(
             of("app/node_modules/own/index.js"),
@@ -208,6 +213,44 @@ fn npm_packages_are_named_scoped_linked_and_gone_ones_too() {
         of("gone/node_modules/.pnpm/@s+x@1.2.3_react@18.0.0/node_modules/@s/x/a.js"),
         is("@s/x 1.2.3 (npm)")
     );
+}
+
+#[test]
+fn a_program_of_npm_is_named_by_the_package_that_its_link_leads_to() {
+    let tmp = tempfile::tempdir().unwrap();
+    let root = tmp.path().canonicalize().unwrap();
+    let stored = "node_modules/.pnpm/@s+x@1.2.3_react@18.0.0/node_modules/@s/x";
+    for (directory, name, version) in [
+        ("node_modules/esbuild", "esbuild", "0.25.0"),
+        ("own", "own", "0.0.1"),
+        (stored, "@s/x", "1.2.3"),
+    ] {
+        let package = format!("{{\"name\":\"{name}\",\"version\":\"{version}\"}}");
+        write(&root, &format!("{directory}/package.json"), &package);
+        write(&root, &format!("{directory}/bin/run"), "");
+    }
+    write(&root, "node_modules/.bin/script", "#!/bin/sh\n");
+    fs::create_dir(root.join("node_modules/@s")).unwrap();
+    for (link, target) in [
+        ("own", "../own"),
+        ("@s/x", &*format!("../../{stored}")),
+        (".bin/esbuild", "../esbuild/bin/run"),
+        (".bin/own", "../own/bin/run"),
+        (".bin/x", "../@s/x/bin/run"),
+        (".bin/gone", "../gone/bin/run"),
+    ] {
+        std::os::unix::fs::symlink(target, root.join("node_modules").join(link)).unwrap();
+    }
+    let mut packages = Packages::new("/".as_ref());
+    let mut of = |program: &str| {
+        let path = root.join("node_modules/.bin").join(program);
+        name(&mut packages, &path)
+    };
+    assert_eq!(of("esbuild"), Some("esbuild 0.25.0 (npm)".to_owned()));
+    assert_eq!(of("x"), Some("@s/x 1.2.3 (npm)".to_owned()));
+    assert_eq!(of("own"), None, "a package of the workspace");
+    assert_eq!(of("script"), None);
+    assert_eq!(of("gone"), None);
 }
 
 #[test]
