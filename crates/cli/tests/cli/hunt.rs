@@ -300,7 +300,7 @@ fn an_install_script_that_reads_keys_is_found_and_known_hosts_are_not() {
 
 /// Records an install by npm itself of a package that has this script. `None` if the stage has no
 /// npm.
-fn installed_by_npm(place: &Place, script: &str) -> Option<String> {
+pub fn installed_by_npm(place: &Place, script: &str) -> Option<String> {
     let scripts = serde_json::json!({ "postinstall": script });
     let package = serde_json::json!({ "name": "p", "version": "1.0.0", "scripts": scripts });
     place.write("package.json", &package.to_string());

