@@ -219,6 +219,39 @@ fn credentials_and_the_store_of_a_browser_are_no_secrets_for_their_own_programs(
 }
 
 #[test]
+fn passwords_of_curl_and_npm_are_no_secrets_for_these_and_are_for_other_programs() {
+    if !needs("a client", &["bash"]) {
+        return;
+    }
+    let place = Place::new();
+    std::fs::create_dir(place.work().join(".aws")).unwrap();
+    for file in [".aws/credentials", ".netrc", ".npmrc", "npm", "steal.js"] {
+        place.write(file, "secret\n");
+    }
+    let cases = [
+        ("cat .netrc", Some(".netrc")),
+        ("./curl .aws/credentials", Some(".aws/credentials")),
+        ("./curl .netrc", None),
+        ("./wget .netrc", None),
+        ("cat .npmrc", Some(".npmrc")),
+        ("./node steal.js .npmrc", Some(".npmrc")),
+        ("./node npm .npmrc", None),
+    ];
+    let server = LoopbackServer::new(cases.len(), "");
+    let send = server.upload();
+    // A program with the name of each client.
+    place.record("for client in curl wget node; do cp \"$(command -v cat)\" $client; done");
+    for (read, secret) in cases {
+        let run = place.record(&format!("{read} | {send}"));
+        let all = found(&place, &run, "secret-sent");
+        let secrets: Vec<&str> = all.iter().map(|one| targets(one)[0]).collect();
+        let expected: Vec<String> = secret.into_iter().map(|name| place.path(name)).collect();
+        assert_eq!(secrets, expected, "{read}");
+    }
+    server.end();
+}
+
+#[test]
 fn a_shell_that_a_server_starts_is_found_if_a_client_was_there_before() {
     if !needs("a server", &["python3"]) {
         return;
