@@ -21,6 +21,7 @@ from backstory_lake.lake import Lake
 from backstory_lake.questions import Limits, Question
 
 from . import corpus, distributions, measure, templates
+from .corpus import Recorded
 from .fleet import Parameters, Size
 from .generate import generate
 from .measure import Asked, Measurement
@@ -40,7 +41,7 @@ def measure_all(
     """Makes a fleet of each size, and asks each engine. An engine may have a greatest size."""
     with _scratch(directory) as here:
         if recorded is None:
-            recorded = str(_once(here, "corpus", lambda at: _record(here, at)))
+            recorded = str(_once(here, "corpus", lambda at: _record(here, at, out)))
         for edges in sizes:
             if (here / f"measured-{edges:.0f}").exists():
                 continue
@@ -91,10 +92,24 @@ def _remove(directory: Path) -> None:
     subprocess.run(["rm", "-rf", str(directory)], check=True)
 
 
-def _record(here: Path, lake: Path) -> None:
+def _record(here: Path, lake: Path, out: Path) -> None:
     # Its sources must not be there twice.
     with tempfile.TemporaryDirectory(prefix="corpus-", dir=here) as sources:
-        corpus.record(Path(sources) / "work", lake)
+        recorded = corpus.record(Path(sources) / "work", lake)
+    add_shipments(out, Lake.open(str(lake)), recorded)
+
+
+def add_shipments(out: Path, lake: Lake, recorded: Recorded) -> None:
+    """Adds what shipping a corpus to this lake cost, and shipping it again."""
+    size = measure.sizes(lake)[0]
+    costs = {"ship": recorded.shipped, "ship again": recorded.shipped_again}
+    _add(
+        out,
+        [
+            Measurement("lake", name, size.edges, size.runs, seconds=cost.seconds, cpu=cost.cpu)
+            for name, cost in costs.items()
+        ],
+    )
 
 
 def _make(recorded: Lake, directory: Path, edges: float, out: Path) -> None:

@@ -39,6 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     record = commands.add_parser("corpus", help="record ordinary commands, and ship them")
     record.add_argument("--to", required=True, metavar="LAKE")
     record.add_argument("--quick", action="store_true", help="only a few of the commands")
+    record.add_argument("--out", metavar="CSV", type=Path, help="add what shipping them cost")
     record.set_defaults(run=_corpus)
 
     make = commands.add_parser("generate", help="write a fleet like a corpus into a new lake")
@@ -83,8 +84,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def _corpus(given: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="backstory-fleet-") as scratch:
-        count = corpus.record(Path(scratch) / "corpus", Path(given.to), given.quick)
-    print(f"{count} runs recorded into {given.to}")
+        recorded = corpus.record(Path(scratch) / "corpus", Path(given.to), given.quick)
+    if given.out:
+        asking.add_shipments(given.out, Lake.open(given.to), recorded)
+    print(f"{recorded.runs} runs recorded into {given.to}")
     return 0
 
 

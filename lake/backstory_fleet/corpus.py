@@ -1,21 +1,24 @@
 """Records a small corpus: ordinary commands, each with backstory, shipped into a lake.
 
 The commands build, search, pack and compute. Later ones read what earlier ones made, so the corpus
-also shows how often runs meet.
+also shows how often runs meet. `backstory store ship` ships them, in processes of its own, so that
+its whole cost is known.
 """
 
 from __future__ import annotations
 
 import os
+import resource
+import shlex
 import subprocess
+import sys
+import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from backstory_lake import shipping
+import backstory_lake
 from backstory_lake.errors import LakeError
-from backstory_lake.lake import Lake
-from backstory_lake.privacy import Config
-from backstory_lake.program import Program
 
 #: Source files of the C project, and tables of the analysis.
 SOURCES, TABLES = 12, 6
@@ -108,8 +111,26 @@ print(json.dumps([json.load(open(name)) for name in sys.argv[1:]]))
 """
 
 
-def record(directory: Path, lake: Path, quick: bool = False) -> int:
-    """Records the commands in a directory, and ships them. Returns the number of runs."""
+@dataclass(frozen=True)
+class Cost:
+    """Seconds on the wall, and of all cores."""
+
+    seconds: float
+    cpu: float
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A corpus: the number of its runs, and what shipping it cost."""
+
+    runs: int
+    #: All runs were new to the lake, and then none.
+    shipped: Cost
+    shipped_again: Cost
+
+
+def record(directory: Path, lake: Path, quick: bool = False) -> Recorded:
+    """Records the commands in a directory, and ships them."""
     program = os.environ.get("BACKSTORY_PROGRAM", "backstory")
     _write_projects(directory)
     store = directory.parent / f"{directory.name}.store"
@@ -124,8 +145,40 @@ def record(directory: Path, lake: Path, quick: bool = False) -> int:
         if done.returncode != 0:
             message = done.stderr.decode(errors="replace").strip()
             raise LakeError(f"recording `{command.line}` failed: {message}")
-    shipping.ship(Program(str(store)), Lake.open(str(lake), create=True), [], Config())
-    return len(commands)
+    return Recorded(len(commands), _ship(program, store, lake), _ship(program, store, lake))
+
+
+#: The program `backstory-lake` of the package that is running.
+_PACKAGE = """#!/bin/sh
+exec {python} -m backstory_lake.cli "$@"
+"""
+
+
+def _ship(program: str, store: Path, lake: Path) -> Cost:
+    """Ships all runs by `backstory store ship`."""
+    with tempfile.TemporaryDirectory(prefix="backstory-ship-") as directory:
+        package = Path(directory, "backstory-lake")
+        package.write_text(_PACKAGE.format(python=shlex.quote(sys.executable)))
+        package.chmod(0o755)
+        sources = [str(Path(backstory_lake.__file__).parents[1]), os.environ.get("PYTHONPATH")]
+        environment = os.environ | {
+            "BACKSTORY_STORE": str(store),
+            "PATH": f"{directory}:{os.environ['PATH']}",
+            "PYTHONPATH": ":".join(filter(None, sources)),
+        }
+        began, before = time.monotonic(), _of_children()
+        words = [program, "store", "ship", "--to", str(lake)]
+        done = subprocess.run(words, env=environment, capture_output=True)
+        cost = Cost(round(time.monotonic() - began, 3), round(_of_children() - before, 3))
+    if done.returncode != 0:
+        raise LakeError(f"shipping failed: {done.stderr.decode(errors='replace').strip()}")
+    return cost
+
+
+def _of_children() -> float:
+    """The seconds of all cores of the processes that this one waited for, and of theirs."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _write_projects(directory: Path) -> None:

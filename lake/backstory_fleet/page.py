@@ -59,7 +59,8 @@ These commands measure lakes of about these sizes, and add rows to FILE:
 ```
 
 A call records a corpus of its own, unless `--corpus LAKE` names one. `backstory-fleet ask --only`
-asks single questions about a lake.
+asks single questions about a lake. `backstory-fleet corpus --to LAKE --out FILE` measures only what
+shipping a corpus costs.
 """
 
 
@@ -267,6 +268,27 @@ def _lakes(measured: list[Measurement]) -> str:
 "Bytes an edge" are those of all tables over the number of edges. The goal is at most 16. Small
 lakes have small files, which compress less. Writing is that of `ship`, without its questions to a
 store.
+{table(head, rows)}{_shipments(measured)}"""
+
+
+def _shipments(measured: list[Measurement]) -> str:
+    """The costs of whole shipments, which do more than write Parquet."""
+    found = {(one.question, one.edges): one for one in measured if one.engine == "lake"}
+    rows = []
+    for (question, edges), one in found.items():
+        if question == "ship":
+            rate = number(edges / max(one.seconds, 1e-9))
+            costs = [number(one.seconds), number(one.cpu), rate]
+            again = number(found["ship again", edges].seconds)
+            rows.append([number(one.runs), number(edges), *costs, again])
+    if not rows:
+        return """
+Whole shipments by `backstory store ship`, with their questions to a store, were not measured here.
+"""
+    head = ["runs", "edges", "s", "core s", "edges shipped a second", "s, without a new run"]
+    return f"""
+Whole shipments of recorded runs by `backstory store ship`: it starts, asks the store, looks for
+known runs, and writes. The last column is a second shipment, which finds no new run.
 {table(head, rows)}"""
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PACKAGE
+from conftest import PACKAGE, answer
 
-from backstory_fleet import asking, cli, measure, page
+from backstory_fleet import asking, cli, corpus, measure, page
 from backstory_fleet.asking import measure_all
 from backstory_fleet.measure import Measurement
 from backstory_fleet.model import FLEET, OWNERS, models
@@ -107,6 +107,36 @@ def test_an_interrupted_measurement_goes_on_where_it_was(
     assert found[-1].question == "bytes written by each owner"
     assert len(made) == 1
     assert sorted(here.rglob("*")) == [here / "corpus", here / "corpus/own"]
+
+
+def test_a_corpus_is_shipped_by_processes_whose_cost_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = tuple(corpus.Command("data", f"cp table1.csv copy{at}") for at in range(2))
+    monkeypatch.setattr(corpus, "QUICK", lines[:1])
+    monkeypatch.setattr(corpus, "REST", lines[1:])
+    out = tmp_path / "runs.csv"
+    measure_all(out, [], [], 1)
+    found = measure.read(out)
+    assert [(one.question, one.runs) for one in found] == [("ship", 2), ("ship again", 2)]
+    for one in found:
+        # The start of Python alone takes more.
+        assert one.edges > 0 and one.cpu > 0.1 and one.seconds > 0.1
+
+
+def test_what_shipping_a_corpus_costs_is_on_the_page(
+    recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "runs.csv"
+    shipped = corpus.Recorded(6, corpus.Cost(4.0, 6.0), corpus.Cost(1.5, 1.25))
+    monkeypatch.setattr(corpus, "record", lambda *_: shipped)
+    assert cli.main(["corpus", "--to", str(recorded), "--out", str(out)]) == 0
+    edges, runs = (answer(recorded, f"SELECT count(*) FROM {of}")[0][0] for of in ("edges", "runs"))
+    cells = [str(runs), page.number(edges), "4", "6", page.number(edges / 4), "1.5"]
+    text = page.text([*of_lake(10**6), *measure.read(out)], "runs.csv")
+    assert f"| {' | '.join(cells)} |" in text
+    assert "were not measured here" not in text
+    assert "were not measured here" in page.text(of_lake(10**6), "runs.csv")
 
 
 def test_a_directory_of_others_is_neither_used_nor_removed(recorded: Path, tmp_path: Path) -> None:
