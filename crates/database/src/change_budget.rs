@@ -6,9 +6,9 @@
 use crate::row_change::{ColumnValue, RowChange};
 
 /// Most row changes of a transaction that are kept.
-const MOST_ROWS: usize = 100_000;
+pub(crate) const MOST_ROWS: usize = 100_000;
 /// Most bytes of these changes. A server may send them compressed.
-const MOST_BYTES: usize = 256 << 20;
+pub(crate) const MOST_BYTES: usize = 256 << 20;
 
 /// The number and the memory of the changes that are kept of the open transaction.
 #[derive(Debug)]

@@ -5,12 +5,16 @@ use std::collections::BTreeSet;
 use backstory_eventlog::Reason;
 use backstory_eventlog::calendar::utc_second;
 
+use crate::change_budget::{MOST_BYTES, MOST_ROWS};
+
 /// The gaps in the record of a database. Each is reported once.
 #[derive(Debug, Default)]
 pub struct DatabaseGaps {
     sentences: BTreeSet<String>,
     /// Statements that did not parse.
     unparsed: u64,
+    /// Row changes that were too many for their transactions.
+    left_out: u64,
 }
 
 impl DatabaseGaps {
@@ -43,6 +47,11 @@ impl DatabaseGaps {
         self.unparsed += count;
     }
 
+    /// Notes row changes of a transaction that were too many to be kept.
+    pub fn left_out(&mut self, count: u64) {
+        self.left_out += count;
+    }
+
     /// Notes lines of the server's log that could not be read.
     pub fn unreadable_lines(&mut self, count: u64) {
         let what = match count {
@@ -63,8 +72,23 @@ impl DatabaseGaps {
         ));
     }
 
+    /// Notes the number of all row changes that were left out.
+    fn note_left_out(&mut self) {
+        let (changes_are, their_transaction) = match self.left_out {
+            1 => ("row change is", "its transaction has"),
+            _ => ("row changes are", "their transactions have"),
+        };
+        let most = MOST_BYTES >> 20;
+        let what = format!(
+            "{changes_are} unknown, because {their_transaction} more than {MOST_ROWS} changes, or \
+             more than {most} MiB of them"
+        );
+        self.count(self.left_out, &what);
+    }
+
     /// The reasons of the run.
-    pub fn reasons(self) -> Vec<Reason> {
+    pub fn reasons(mut self) -> Vec<Reason> {
+        self.note_left_out();
         let gaps = self.sentences.into_iter();
         let gaps = gaps.map(|what| Reason::DatabaseGap { what });
         let unparsed = (self.unparsed > 0).then(|| Reason::unparsed(self.unparsed));
@@ -93,5 +117,23 @@ mod tests {
         let two = lines("2 lines of the server's log have another form");
         assert_eq!(reported(2), [two, Reason::unparsed(2)]);
         assert_eq!(reported(0), []);
+    }
+
+    #[test]
+    fn changes_that_were_too_many_for_their_transactions_are_counted_together() {
+        let reported = |counts: &[u64]| {
+            let mut gaps = DatabaseGaps::default();
+            counts.iter().for_each(|count| gaps.left_out(*count));
+            let reasons = gaps.reasons().into_iter();
+            reasons.map(|reason| reason.to_string()).collect::<Vec<_>>()
+        };
+        assert!(reported(&[0]).is_empty());
+        let one = reported(&[1]);
+        assert!(one[0].contains("1 row change is unknown"), "{one:?}");
+        let several = reported(&[2, 0, 3]);
+        assert_eq!(several.len(), 1, "{several:?}");
+        for part in ["5 row changes are unknown", "100000 changes", "256 MiB"] {
+            assert!(several[0].contains(part), "{part}: {several:?}");
+        }
     }
 }

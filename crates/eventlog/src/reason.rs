@@ -203,8 +203,8 @@ reasons! {
     /// A watched database was not recorded for some time, or in part.
     DatabaseGap { /** What is missing, from when to when. */ what: String }
         says "the record of the database has a gap: {what}"
-        means "The server ended the connection for row changes, or removed a file of its log too early. The database itself went on. \
-            The rest of the run is complete.";
+        means "The server ended the connection for row changes, or removed a file of its log too early. Or a transaction changed too \
+            many rows. The database itself went on. The rest of the run is complete.";
     /// The tables of some statements of a watched database are unknown.
     StatementsUnparsed { /** How many, with their noun. */ statements: String, /** `it uses` or `they use`. */ they_use: &'static str }
         says "the record of the database has a gap: {statements} cannot be parsed, so the tables that {they_use} are possible at most"

@@ -39,6 +39,7 @@ impl MariadbWatch {
                 });
             } else if is_ours(&group) {
                 self.without_statements += 1;
+                self.gaps.left_out(group.left_out);
                 let commit = commit(&group, time);
                 self.recorder
                     .record_alone(&commit, &mut [], &self.catalog.catalog);
@@ -52,6 +53,9 @@ impl MariadbWatch {
         let Some(session) = session.filter(|_| unit.is_ours) else {
             return;
         };
+        for (group, _) in &unit.commits {
+            self.gaps.left_out(group.left_out);
+        }
         // It committed after its last statement began, and before its last line.
         let last = unit.logged.ended.map_or(i64::MAX, |(time, _)| time);
         let times = unit.logged.statements.iter().map(|one| one.time);

@@ -266,6 +266,7 @@ impl WatchedDatabase for PostgresWatch {
         let received = stream.received()?;
         let any = !received.is_empty();
         for transaction in received {
+            self.gaps.left_out(transaction.left_out);
             let numbers: BTreeSet<u64> = transaction.changes.iter().map(|one| one.table).collect();
             let tables = numbers.into_iter();
             let tables = tables.filter_map(|one| Some((one, stream.decoder.table(one)?.clone())));

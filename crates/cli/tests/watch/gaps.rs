@@ -84,6 +84,25 @@ fn a_statement_that_does_not_parse_is_recorded_with_its_rows_and_possible_tables
 
 #[test]
 #[ignore = "a server of its own"]
+fn changes_beyond_the_limit_of_a_transaction_are_a_gap() {
+    let Some(place) = PostgresPlace::new("a transaction with too many changes", &[]) else {
+        return;
+    };
+    place.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let watch = place.watched();
+    place.query("INSERT INTO a SELECT generate_series(1, 100002)");
+    place.wait_for_record("\"rows_left_out\":2");
+    watch.end().unwrap();
+    let words = "2 row changes are unknown";
+    place.has_reason(words);
+    place.row_has("a", "1", "generate_series");
+    // The question about a row that is missing says why.
+    let said = place.said(&["of", "--table", "a", "--key", "100002"]);
+    assert!(said.contains(words), "{said}");
+}
+
+#[test]
+#[ignore = "a server of its own"]
 fn updates_of_a_table_without_a_key_succeed_while_it_is_watched() {
     let Some(place) = PostgresPlace::new("tables without keys", &[]) else {
         return;

@@ -73,6 +73,22 @@ fn rows_of_a_binlog_that_was_removed_unread_are_a_gap() {
 
 #[test]
 #[ignore = "a server of its own"]
+fn changes_beyond_the_limit_of_a_transaction_of_mariadb_are_a_gap() {
+    let what = "a transaction of MariaDB with too many changes";
+    let Some(place) = MariadbPlace::new(what, &[]) else {
+        return;
+    };
+    place.query("CREATE TABLE a (id int PRIMARY KEY)");
+    let watch = place.watched();
+    place.query("INSERT INTO a SELECT seq FROM seq_1_to_100002");
+    place.wait_for_record("\"rows_left_out\":2");
+    watch.end().unwrap();
+    place.has_reason("2 row changes are unknown");
+    place.row_has("a", "1", "seq_1_to_100002");
+}
+
+#[test]
+#[ignore = "a server of its own"]
 fn a_log_of_statements_that_was_removed_unread_is_a_gap_between_two_times() {
     let Some((place, watch)) = MariadbPlace::watched_table("a removed log of MariaDB") else {
         return;
