@@ -23,6 +23,8 @@ from pathlib import Path
 import docx
 import nbformat
 import numpy
+import odf.dc
+import odf.meta
 import odf.opendocument
 import odf.table
 import odf.teletype
@@ -189,17 +191,28 @@ def workbook():
 
 
 def opendocument():
-    def make(path, second):
+    def make(path, author, second):
         document = odf.opendocument.OpenDocumentText()
+        document.meta.addElement(odf.meta.InitialCreator(text=author))
+        document.meta.addElement(odf.dc.Title(text="A letter & more"))
         document.text.addElement(odf.text.H(outlinelevel=1, text="Heading"))
         document.text.addElement(odf.text.P(text=second))
         document.save(path)
 
-    make("old.odt", "A first text")
-    make("new.odt", "Another text")
+    make("old.odt", "Ada", "A first text")
+    make("new.odt", "Bob", "Another text")
     read = odf.opendocument.load("old.odt")
-    found = [odf.teletype.extractText(node) for node in read.text.childNodes]
-    expect("odt", "old.odt", "new.odt", {"paragraphs": found}, ["1 of 2 paragraphs changed"])
+
+    def said(kind):
+        (found,) = read.meta.getElementsByType(kind)
+        return odf.teletype.extractText(found)
+
+    facts = {
+        "author": said(odf.meta.InitialCreator),
+        "title": said(odf.dc.Title),
+        "paragraphs": [odf.teletype.extractText(node) for node in read.text.childNodes],
+    }
+    expect("odt", "old.odt", "new.odt", facts, ["1 of 2 paragraphs changed", "author Ada → Bob"])
 
 
 def spreadsheet():
@@ -426,6 +439,10 @@ def looks(picture):
     bits = "bits of the difference hash"
     alike = [f"the pictures look alike (1 of 64 {bits} differs)"]
     different = [f"the pictures look different (64 of 64 {bits} differ)"]
+    for path, other in [("old.bmp", picture), ("new.bmp", dotted(picture, (2, 3)))]:
+        other.save(path)
+    sentences = ["image of 90×48: 0.02 % of the pixels differ, within 1×1 pixels at 2,3"]
+    expect("image without compression", "old.bmp", "new.bmp", {"format": "BMP", "size": "90×48"}, sentences)
     expect("image with a dark part", "plain.png", "dark.png", facts, alike)
     expect("image that is mirrored", "plain.png", "mirrored.png", facts, different)
 
@@ -548,6 +565,45 @@ def git():
     expect("git", old, new, facts, ["message Add one → Add two"])
 
 
+def references():
+    """Trees, tags and references of git, each in the form in which git wrote it."""
+    # The repository itself is packed later.
+    subprocess.run(["cp", "-r", "repository", "referred"], check=True)
+
+    def run(*words):
+        made = subprocess.run(["git", "-C", "referred", *words], capture_output=True, text=True, check=True)
+        return made.stdout.strip()
+
+    def loose(name):
+        return f"referred/.git/objects/{name[:2]}/{name[2:]}"
+
+    first, second = run("rev-list", "--reverse", "main").splitlines()
+    before, after = (run("rev-parse", f"{commit}^{{tree}}") for commit in (first, second))
+    mode, _, blob, name = run("ls-tree", before).split()
+    facts = {"type": "tree", "entries": [{"name": name, "mode": mode, "id": blob}]}
+    expect("git with a tree", loose(before), loose(after), facts, ["1 entry changed: `file` (id)"])
+
+    for name, commit in [("v1", first), ("v2", second)]:
+        run("tag", "-a", "-m", f"Tag {name}", name, commit)
+    before, after = (run("rev-parse", name) for name in ("v1", "v2"))
+    facts = {"type": run("cat-file", "-t", before), "object": first, "type_of_object": "commit", "tag": "v1"}
+    sentences = [f"object {first} → {second}", "tag v1 → v2", "message Tag v1 → Tag v2"]
+    expect("git with a tag", loose(before), loose(after), facts, sentences)
+
+    run("branch", "old", first)
+    old, new = "referred/.git/refs/heads/old", "referred/.git/refs/heads/main"
+    expect("git with a reference", old, new, {"commit": run("rev-parse", "old")}, [f"commit {first} → {second}"])
+    head = "referred/.git/HEAD"
+    expect("git with a symbolic reference", head, head, {"refers_to": run("symbolic-ref", "HEAD")}, [])
+
+    subprocess.run(["cp", "-r", "referred", "gathered"], check=True)
+    subprocess.run(["git", "-C", "gathered", "pack-refs", "--all"], check=True)
+    listed = run("for-each-ref", "--format=%(refname) %(objectname)").splitlines()
+    facts = {"references": [dict(zip(("name", "value"), one.split(), strict=True)) for one in listed]}
+    packed = "gathered/.git/packed-refs"
+    expect("git with packed references", packed, packed, facts, [])
+
+
 def packs():
     # Packing removes the objects that the sample above is.
     subprocess.run(["cp", "-r", "repository", "packed"], check=True)
@@ -636,6 +692,7 @@ def main():
         databases,
         logs,
         git,
+        references,
         packs,
         documents,
         structured,
