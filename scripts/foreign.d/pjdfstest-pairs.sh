@@ -1,4 +1,4 @@
-# what: pjdfstest: renames and changes of owner for all pairs of file kinds, 5,700 assertions, below `mount`
+# what: pjdfstest: renames and changes of owner for all pairs of file kinds, 5,732 assertions, below `mount`
 # needs: cc
 # source: pjdfstest/suite/pjdfstest
 # compare: tests

@@ -1,4 +1,4 @@
-# what: pjdfstest: what POSIX says of calls on files, 2,600 assertions, under `record` and below `mount`
+# what: pjdfstest: what POSIX says of calls on files, 3,074 assertions, under `record` and below `mount`
 # needs: cc
 # source: pjdfstest/suite/pjdfstest
 # compare: tests
