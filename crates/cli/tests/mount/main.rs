@@ -19,6 +19,7 @@ mod nfs_clients;
 mod operations;
 mod ordinary_users;
 mod owners_and_modes;
+mod passthrough;
 mod programs;
 mod recorded;
 mod sparse;
