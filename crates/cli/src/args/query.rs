@@ -65,7 +65,7 @@ pub struct SqlMemory {
 
 /// [`SqlBounds`] of a command that answers in SQL only if it asks a lake.
 #[derive(Debug, Clone, Copy, Args)]
-#[command(mut_arg("timeout", of_lake), mut_arg("memory", of_lake))]
+#[command(mut_args(of_lake))]
 pub struct LakeBounds {
     #[command(flatten)]
     pub sql: SqlBounds,
@@ -79,9 +79,12 @@ pub struct LakeMemory {
     pub sql: SqlMemory,
 }
 
-/// An option that means something only with `--lake`.
+/// The bounds of SQL mean something only with `--lake`. Other options stay as they are.
 fn of_lake(option: Arg) -> Arg {
-    option.requires("lake")
+    match option.get_id().as_str() {
+        "timeout" | "memory" => option.requires("lake"),
+        _ => option,
+    }
 }
 
 impl SqlBounds {
