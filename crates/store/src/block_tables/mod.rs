@@ -192,8 +192,8 @@ pub trait BlockTables {
         Ok(pairs)
     }
 
-    /// Says which texts will be looked for next, by their [`texts::text_key`]. An engine whose reads
-    /// wait for a server fetches what it has of them at once. Others do not look at the keys.
+    /// Says which texts will be looked for next, by their [`texts::text_key`]. An engine whose
+    /// reads wait for a server fetches what it has of them at once. Others do not look at the keys.
     fn expect_texts(&self, keys: impl Iterator<Item = i64>) -> Result<()> {
         let _ = keys;
         Ok(())
