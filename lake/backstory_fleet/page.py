@@ -126,10 +126,12 @@ def _lacking(measured: list[Measurement]) -> Iterator[str]:
         smaller = [one for one in measured if one.engine == engine and one.edges < edges]
         lacking = dict.fromkeys(one.question for one in smaller if one.question not in answers)
         if lacking:
-            yield (
-                f"The lake of {number(edges)} edges has no row of {ENGINES[engine]} for these: "
-                f"{'; '.join(lacking)}."
-            )
+            about = f"The lake of {number(edges)} edges has"
+            if len(lacking) <= len(answers):
+                says = f"no row of {ENGINES[engine]} for these: {'; '.join(lacking)}"
+            else:
+                says = f"rows of {ENGINES[engine]} for these alone: {'; '.join(answers)}"
+            yield f"{about} {says}."
     for edges in _alone(asked, "duckdb"):
         for other in _alone(asked, "spark"):
             if _size(edges) == _size(other):

@@ -41,7 +41,10 @@ class Plan:
         for one in by_size:
             if one.engine == "lake":
                 self._lake[one.question] = one
-        kept = [one for one in by_size if one.engine == "spark" and one.bytes]
+        spark = [one for one in by_size if one.engine == "spark"]
+        # Without a question about origins, Spark keeps only what later uses need.
+        whole = {one.edges for one in spark if one.question == "first question"}
+        kept = [one for one in spark if one.bytes and one.edges in whole]
         self._kept = kept[-1].bytes / kept[-1].edges if kept else 0.0
         shuffles = [one for one in measured if one.question.startswith("uses") and one.shuffled]
         self._shuffled = max((one.shuffled / one.edges for one in shuffles), default=0.0)
