@@ -15,7 +15,6 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::IoSlice;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 /// Flags that the kernel has acted on already, or that concern the program's descriptor alone.
@@ -181,7 +180,7 @@ impl RecordedTree {
         opened: &OpenedFile,
         register: impl FnOnce(&File) -> std::io::Result<BackingId>,
     ) -> Option<Arc<BackingId>> {
-        if !self.passthrough.load(Ordering::Relaxed) {
+        if !self.passthrough.is_tried() {
             return None;
         }
         // The kernel writes with the privileges of the registration, not those of the program.
@@ -192,11 +191,13 @@ impl RecordedTree {
             let registered = register(&opened.file);
             registered.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
         });
-        // Not permitted to this user, so for no file.
-        if matches!(registered, Err(Errno::PERM)) {
-            self.passthrough.store(false, Ordering::Relaxed);
+        match registered {
+            Ok(backing) => Some(Arc::new(backing)),
+            Err(error) => {
+                self.passthrough.refused(error);
+                None
+            }
         }
-        registered.ok().map(Arc::new)
     }
 
     pub(crate) fn read_file(

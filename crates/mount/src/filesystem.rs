@@ -20,7 +20,6 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
 /// Most bytes of one write.
@@ -48,10 +47,11 @@ impl Filesystem for RecordedTree {
         }
         let _ = config.set_max_write(MOST_WRITTEN);
         let _ = config.set_max_background(BACKGROUND);
-        if self.passthrough.load(Ordering::Relaxed) {
+        if self.passthrough.is_tried() {
             let able = config.add_capabilities(InitFlags::FUSE_PASSTHROUGH).is_ok();
-            let able = able && config.set_max_stack_depth(1).is_ok();
-            self.passthrough.store(able, Ordering::Relaxed);
+            if !able || config.set_max_stack_depth(1).is_err() {
+                self.passthrough.lacks_kernel();
+            }
         }
         Ok(())
     }

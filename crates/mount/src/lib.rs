@@ -41,6 +41,7 @@ mod metadata;
 mod mount_table;
 mod names;
 mod open_files;
+mod passthrough;
 mod preserving;
 mod pruning;
 mod recorded_tree;
@@ -48,4 +49,5 @@ mod replies;
 mod session_watch;
 
 pub use error::Error;
+pub use passthrough::PassthroughRefusal;
 pub use session_watch::{MountNews, MountOptions, mount};

@@ -23,7 +23,6 @@ use backstory_preserve::{ChangeKind, SourcePreserver};
 use rustix::fs::{Mode, OFlags};
 use std::ffi::OsStr;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::Ordering;
 
 impl RecordedTree {
     /// Preserves the content of a file that is about to change.
@@ -36,7 +35,7 @@ impl RecordedTree {
     /// Preserves the content of a file that is about to be opened. Returns whether the first change
     /// through the open file needs nothing more.
     pub(crate) fn preserve_for_open(&self, call: Call, inode: &Inode, flags: i32) -> bool {
-        let unseen = self.passthrough.load(Ordering::Relaxed);
+        let unseen = self.passthrough.is_tried();
         let kind = match flags & libc::O_ACCMODE {
             _ if flags & libc::O_TRUNC != 0 => ChangeKind::Write,
             libc::O_RDWR if unseen => ChangeKind::Update,

@@ -8,6 +8,7 @@
 
 use crate::inode_table::{Inode, InodeTable};
 use crate::open_files::{ContentUse, OpenTable, OpenedDirectory, OpenedFile};
+use crate::passthrough::Passthrough;
 use backstory_abi::op;
 use backstory_callers::OpenNumbers;
 use backstory_callers::{Caller, CallerTable};
@@ -19,7 +20,6 @@ use rustix::fs::Stat;
 use rustix::io::Errno;
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ pub(crate) struct RecordedTree {
     callers: Arc<CallerTable>,
     looked: Mutex<HashSet<(u64, u16, Vec<u8>)>>,
     /// The kernel shall read and write without asking, where it can.
-    pub(crate) passthrough: AtomicBool,
+    pub(crate) passthrough: Arc<Passthrough>,
 }
 
 impl RecordedTree {
@@ -63,7 +63,7 @@ impl RecordedTree {
         log: OperationLog,
         contents: Option<SourcePreserver>,
         callers: Arc<CallerTable>,
-        passthrough: bool,
+        passthrough: Arc<Passthrough>,
     ) -> RecordedTree {
         RecordedTree {
             inodes,
@@ -74,7 +74,7 @@ impl RecordedTree {
             contents,
             callers,
             looked: Mutex::default(),
-            passthrough: AtomicBool::new(passthrough),
+            passthrough,
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::attachment::{Attachment, DetachFailure, attach};
 use crate::inode_table::InodeTable;
+use crate::passthrough::{Passthrough, PassthroughRefusal};
 use crate::pruning::prune;
 use crate::recorded_tree::RecordedTree;
 use backstory_callers::{CallerTable, OperationLog, PathShown, raise_descriptor_limit};
@@ -50,6 +51,8 @@ pub enum MountNews {
     HidesDeadMount,
     /// The file system is mounted, and records.
     Mounted,
+    /// The kernel shall read and write without asking, but refused that: for all files or one.
+    WithoutPassthrough(PassthroughRefusal),
     /// It was asked to end but is in use: it stays mounted and records on.
     Busy,
     /// It was asked to end but could not be unmounted for this reason. It records on.
@@ -156,14 +159,14 @@ fn serve(
     // Its directory is made now: the mount may hide the path.
     let contents = run.preserver(what.kept_limit);
     let fewest = contents.as_ref().map_or(2, |_| FEWEST_COPYING);
-    let tree = RecordedTree::new(own, log, contents, table, what.passthrough);
+    let passthrough = Arc::new(Passthrough::new(what.passthrough));
+    let tree = RecordedTree::new(own, log, contents, table, Arc::clone(&passthrough));
     let attachment = attach(directory, mountpoint)?;
     let device = attachment.device();
     let served = device.and_then(|device| start_session(tree, device, fewest));
     let session = served.inspect_err(|_| drop(attachment.detach()))?;
     news(MountNews::Mounted);
-    let eager = what.passthrough;
-    let parts = (&*callers, eager, &*inodes);
+    let parts = (&*callers, &*passthrough, &*inodes);
     watch(&attachment, &session, signals, parts, news)?;
     match session.thread.join() {
         Ok(Err(error)) => Err(Error::system("serve the mount")(error)),
@@ -215,13 +218,13 @@ fn start_session(
 }
 
 /// Waits until the session ends. Signals unmount; processes that have ended are recorded. While
-/// descriptors are scarce, the kernel is asked to forget files. `eager` looks at each program that
-/// a known process executes.
+/// descriptors are scarce, the kernel is asked to forget files. If the kernel shall read and write
+/// without asking, each program that a known process executes is looked at.
 fn watch(
     attachment: &Attachment,
     session: &RunningSession,
     signals: &OwnedFd,
-    (callers, eager, inodes): (&CallerTable, bool, &InodeTable),
+    (callers, passthrough, inodes): (&CallerTable, &Passthrough, &InodeTable),
     news: &mut dyn FnMut(MountNews),
 ) -> Result<(), Error> {
     let mut swept = Instant::now();
@@ -229,12 +232,13 @@ fn watch(
     let interval = Timespec::try_from(SWEEP_INTERVAL).unwrap_or_default();
     let mut rest = interval;
     loop {
+        report_refusal(passthrough, news);
         let mut waited = vec![
             PollFd::new(&*session.over, PollFlags::IN),
             PollFd::new(signals, PollFlags::IN),
             PollFd::from_borrowed_fd(inodes.descriptors.bell(), PollFlags::IN),
         ];
-        let told = callers.news().filter(|_| eager);
+        let told = callers.news().filter(|_| passthrough.is_wanted());
         waited.extend(told.map(|news| PollFd::new(news, PollFlags::IN)));
         match poll(&mut waited, Some(&rest)) {
             Ok(_) | Err(Errno::INTR) => (),
@@ -243,6 +247,7 @@ fn watch(
         let ready = |at: usize| waited.get(at).is_some_and(|of| !of.revents().is_empty());
         let (ended, signalled) = (ready(0), ready(1));
         if ended {
+            report_refusal(passthrough, news);
             return Ok(());
         }
         if signalled && sys::read_end_signal(signals.as_fd()) {
@@ -264,6 +269,13 @@ fn watch(
             swept = Instant::now();
             callers.sweep();
         }
+    }
+}
+
+/// Reports once that the kernel refused to read and write without asking.
+fn report_refusal(passthrough: &Passthrough, news: &mut dyn FnMut(MountNews)) {
+    if let Some(refusal) = passthrough.news() {
+        news(MountNews::WithoutPassthrough(refusal));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use backstory_mount::{self as mounted, MountNews, MountOptions};
+use backstory_mount::{self as mounted, MountNews, MountOptions, PassthroughRefusal};
 use backstory_session::Options;
 use backstory_store::Home;
 use backstory_vocabulary::PassthroughMode;
@@ -53,6 +53,10 @@ pub fn run(args: MountArgs, store: Option<&Path>) -> Outcome {
         MountNews::Mounted => complain(&format!(
             "run {id} records {directory} at {mountpoint}, until it is unmounted"
         )),
+        MountNews::WithoutPassthrough(refusal) => complain(&format!(
+            "--passthrough on fails at {mountpoint}: {}",
+            without_passthrough(&refusal)
+        )),
         MountNews::Busy => complain(&format!(
             "{mountpoint} is in use and stays mounted; `fuser -vm {mountpoint}` lists the processes"
         )),
@@ -79,4 +83,27 @@ pub fn run(args: MountArgs, store: Option<&Path>) -> Outcome {
     }
     start_indexer(&after);
     Ok(0)
+}
+
+/// Why the kernel does not read and write files itself, what happens instead, and what to do.
+fn without_passthrough(refusal: &PassthroughRefusal) -> String {
+    match refusal {
+        PassthroughRefusal::Kernel => "this kernel has no FUSE passthrough; the mount reads and \
+            writes all files itself; use Linux 6.9 or later with CONFIG_FUSE_PASSTHROUGH, or \
+            `--passthrough off`"
+            .to_owned(),
+        PassthroughRefusal::Privilege => "the kernel permits it only to root, outside of user \
+            namespaces (CAP_SYS_ADMIN); the mount reads and writes all files itself; mount as \
+            root, or with `--passthrough off`"
+            .to_owned(),
+        PassthroughRefusal::FileSystem => "the kernel does not pass through files of a file \
+            system that is stacked on another one, such as overlayfs; the mount reads and writes \
+            such files itself; mount a directory of the lower file system, or use `--passthrough \
+            off`"
+            .to_owned(),
+        PassthroughRefusal::Other(reason) => format!(
+            "the kernel refused to pass a file through: {reason}; the mount reads and writes such \
+             files itself; remove the cause, or use `--passthrough off`"
+        ),
+    }
 }

@@ -1,7 +1,7 @@
 //! The lines that a process writes.
 
 use std::io::{BufRead, BufReader, Read};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 
 use crate::mounted::{MountedDirectory, PATIENCE};
 
@@ -25,6 +25,19 @@ impl Messages {
     pub fn line(&self) -> String {
         let line = self.0.recv_timeout(PATIENCE);
         line.expect("the process writes a further line")
+    }
+
+    /// The lines until the end of the pipe.
+    #[track_caller]
+    pub fn rest(self) -> Vec<String> {
+        let mut rest = Vec::new();
+        loop {
+            match self.0.recv_timeout(PATIENCE) {
+                Ok(line) => rest.push(line),
+                Err(RecvTimeoutError::Disconnected) => return rest,
+                Err(RecvTimeoutError::Timeout) => panic!("the pipe stays open: {rest:?}"),
+            }
+        }
     }
 }
 
