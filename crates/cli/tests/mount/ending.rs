@@ -1,10 +1,11 @@
 //! How a mount ends: by a signal, in use, killed.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use backstory_testkit::need::needs;
 use backstory_testkit::procs::{eventually, kill};
@@ -12,7 +13,7 @@ use backstory_testkit::stage::Stage;
 use backstory_testkit::user::User;
 
 use crate::messages::Messages;
-use crate::mounted::{FurtherMount, PATIENCE, mounted};
+use crate::mounted::{FurtherMount, MountedDirectory, PATIENCE, mounted};
 
 fn signal(pid: u32, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_raw(pid as i32).unwrap();
@@ -134,6 +135,117 @@ fn a_killed_server_loses_nothing_that_was_acknowledged() {
         show.contains("\"complete\": false") && show.contains("was killed"),
         "{show}"
     );
+}
+
+/// Programs that write at the same time.
+const WRITERS: [&str; 4] = ["a", "b", "c", "d"];
+/// Files that each of them has made when the server is killed.
+const MADE_BEFORE: usize = 50;
+/// Files of each, the last ones before the kill, whose origin is asked for.
+const ASKED: usize = 5;
+
+/// Makes files from an input of its own. Prints the name of each after its `fsync`, and the error
+/// that ends this.
+const WRITER: &str = "
+import errno, os, sys
+writer = sys.argv[1]
+number = 0
+with open('in-' + writer, 'rb') as source:
+    text = source.read()
+try:
+    while True:
+        name = f'{writer}-{number}'
+        out = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        for part in (text, name.encode()):
+            assert os.write(out, part) == len(part)
+        os.fsync(out)
+        print(name, flush=True)
+        os.close(out)
+        number += 1
+except OSError as error:
+    print(errno.errorcode[error.errno], flush=True)";
+
+fn input_of(writer: &str) -> String {
+    format!("the input of {writer}\n")
+}
+
+fn start_writer(mounted: &MountedDirectory, writer: &str) -> (Child, Messages) {
+    let input = mounted.behind.join(format!("in-{writer}"));
+    fs::write(input, input_of(writer)).unwrap();
+    let mut command = Command::new("python3");
+    let command = command.args(["-c", WRITER, writer]);
+    let command = command.current_dir(&mounted.at).stdin(Stdio::null());
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let printed = Messages::of(child.stdout.take().unwrap());
+    (child, printed)
+}
+
+/// Kills the server while the programs write. Returns the names of the files whose `fsync` was
+/// acknowledged to each.
+fn kill_below_writers(mounted: &mut MountedDirectory) -> [Vec<String>; 4] {
+    let running = WRITERS.map(|writer| start_writer(mounted, writer));
+    let before = |(child, printed): (Child, Messages)| {
+        let names: Vec<String> = (0..MADE_BEFORE).map(|_| printed.line()).collect();
+        (child, printed, names)
+    };
+    let running = running.map(before);
+    kill(mounted.server.id()).unwrap();
+    mounted.server.wait().unwrap();
+    running.map(|(mut child, printed, mut names)| {
+        names.extend(printed.rest());
+        assert!(child.wait().unwrap().success(), "{:?}", names.last());
+        let last = names.pop().unwrap();
+        // A request that waits for its answer at that moment is aborted.
+        assert!(["ENOTCONN", "ECONNABORTED"].contains(&&*last), "{last}");
+        names
+    })
+}
+
+/// Each file is behind the mount with its bytes, and the record has who wrote it from what.
+fn assert_explained(mounted: &MountedDirectory, acknowledged: &[Vec<String>; 4]) {
+    let place = |name: &str| mounted.behind.join(name).to_str().unwrap().to_owned();
+    let files = mounted.answer(&["files", "--json"]);
+    let written = files.lines().filter(|line| line.contains("\"write\""));
+    let written: HashSet<&str> = written.filter_map(|line| line.split('"').nth(3)).collect();
+    for (writer, names) in WRITERS.iter().zip(acknowledged) {
+        for name in names {
+            let behind = fs::read_to_string(place(name)).unwrap();
+            assert_eq!(behind, format!("{}{name}", input_of(writer)));
+            assert!(written.contains(&*place(name)), "{name} is not recorded");
+        }
+        for name in names.iter().rev().take(ASKED) {
+            let of = mounted.answer(&["of", "--json", &place(name)]);
+            for other in WRITERS {
+                let read = of.contains(&format!("/in-{other}\""));
+                assert_eq!(read, other == *writer, "{name}: {of}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_server_that_is_killed_below_writers_loses_no_acknowledged_fsync() {
+    let what = "a server of a mount that is killed below writers";
+    if !needs(what, &["python3"]) {
+        return;
+    }
+    for options in [&[][..], &["--passthrough", "on"]] {
+        let Some(mut mounted) = mounted(what, options) else {
+            return;
+        };
+        let acknowledged = kill_below_writers(&mut mounted);
+        for name in ["in-a", "a-0", "new"] {
+            let dead = fs::File::open(mounted.at.join(name)).unwrap_err();
+            let expected = rustix::io::Errno::NOTCONN.raw_os_error();
+            assert_eq!(dead.raw_os_error(), Some(expected), "{name}");
+        }
+        assert_explained(&mounted, &acknowledged);
+        let show = mounted.answer(&["show", "--json"]);
+        assert!(
+            show.contains("\"complete\": false") && show.contains("was killed"),
+            "{show}"
+        );
+    }
 }
 
 #[test]
