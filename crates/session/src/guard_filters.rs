@@ -383,7 +383,12 @@ pub(crate) mod tests {
             let (listener, go, thread) = guarded();
             let listener = match listener {
                 Ok(listener) => listener,
-                Err(error) => return eprintln!("SKIPPED: {error}"),
+                Err(error) => {
+                    return backstory_testkit::need::skipped(
+                        "a filter that joins",
+                        &error.to_string(),
+                    );
+                }
             };
             assert_eq!(lock(&filters.prepared).is_some(), joined > FEW, "{joined}");
             filters.join(listener, Some(std::process::id())).unwrap();
@@ -406,7 +411,9 @@ pub(crate) mod tests {
         let (listener, go, thread) = guarded();
         let listener = match listener {
             Ok(listener) => listener,
-            Err(error) => return eprintln!("SKIPPED: {error}"),
+            Err(error) => {
+                return backstory_testkit::need::skipped("a filter that joins", &error.to_string());
+            }
         };
         filters.join(listener, None).unwrap();
         let messages = [BUFFERS, LISTENER, SERVE_LAST].map(|_| {

@@ -299,7 +299,8 @@ mod tests {
     /// machine cannot be classified.
     fn socket_in(directory: &Path, test: &str) -> Option<GuardSocket> {
         let Some(classifier) = Classifier::of_machine() else {
-            eprintln!("SKIPPED: the loader's cache of this machine cannot be used");
+            let why = "the loader's cache of this machine cannot be used";
+            backstory_testkit::need::skipped(test, why);
             return None;
         };
         let (filters, stock, _) = filters(test);

@@ -301,7 +301,7 @@ fn calls_in_progress_get_a_response_whichever_process_dies() {
             .stdin(Stdio::null())
             .spawn()
         else {
-            println!("SKIPPED: needs python3");
+            backstory_testkit::need::skipped("the death of a recording", "needs python3");
             return;
         };
         eventually("the command runs", || run.path("started").exists());
@@ -353,7 +353,7 @@ fn a_group_that_is_killed_as_the_program_begins_leaves_a_finalized_log() {
         use std::os::unix::process::CommandExt;
         let run = Run::new(&["--guard", guard]);
         let Some(program) = killer_of_its_group(&run) else {
-            println!("SKIPPED: needs cc");
+            backstory_testkit::need::skipped("a group that is killed", "needs cc");
             return;
         };
         let mut command = run.command(&[&program]);

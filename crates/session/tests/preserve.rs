@@ -93,7 +93,7 @@ fn keeps_however_seen(script: &str) {
 fn busybox() -> Option<String> {
     let found = backstory_testkit::busybox::busybox();
     if found.is_none() {
-        eprintln!("SKIPPED: no static busybox");
+        backstory_testkit::need::skipped("contents of static programs", "needs a static busybox");
     }
     found.map(|path| path.display().to_string())
 }

@@ -171,7 +171,7 @@ fn job_control_on_a_terminal() {
             .arg(words.join(" "))
             .output()
         else {
-            println!("SKIPPED: needs python3");
+            backstory_testkit::need::skipped("signals of a terminal", "needs python3");
             return;
         };
         let text = harness::text(&out.stdout);

@@ -88,7 +88,7 @@ fn the_verdict_of_a_replay_is_told_with_its_run() {
     let Ok(report) = serde_json::from_str::<serde_json::Value>(&printed) else {
         let why = String::from_utf8_lossy(&replayed.stderr);
         assert!(why.contains("namespace"), "{why}");
-        eprintln!("SKIPPED: this machine allows no replay: {why}");
+        backstory_testkit::need::skipped("replays on the page", &why);
         return;
     };
     let server = place.serve(&[]);

@@ -28,7 +28,10 @@ fn every_system_call_of_the_headers_has_a_row() {
         ("unistd_x32.h", Abi::X32),
     ] {
         let Some(calls) = header(file) else {
-            eprintln!("SKIPPED: no <asm/{file}> here");
+            backstory_testkit::need::skipped(
+                "calls of the headers",
+                &format!("needs <asm/{file}>"),
+            );
             continue;
         };
         assert!(calls.len() > 300, "{file} was not understood");
@@ -55,7 +58,7 @@ fn every_system_call_of_the_running_kernel_has_a_row() {
         .filter(|call| !call.contains('.'))
         .collect();
     if calls.len() < 300 {
-        eprintln!("SKIPPED: this kernel does not name its system calls");
+        backstory_testkit::need::skipped("calls of the kernel", "it does not name them");
         return;
     }
     // The kernel's own names that differ from those of the headers.

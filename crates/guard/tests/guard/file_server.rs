@@ -160,7 +160,7 @@ fn read_through_a_server(private: bool) -> Option<(String, Outcome<bool>)> {
     });
     drop(alive);
     if !outcome.result {
-        eprintln!("SKIPPED: file servers can't be mounted here");
+        backstory_testkit::need::skipped("calls on a file server", "cannot mount one here");
         return None;
     }
     Some((dir.path().to_str().unwrap().to_owned(), outcome))

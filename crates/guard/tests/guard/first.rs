@@ -38,7 +38,7 @@ fn permitted() -> bool {
 #[test]
 fn a_notification_does_not_wait_behind_a_busy_receiver() {
     if !permitted() {
-        eprintln!("SKIPPED: receivers first: needs CAP_SYS_NICE, or ulimit -r 1");
+        backstory_testkit::need::skipped("receivers first", "needs CAP_SYS_NICE, or ulimit -r 1");
         return;
     }
     // The receiver that responds to these very calls has surely begun.

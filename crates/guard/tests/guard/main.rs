@@ -17,7 +17,7 @@ mod truth;
 mod views;
 
 use backstory_abi::op;
-use backstory_testkit::need::find;
+use backstory_testkit::need::{find, skipped};
 use stage::{available, command, executor, static_busybox, watch};
 
 #[test]
@@ -216,7 +216,8 @@ fn freestanding(dir: &std::path::Path, flags: &[&str], source: &str) -> Option<S
     if !compiler.is_ok_and(|c| c.status.success())
         || std::process::Command::new(&program).status().is_err()
     {
-        eprintln!("SKIPPED: programs made with cc {flags:?} can't be made or run here");
+        let why = format!("cannot make or run what cc {flags:?} makes");
+        skipped("a program without libc", &why);
         return None;
     }
     Some(program)

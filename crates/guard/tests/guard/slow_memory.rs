@@ -28,7 +28,7 @@ fn unfilled(pages: usize) -> Option<(usize, usize)> {
         [libc::O_CLOEXEC as usize, 0, 0, 0, 0],
     );
     if filler < 0 {
-        eprintln!("SKIPPED: pages that are filled when they are read: needs root");
+        backstory_testkit::need::skipped("pages that are filled when they are read", "needs root");
         return None;
     }
     let (filler, flags) = (

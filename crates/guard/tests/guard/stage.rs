@@ -258,7 +258,10 @@ pub fn available(program: &[&str]) -> bool {
         .output()
         .is_ok_and(|o| o.status.success());
     if !ok {
-        eprintln!("SKIPPED: {program:?} does not run here");
+        backstory_testkit::need::skipped(
+            "a guarded program",
+            &format!("{program:?} does not run here"),
+        );
     }
     ok
 }
@@ -267,7 +270,7 @@ pub fn available(program: &[&str]) -> bool {
 pub fn static_busybox() -> Option<&'static str> {
     let found = backstory_testkit::busybox::busybox().and_then(std::path::Path::to_str);
     if found.is_none() {
-        eprintln!("SKIPPED: there is no static busybox here");
+        backstory_testkit::need::skipped("a static program", "needs a static busybox");
     }
     found
 }

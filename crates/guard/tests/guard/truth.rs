@@ -169,7 +169,7 @@ fn predictions_come_true() {
 #[test]
 fn predictions_come_true_in_memory_where_missing_names_are_not_cached() {
     let Ok(dir) = tempfile::tempdir_in("/dev/shm") else {
-        eprintln!("SKIPPED: no /dev/shm");
+        backstory_testkit::need::skipped("predictions in memory", "needs /dev/shm");
         return;
     };
     prepare(dir.path());
@@ -187,7 +187,7 @@ fn root() -> bool {
     // SAFETY: takes nothing.
     let root = unsafe { libc::geteuid() } == 0;
     if !root {
-        eprintln!("SKIPPED: only root can become someone else");
+        backstory_testkit::need::skipped("predictions for another user", "needs root");
     }
     root
 }

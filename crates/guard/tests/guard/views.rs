@@ -243,7 +243,7 @@ fn conclusions_are_right_while_a_mount_changes() -> bool {
     });
     let (child, came) = &seen.result;
     if came.is_empty() {
-        eprintln!("SKIPPED: remounting in namespaces is not allowed here");
+        backstory_testkit::need::skipped("remounts in namespaces", "may not remount here");
         return false;
     }
     assert_eq!(came.len(), REMOUNTS * 5);

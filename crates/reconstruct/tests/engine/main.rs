@@ -33,7 +33,7 @@ fn program(name: &str) -> Option<String> {
         .map(|dir| format!("{dir}/{name}"));
     let found = all.find(|path| Path::new(path).exists());
     if found.is_none() {
-        println!("SKIPPED: {name} is not installed");
+        backstory_testkit::need::skipped("reconstructed programs", &format!("needs {name}"));
     }
     found
 }

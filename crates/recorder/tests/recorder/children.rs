@@ -288,7 +288,7 @@ fn a_known_loader_gets_the_full_path_of_the_recorder() {
 #[test]
 fn a_program_without_that_loader_is_given_the_entry_for_any() {
     let Some(shows) = program_with("shows_environment", "cc", &["-static"]) else {
-        eprintln!("SKIPPED: no static libc here");
+        backstory_testkit::need::skipped("a static child", "needs a static libc");
         return;
     };
     let dir = folder();

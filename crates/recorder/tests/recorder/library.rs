@@ -185,7 +185,10 @@ fn every_function_that_a_sanitizer_intercepts_leaves_room_for_a_jump() {
     for runtime in ["libasan.so", "libtsan.so", "liblsan.so", "libubsan.so"] {
         let path = tool("gcc", &[&format!("-print-file-name={runtime}")]);
         if !path.trim().starts_with('/') {
-            println!("SKIPPED: no {runtime}");
+            backstory_testkit::need::skipped(
+                "functions of sanitizers",
+                &format!("needs {runtime}"),
+            );
             continue;
         }
         let without: Vec<_> = defined(path.trim())

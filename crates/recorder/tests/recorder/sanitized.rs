@@ -30,7 +30,10 @@ fn the_recorders_logic_touches_no_byte_that_is_not_its_own() {
     let empty = program.with_extension("c");
     std::fs::write(&empty, "int main(void) { return 0; }\n").unwrap();
     if !compile(&empty, &program).is_ok_and(|output| output.status.success()) {
-        println!("SKIPPED: needs gcc with AddressSanitizer");
+        backstory_testkit::need::skipped(
+            "the sanitized recorder",
+            "needs gcc with AddressSanitizer",
+        );
         return;
     }
     let compiled = compile(&here.join("tests/sanitized/driver.c"), &program).unwrap();

@@ -146,7 +146,10 @@ mod tests {
         let su = Path::new("/usr/bin/su");
         if !geteuid().is_root() {
             if privilege(su).is_none() {
-                println!("SKIPPED: needs a set-user-id program or root");
+                backstory_testkit::need::skipped(
+                    "privileges",
+                    "needs a set-user-id program or root",
+                );
                 return;
             }
             assert_eq!(reported(&[(su, 0), (su, 0)], true).len(), 1);

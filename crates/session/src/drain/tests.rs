@@ -327,7 +327,7 @@ fn is_run_in_a_small_place(name: &str) -> bool {
         .unwrap();
     let said = String::from_utf8_lossy(&made.stdout);
     if !said.contains("running 1 test") {
-        println!("SKIPPED: needs a mount namespace: {made:?}");
+        backstory_testkit::need::skipped(name, &format!("needs a mount namespace: {made:?}"));
         return false;
     }
     assert!(made.status.success(), "{said}");
@@ -372,7 +372,7 @@ fn a_full_disk_has_room_for_the_end_of_a_run_whatever_filled_it() {
 #[test]
 fn a_log_that_cannot_be_written_counts_what_it_loses() {
     let Ok(full) = std::fs::OpenOptions::new().append(true).open("/dev/full") else {
-        println!("SKIPPED: needs /dev/full");
+        backstory_testkit::need::skipped("a log on a full disk", "needs /dev/full");
         return;
     };
     drop(full);
@@ -423,7 +423,7 @@ fn a_secret_that_goes_on_in_a_chunk_of_a_lower_index_is_not_logged() {
 #[test]
 fn a_chunk_that_is_appended_again_holds_no_secret_either() {
     if !Path::new("/dev/full").exists() {
-        println!("SKIPPED: needs /dev/full");
+        backstory_testkit::need::skipped("a log on a full disk", "needs /dev/full");
         return;
     }
     let mut place = place();
