@@ -148,7 +148,7 @@ mod tests {
                 .args([&a, &b])
                 .output();
             let Ok(printed) = printed else {
-                println!("SKIPPED: diff is not installed");
+                backstory_testkit::need::skipped("differences as those of diff", "needs diff");
                 break;
             };
             let printed = String::from_utf8(printed.stdout).unwrap();

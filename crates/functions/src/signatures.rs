@@ -384,8 +384,7 @@ mod tests {
     fn parameters_have_their_types_and_registers_although_a_function_is_split() {
         for options in [&["-O0"][..], &["-O2"], &["-O2", "-gdwarf-4"]] {
             let Some(found) = parameters(options) else {
-                #[allow(clippy::print_stdout, reason = "the reason why a test does nothing")]
-                return println!("SKIPPED: there is no C++ compiler");
+                return backstory_testkit::need::skipped("parameters", "needs a C++ compiler");
             };
             let member = crate::shapes::Member {
                 name: "x".to_owned(),

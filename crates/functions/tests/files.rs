@@ -1,5 +1,5 @@
 //! Functions of compiled programs.
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
+#![allow(clippy::unwrap_used)]
 
 use backstory_functions::{CodeFile, FunctionPatterns};
 use std::path::Path;
@@ -23,7 +23,10 @@ fn functions(
         .args([file.as_path(), Path::new("-o"), &program])
         .status();
     if !built.is_ok_and(|status| status.success()) {
-        println!("SKIPPED: {compiler} does not compile");
+        backstory_testkit::need::skipped(
+            "functions of a program",
+            &format!("{compiler} does not compile"),
+        );
         return None;
     }
     let patterns: Vec<String> = patterns.iter().map(|&one| one.to_owned()).collect();

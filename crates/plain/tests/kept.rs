@@ -1,5 +1,5 @@
 //! Verdicts that an earlier run kept, and files of verdicts that are not believed.
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
+#![allow(clippy::unwrap_used)]
 
 mod verdict_file;
 
@@ -29,7 +29,7 @@ impl Workshop {
             verdict.is_ok()
         });
         if !plain {
-            println!("SKIPPED: this machine's libc is not of a known release");
+            backstory_testkit::need::skipped("plain programs", "libc is not of a known release");
         }
         let dir = tempfile::tempdir().unwrap();
         plain.then_some(Workshop { dir })
@@ -39,7 +39,8 @@ impl Workshop {
     fn systems_last() -> bool {
         let lasts = verdict_file::lasts(SYSTEMS);
         if !lasts {
-            println!("SKIPPED: {SYSTEMS} is not root's, or is on FUSE");
+            let why = format!("{SYSTEMS} is not root's, or is on FUSE");
+            backstory_testkit::need::skipped("kept verdicts", &why);
         }
         lasts
     }
@@ -122,7 +123,7 @@ fn a_replaced_program_is_classified_anew() {
     };
     let program = shop.compile("program", NOTHING);
     if fs::metadata(&program).unwrap().uid() != 0 {
-        return println!("SKIPPED: only root can make a program that belongs to root");
+        return backstory_testkit::need::skipped("a replaced program", "needs root");
     }
     wait_until_old(&program);
     assert_eq!(shop.run(&[&program]).0, [Ok(())]);

@@ -1,5 +1,5 @@
 //! Programs of each kind, compiled here, and bytes that are no program.
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
+#![allow(clippy::unwrap_used)]
 
 use backstory_plain::{Classifier, NotPlain, Object, Verdict, find_entry};
 use proptest::prelude::*;
@@ -25,7 +25,7 @@ impl Workshop {
             shop.classifier.program(&made).is_ok()
         });
         if !plain {
-            println!("SKIPPED: this machine's libc is not of a known release");
+            backstory_testkit::need::skipped("plain programs", "libc is not of a known release");
         }
         shop.filter(|_| plain)
     }

@@ -185,7 +185,7 @@ mod tests {
                 .arg(OsStr::from_bytes(line.as_bytes()))
                 .output()
             else {
-                println!("SKIPPED: bash is not here");
+                backstory_testkit::need::skipped("quoted words", "needs bash");
                 return;
             };
             assert_eq!(output.stdout, word, "{line}");

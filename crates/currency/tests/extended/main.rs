@@ -168,7 +168,10 @@ fn indexed(to: &str) -> Option<PathBuf> {
 #[test]
 fn a_library_that_the_loader_finds_elsewhere_counts_for_a_users_index() {
     let Some(directory) = indexed("libc.so.6.0") else {
-        println!("SKIPPED: no ldconfig, or no libc.so.6");
+        backstory_testkit::need::skipped(
+            "libraries that the loader finds",
+            "needs ldconfig and libc.so.6",
+        );
         return;
     };
     let path = |name: &str| directory.join(name).to_str().unwrap().to_owned();

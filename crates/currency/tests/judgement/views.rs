@@ -34,7 +34,8 @@ fn a_change_of_the_index_of_libraries_decides_nothing_if_the_loader_finds_the_sa
         .lines()
         .find(|line| line.contains("libc.so.6 (libc6,x86-64)"));
     let Some((_, libc)) = libc.and_then(|line| line.split_once(" => ")) else {
-        println!("SKIPPED: ldconfig knows no libc.so.6 of this machine's kind");
+        let why = "ldconfig knows no libc.so.6 of this machine's kind";
+        backstory_testkit::need::skipped("another view of a library", why);
         return;
     };
     let real = std::fs::canonicalize(libc).unwrap();

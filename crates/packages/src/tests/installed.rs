@@ -1,5 +1,6 @@
 //! Packages that their managers installed themselves.
 
+use backstory_testkit::need::skipped;
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 
@@ -20,7 +21,7 @@ pub fn there(program: &str, what: &str) -> bool {
     let found = Command::new(program).arg("--version").output();
     let found = found.is_ok_and(|output| output.status.success());
     if !found {
-        eprintln!("SKIPPED: {what}: needs {program}");
+        skipped(what, &format!("needs {program}"));
     }
     found
 }
@@ -43,7 +44,10 @@ fn rpm_owns_what_it_installed_wherever_its_database_is() {
         return;
     }
     if fs::metadata("/proc/self").unwrap().uid() != 0 {
-        eprintln!("SKIPPED: packages of rpm: only root may install one into a root of its own");
+        skipped(
+            "packages of rpm",
+            "only root may install one into a root of its own",
+        );
         return;
     }
     for database in ["/var/lib/rpm", "/usr/lib/sysimage/rpm"] {
@@ -110,7 +114,7 @@ fn packages_that_their_managers_installed_here_are_named_and_verified() {
     ];
     for (manager, name, file) in files {
         let Some(file) = file.and_then(|file| file.canonicalize().ok()) else {
-            eprintln!("SKIPPED: packages of {manager}: {name} is not installed here");
+            skipped(&format!("packages of {manager}"), &format!("needs {name}"));
             continue;
         };
         let owner = Packages::new(Path::new("/")).owners(&file).next().unwrap();
@@ -120,7 +124,8 @@ fn packages_that_their_managers_installed_here_are_named_and_verified() {
             "{owner:?}"
         );
         if owner.checksum.is_none() && manager != "pip" {
-            eprintln!("SKIPPED: checksums of {manager}: its archive of {name} is not in its cache");
+            let why = format!("its archive of {name} is not in its cache");
+            skipped(&format!("checksums of {manager}"), &why);
             continue;
         }
         let mut content = fs::read(&file).unwrap();

@@ -32,7 +32,7 @@ fn a_module_that_go_downloaded_or_vendored_and_go_itself_are_named() {
     let go = "/gone/pkg/mod/golang.org/toolchain@v0.0.1-go1.22.1.linux-amd64/src/fmt/print.go";
     assert_eq!(name(&mut packages, go.as_ref()), is("go 1.22.1 (go)"));
     if Command::new("go").arg("version").output().is_err() {
-        eprintln!("SKIPPED: modules that go itself downloaded: needs go");
+        backstory_testkit::need::skipped("modules that go itself downloaded", "needs go");
         return;
     }
     let root = output(Command::new("go").args(["env", "GOROOT"]));
@@ -142,7 +142,7 @@ fn a_toolchain_of_rustup_has_its_version_and_a_program_of_cargo_its_package() {
             let number = version.split(' ').nth(1).unwrap();
             assert_eq!(found, format!("rust {number} (rustup)"));
         }
-        _ => eprintln!("SKIPPED: toolchains of rustup: this Rust is not rustup's"),
+        _ => backstory_testkit::need::skipped("toolchains of rustup", "this Rust is not rustup's"),
     }
     let tmp = tempfile::tempdir().unwrap();
     let root = real_root(&tmp);
