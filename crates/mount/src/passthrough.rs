@@ -58,7 +58,7 @@ impl Passthrough {
     pub(crate) fn refused(&self, error: Errno) {
         let refusal = match error {
             Errno::PERM => PassthroughRefusal::Privilege,
-            Errno::LOOP | Errno::OPNOTSUPP => PassthroughRefusal::FileSystem,
+            Errno::LOOP => PassthroughRefusal::FileSystem,
             other => PassthroughRefusal::Other(std::io::Error::from(other).to_string()),
         };
         // Not permitted to this user, so for no file.
@@ -115,11 +115,11 @@ mod tests {
     #[test]
     fn another_reason_is_told_in_its_words() {
         let passthrough = Passthrough::new(true);
-        passthrough.refused(Errno::NOMEM);
+        passthrough.refused(Errno::OPNOTSUPP);
         let Some(PassthroughRefusal::Other(reason)) = passthrough.news() else {
             panic!("another refusal");
         };
-        assert!(reason.contains("memory"), "{reason}");
+        assert!(reason.contains("not supported"), "{reason}");
     }
 
     #[test]

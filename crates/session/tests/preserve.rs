@@ -1,7 +1,7 @@
 //! A file's content before a change is preserved byte for byte, however it is changed and whichever
 //! observer sees the change.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
+#![allow(clippy::unwrap_used)]
 
 mod harness;
 

@@ -10,9 +10,9 @@ use backstory_testkit::user::User;
 use crate::mounted::mounted;
 
 /// Mounts, works below the mount, and unmounts. `$1`: the program, `$2`: the directory, `$3`: the
-/// mount point, `$4`: the command that unmounts.
+/// mount point, `$4`: the command that unmounts. `MOUNT_OPTIONS`: options of the mount.
 const SESSION: &str = "
-    \"$1\" mount \"$2\" \"$3\" & server=$!
+    \"$1\" mount $MOUNT_OPTIONS \"$2\" \"$3\" & server=$!
     until grep -q \" $3 fuse\" /proc/mounts; do kill -0 $server || exit 41; sleep 0.05; done
     cd \"$3\"; printf 'b\\na\\n' > in; sort in > out; cd /
     $4 \"$3\"; wait $server";
@@ -35,7 +35,7 @@ fn place(what: &str) -> Option<Stage> {
 }
 
 /// Runs a session by a command that becomes the user.
-fn session(stage: &Stage, become_user: &str, unmount: &str) -> Output {
+fn session(stage: &Stage, become_user: &str, unmount: &str, options: &str) -> Output {
     // The same program and store as that of the stage.
     let own = stage.backstory(&[] as &[&str]);
     let mut command = Command::new("unshare");
@@ -46,7 +46,8 @@ fn session(stage: &Stage, become_user: &str, unmount: &str) -> Output {
     let set = own
         .get_envs()
         .filter_map(|(name, value)| Some((name, value?)));
-    command.envs(set).current_dir("/").output().unwrap()
+    let command = command.envs(set).env("MOUNT_OPTIONS", options);
+    command.current_dir("/").output().unwrap()
 }
 
 fn assert_recorded(stage: &Stage, done: &Output) {
@@ -71,15 +72,13 @@ fn ids() -> Option<(u32, u32)> {
     }
 }
 
-#[test]
-fn a_user_mounts_in_a_user_namespace_of_its_own() {
-    let what = "a mount by a user in a user namespace";
+/// A session of the ordinary user in a user namespace of its own, by a mount with these options.
+/// `None`, with a notice, where this machine cannot do it.
+fn session_in_own_namespace(what: &str, options: &str) -> Option<(Stage, Output)> {
     if !needs(what, &["unshare", "setpriv", "sort"]) {
-        return;
+        return None;
     }
-    let (Some(stage), Some((uid, gid))) = (place(what), ids()) else {
-        return;
-    };
+    let (stage, (uid, gid)) = (place(what)?, ids()?);
     let become_user = format!(
         "{OWN_DEVICE}
          setpriv --reuid {uid} --regid {gid} --clear-groups \\
@@ -87,13 +86,51 @@ fn a_user_mounts_in_a_user_namespace_of_its_own() {
          exec setpriv --reuid {uid} --regid {gid} --clear-groups \\
              unshare --user --map-root-user --mount sh -ec \"$1\" session \"$2\" \"$3\" \"$4\" \"$5\""
     );
-    let done = session(&stage, &become_user, "umount");
-    match done.status.code() {
-        Some(42) => return skipped(what, "may not make a device node"),
-        Some(43) => return skipped(what, "the kernel permits no user namespaces"),
-        _ => {}
+    let done = session(&stage, &become_user, "umount", options);
+    let lacking = match done.status.code() {
+        Some(42) => "may not make a device node",
+        Some(43) => "the kernel permits no user namespaces",
+        _ => return Some((stage, done)),
+    };
+    skipped(what, lacking);
+    None
+}
+
+#[test]
+fn a_user_mounts_in_a_user_namespace_of_its_own() {
+    let what = "a mount by a user in a user namespace";
+    if let Some((stage, done)) = session_in_own_namespace(what, "") {
+        assert_recorded(&stage, &done);
     }
-    assert_recorded(&stage, &done);
+}
+
+#[test]
+fn a_user_without_the_privilege_of_passthrough_is_told_so_once() {
+    let what = "the message about passthrough to an ordinary user";
+    let Some((stage, done)) = session_in_own_namespace(what, "--passthrough on") else {
+        return;
+    };
+    assert!(done.status.success(), "{done:?}");
+    let out = stage.path().join("behind/out");
+    assert_eq!(std::fs::read(out).unwrap(), b"a\nb\n");
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    let said: Vec<&str> = said
+        .lines()
+        .filter(|line| line.contains("--passthrough"))
+        .collect();
+    let [message] = said[..] else {
+        panic!("{said:?}");
+    };
+    // A kernel before Linux 6.9 lacks more than the privilege.
+    let reasons = ["permits it only to root", "has no FUSE passthrough"];
+    assert!(
+        reasons.iter().any(|reason| message.contains(reason)),
+        "{message}"
+    );
+    assert!(
+        message.contains(stage.path().join("at").to_str().unwrap()),
+        "{message}"
+    );
 }
 
 #[test]
@@ -110,7 +147,7 @@ fn a_user_mounts_by_fusermount3() {
          exec setpriv --reuid {uid} --regid {gid} --clear-groups \\
              sh -ec \"$1\" session \"$2\" \"$3\" \"$4\" \"$5\""
     );
-    let done = session(&stage, &become_user, "fusermount3 -u");
+    let done = session(&stage, &become_user, "fusermount3 -u", "");
     if done.status.code() == Some(42) {
         return skipped(what, "may not make a device node");
     }

@@ -2,7 +2,7 @@
 //! and no call hangs.
 
 // clippy allows these in test functions only, but the functions that the tests share need them too.
-#![allow(unsafe_code, clippy::unwrap_used, clippy::print_stderr)]
+#![allow(unsafe_code, clippy::unwrap_used)]
 
 mod file_server;
 mod first;
