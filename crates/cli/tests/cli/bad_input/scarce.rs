@@ -57,7 +57,7 @@ fn with_little_address_space_a_command_runs_as_alone_or_not_at_all() {
     let limited = |kilobytes: u32, line: &str| format!("prlimit --as={kilobytes}000 {line}");
     // Below this limit the kernel or the loader refuses `record` itself, whose size depends on its
     // build.
-    let loads = (16_000..100_000)
+    let loads = (16_000..400_000)
         .step_by(1_000)
         .find(|kilobytes| place.shell(&limited(*kilobytes, "$B --version")).status == 0)
         .expect("`--version` needs little memory");
