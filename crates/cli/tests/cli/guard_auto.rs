@@ -3,7 +3,7 @@
 
 use super::Place;
 use backstory_testkit::busybox::busybox;
-use backstory_testkit::need;
+use backstory_testkit::{need, program};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -35,6 +35,15 @@ pub(super) fn place(test: &str) -> Option<Place> {
         return None;
     }
     Some(place)
+}
+
+/// The fixture `needs_filter`, as a file of this place alone. A link of it that another test makes
+/// would change the state by which a run knows it.
+fn needs_filter(place: &Place) -> Option<String> {
+    let linked = place.fixture("needs_filter")?;
+    let own = place.path("needs-filter");
+    program::copy(linked.as_ref(), own.as_ref()).unwrap();
+    Some(own)
 }
 
 #[test]
@@ -97,7 +106,7 @@ fn a_process_gets_the_filter_for_all_threads_before_it_needs_it() {
     let Some(place) = place("ways to need the filter") else {
         return;
     };
-    let Some(program) = place.fixture("needs_filter") else {
+    let Some(program) = needs_filter(&place) else {
         return;
     };
     place.write_program("not-a-program", "text");
@@ -132,7 +141,7 @@ fn forged_and_damaged_instructions_in_the_arena_are_not_installed() {
     let Some(place) = place("forged instructions") else {
         return;
     };
-    let Some(program) = place.fixture("needs_filter") else {
+    let Some(program) = needs_filter(&place) else {
         return;
     };
     for what in ["forged", "damaged"] {
