@@ -23,11 +23,11 @@ const OVERLAY: u64 = 0x794c_7630;
 /// through.
 const FIRST_USERS: &str = "user:[4026531837]";
 
-/// What the message of the mount says about a file system that is stacked on another one.
+/// Words of the message about a file system that is stacked on another one.
 const STACKED: &str = "stacked on another one";
 
-/// Why the kernel does not pass the files of a directory through, and a part of the message about
-/// it. `None`: it does.
+/// The reason that the kernel does not pass a directory's files through, and a part of the message
+/// about it. `None`: it does.
 fn refusal(directory: &Path) -> Option<(&'static str, &'static str)> {
     let name = rustix::system::uname();
     let release = name.release().to_string_lossy().into_owned();
