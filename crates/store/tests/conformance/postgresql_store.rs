@@ -303,6 +303,9 @@ fn counter() -> (u16, Arc<AtomicUsize>) {
     std::thread::spawn(move || {
         for client in listener.incoming().flatten() {
             let up = TcpStream::connect(("127.0.0.1", server)).unwrap();
+            // Otherwise each small message waits for the acknowledgement of the one before.
+            up.set_nodelay(true).unwrap();
+            client.set_nodelay(true).unwrap();
             let (answers, asker) = (up.try_clone().unwrap(), client.try_clone().unwrap());
             let count = count.clone();
             std::thread::spawn(move || pass(client, up, None));
