@@ -85,11 +85,10 @@ fn a_statement_that_does_not_parse_is_recorded_with_its_rows_and_possible_tables
 #[test]
 #[ignore = "a server of its own"]
 fn changes_beyond_the_limit_of_a_transaction_are_a_gap() {
-    let Some(place) = PostgresPlace::new("a transaction with too many changes", &[]) else {
+    let what = "a transaction with too many changes";
+    let Some((place, watch)) = PostgresPlace::watched_table(what) else {
         return;
     };
-    place.query("CREATE TABLE a (id int PRIMARY KEY)");
-    let watch = place.watched();
     place.query("INSERT INTO a SELECT generate_series(1, 100002)");
     place.wait_for_record("\"rows_left_out\":2");
     watch.end().unwrap();

@@ -75,11 +75,9 @@ fn rows_of_a_binlog_that_was_removed_unread_are_a_gap() {
 #[ignore = "a server of its own"]
 fn changes_beyond_the_limit_of_a_transaction_of_mariadb_are_a_gap() {
     let what = "a transaction of MariaDB with too many changes";
-    let Some(place) = MariadbPlace::new(what, &[]) else {
+    let Some((place, watch)) = MariadbPlace::watched_table(what) else {
         return;
     };
-    place.query("CREATE TABLE a (id int PRIMARY KEY)");
-    let watch = place.watched();
     place.query("INSERT INTO a SELECT seq FROM seq_1_to_100002");
     place.wait_for_record("\"rows_left_out\":2");
     watch.end().unwrap();
