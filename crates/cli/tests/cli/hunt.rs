@@ -190,6 +190,25 @@ fn a_secret_that_is_read_and_then_sent_is_found_and_not_the_other_way_round() {
     server.end();
 }
 
+/// Sends what each command prints. The rule finds the secret named beside it, or none. Copies of
+/// `cat` have the names of `programs`.
+#[track_caller]
+fn each_sends_its_secret(place: &Place, programs: &str, cases: &[(&str, Option<&str>)]) {
+    let server = LoopbackServer::new(cases.len(), "");
+    let send = server.upload();
+    place.record(&format!(
+        "for program in {programs}; do cp \"$(command -v cat)\" $program; done"
+    ));
+    for (read, secret) in cases {
+        let run = place.record(&format!("{read} | {send}"));
+        let all = found(place, &run, "secret-sent");
+        let secrets: Vec<&str> = all.iter().map(|one| targets(one)[0]).collect();
+        let expected: Vec<String> = secret.iter().map(|name| place.path(name)).collect();
+        assert_eq!(secrets, expected, "{read}");
+    }
+    server.end();
+}
+
 #[test]
 fn credentials_and_the_store_of_a_browser_are_no_secrets_for_their_own_programs() {
     if !needs("a client", &["bash"]) {
@@ -199,23 +218,13 @@ fn credentials_and_the_store_of_a_browser_are_no_secrets_for_their_own_programs(
     std::fs::create_dir(place.work().join(".aws")).unwrap();
     place.write(".aws/credentials", "secret\n");
     place.write("Login Data", "secret\n");
-    let server = LoopbackServer::new(4, "");
-    let send = server.upload();
-    for (file, owner) in [(".aws/credentials", "aws"), ("Login Data", "firefox")] {
-        let run = place.record(&format!("cat '{file}' | {send}"));
-        let all = found(&place, &run, "secret-sent");
-        assert_eq!(all.len(), 1, "{file}: {all:?}");
-        assert_eq!(targets(&all[0])[0], place.path(file));
-        // A program with the name of the owner.
-        let line = format!("cp \"$(command -v cat)\" {owner}; ./{owner} '{file}' | {send}");
-        let run = place.record(&line);
-        assert_eq!(
-            found(&place, &run, "secret-sent"),
-            [Value::Null; 0],
-            "{owner}"
-        );
-    }
-    server.end();
+    let cases = [
+        ("cat .aws/credentials", Some(".aws/credentials")),
+        ("./aws .aws/credentials", None),
+        ("cat 'Login Data'", Some("Login Data")),
+        ("./firefox 'Login Data'", None),
+    ];
+    each_sends_its_secret(&place, "aws firefox", &cases);
 }
 
 #[test]
@@ -237,18 +246,7 @@ fn passwords_of_curl_and_npm_are_no_secrets_for_these_and_are_for_other_programs
         ("./node steal.js .npmrc", Some(".npmrc")),
         ("./node npm .npmrc", None),
     ];
-    let server = LoopbackServer::new(cases.len(), "");
-    let send = server.upload();
-    // A program with the name of each client.
-    place.record("for client in curl wget node; do cp \"$(command -v cat)\" $client; done");
-    for (read, secret) in cases {
-        let run = place.record(&format!("{read} | {send}"));
-        let all = found(&place, &run, "secret-sent");
-        let secrets: Vec<&str> = all.iter().map(|one| targets(one)[0]).collect();
-        let expected: Vec<String> = secret.into_iter().map(|name| place.path(name)).collect();
-        assert_eq!(secrets, expected, "{read}");
-    }
-    server.end();
+    each_sends_its_secret(&place, "curl wget node", &cases);
 }
 
 #[test]
