@@ -177,10 +177,16 @@ fn of_answers_without_the_line_if_the_inspector_fails_or_is_not_installed() {
 
 /// The line of `of` about the change inside of a file, from the inspector's stored answer. `of`
 /// waits one second for an inspector, and a question in SQL as long as it takes.
-fn stored_change_line(place: &Place, file: &str) -> String {
+pub(super) fn stored_change_line(place: &Place, file: &str) -> String {
     let changes = rows(place, "SELECT change FROM changes");
     assert!(!changes.is_empty(), "{file}");
     change_line(place, file).unwrap()
+}
+
+/// Writes the list of inspectors and keys of the place's user.
+pub(super) fn list_inspectors(place: &Place, text: &str) {
+    let list = place.stage.directory("home/.config/backstory").unwrap();
+    fs::write(list.join("inspectors.toml"), text).unwrap();
 }
 
 /// An inspector of the user's own, chosen as `choice` says, that tells the first lines.
@@ -189,13 +195,11 @@ fn own_inspector(place: &Place, choice: &str) {
     let script = "#!/bin/sh\nread -r line\nread -r old <&3\nread -r new <&4\nprintf \
         '{\"inspector\":\"own\",\"version\":1,\"sentences\":[\"own: %s became %s\"]}\\n' \"$old\" \"$new\"\n";
     backstory_testkit::program::write(&program, script.as_bytes()).unwrap();
-    let config = place.stage.directory("home/.config").unwrap();
-    place.stage.directory("home/.config/backstory").unwrap();
     let text = format!(
         "[[inspector]]\nname = \"own\"\nversion = 1\n{choice}\ncommand = [\"{}\"]\n",
         program.display()
     );
-    fs::write(config.join("backstory/inspectors.toml"), text).unwrap();
+    list_inspectors(place, &text);
 }
 
 #[test]
@@ -482,9 +486,10 @@ fn a_listed_key_holds_for_every_answer_about_its_tables() {
     if !place.has_inspector() {
         return;
     }
-    let config = place.stage.directory("home/.config/backstory").unwrap();
-    let listed = "[[table]]\nglobs = [\"*/out.csv\"]\nkey = [\"id\"]\n";
-    fs::write(config.join("inspectors.toml"), listed).unwrap();
+    list_inspectors(
+        &place,
+        "[[table]]\nglobs = [\"*/out.csv\"]\nkey = [\"id\"]\n",
+    );
     for content in [BEFORE, AFTER] {
         place.write("in.csv", content);
         place.keep("cat in.csv > out.csv", &["--contents=all"]);

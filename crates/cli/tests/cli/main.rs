@@ -84,6 +84,7 @@ mod hunt_growing;
 mod hunt_live;
 mod hunt_questions;
 mod inspect;
+mod inspect_components;
 mod interpreter_functions;
 mod jobs;
 mod jobs_slurm;
