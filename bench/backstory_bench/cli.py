@@ -344,8 +344,19 @@ def _parser() -> argparse.ArgumentParser:
     p = commands.add_parser("tpcc", help="measure TPC-C on a database that `backstory watch` records")
     p.add_argument("--server", choices=list(SERVERS), default="postgres")
     p.add_argument("--warehouses", type=int, default=1)
-    p.add_argument("--threads", type=int, default=1, help="the number of clients")
-    p.add_argument("--seconds", type=int, default=60, help="the duration of each measurement")
+    p.add_argument(
+        "--wait",
+        action="store_true",
+        help="let clients pause for keying and thinking, as TPC-C demands (go-tpc's --wait); the modes of the results "
+        "then have other names, as native-wait, and no table compares them with modes without pauses",
+    )
+    p.add_argument("--threads", type=int, help="the number of clients (default: 1; with --wait, 10 for each warehouse)")
+    p.add_argument(
+        "--seconds",
+        type=int,
+        default=60,
+        help="the duration of each measurement; with --wait up to 140 s longer, since go-tpc interrupts no pause",
+    )
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--go-tpc", default="go-tpc", help="the program go-tpc")
     p.add_argument(

@@ -42,6 +42,13 @@ MARIADB_STATEMENTS = (
     "--server_audit_file_rotate_size=1000000000",
 )
 MARIADB_ROWS = ("--server-id=1", "--log-bin=binlog", "--binlog-format=ROW", *MARIADB_STATEMENTS)
+USUAL_CLIENTS = 80
+"""So many clients, and a watch, have enough connections by the default settings of both servers."""
+
+
+def settings_for(clients: int) -> tuple[str, ...]:
+    """Returns the settings of a server that needs connections for many clients."""
+    return (f"max_connections={clients + 20}",) if clients > USUAL_CLIENTS else ()
 
 
 class Recording(Enum):
@@ -118,10 +125,10 @@ class DatabaseServer:
             [str(word) for word in words], check=True, stdout=silent, stderr=silent, user=self._owner(), cwd="/"
         )
 
-    def _command(self, data: Path, port: int, recording: Recording, more: Sequence[str]) -> list[str]:
+    def _command(self, data: Path, port: int, recording: Recording, more: Sequence[str], clients: int) -> list[str]:
         """Returns the command of the server. `more` follows the settings of a watch."""
         watched = SETTINGS.get((self.name, recording), ())
-        more = more if watched else ()
+        more = (*settings_for(clients), *(more if watched else ()))
         if self.name == "postgres":
             settings = [*POSTGRES_MEASURED, f"unix_socket_directories={data}", "lc_messages=C"]
             settings += (*watched, *more)
@@ -145,13 +152,13 @@ class DatabaseServer:
         raise SystemExit(f"backstory-bench: {self.name} does not begin: {log[-800:]}")
 
     @contextmanager
-    def running(self, data: Path, recording: Recording, more: Sequence[str] = ()) -> Iterator[int]:
-        """Runs the server, and yields its TCP port.
+    def running(self, data: Path, recording: Recording, more: Sequence[str] = (), clients: int = 1) -> Iterator[int]:
+        """Runs the server for so many clients, and yields its TCP port.
 
         `recording`: with the settings for a watch of this kind, and `more` behind them.
         """
         port = _free_port()
-        words = self._command(data, port, recording, more)
+        words = self._command(data, port, recording, more, clients)
         with (data.parent / "server.log").open("ab") as log:
             server = subprocess.Popen(
                 words, stdout=log, stderr=log, stdin=subprocess.DEVNULL, user=self._owner(), cwd="/"

@@ -19,7 +19,7 @@ from pathlib import Path
 from . import durability, flushes, inspected, log_forms, mounted
 from .granularity import put_tables
 from .stats import paired
-from .tpcc import TRANSACTIONS
+from .tpcc import TRANSACTIONS, has_pauses
 
 Rows = list[dict[str, str]]
 Value = Callable[[Mapping[str, str]], float]
@@ -251,6 +251,12 @@ def read(paths: Sequence[Path]) -> dict[str, tuple[str, Rows]]:
             rows = list(csv.DictReader(file))
         if not rows:
             raise SystemExit(f"backstory-bench: {path.name} has no results")
+        paused = [mode for mode in (row.get("mode") or "" for row in rows) if has_pauses(mode)]
+        if paused:
+            raise SystemExit(
+                f"backstory-bench: {path.name} has {paused[0]}, a measurement with pauses (--wait), "
+                "and no page has a table of these"
+            )
         found[kind_of(path)] = (path.name, rows)
     return found
 

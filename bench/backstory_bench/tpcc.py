@@ -10,6 +10,11 @@ random order, from a copy of that data and with a server of its own:
 
 The ratios compare modes of one round, and stand beside those of Story Book, which watches
 statements. A watched measurement says whether its record is complete.
+
+By default the clients make no pauses. With `--wait`, each client pauses as TPC-C demands: before a
+transaction for the keying time, and after it for a random thinking time. Their modes have names of
+their own, as `native-wait`, so no table compares the two kinds. The pauses limit the throughput,
+whatever the server does. So the response times are the figures to compare.
 """
 
 from __future__ import annotations
@@ -60,6 +65,20 @@ FIELDS = ["server", "warehouses", "round", "mode", "tpmc", *TRANSACTIONS, "end_s
 SUMMARY = re.compile(r"^\[Summary\] (\w+) - .*?Count: (\d+).*?Avg\(ms\): ([\d.]+)", re.MULTILINE)
 THROUGHPUT = re.compile(r"^tpmC: ([\d.]+)", re.MULTILINE)
 PATIENCE_S = 600.0
+PAUSES = "-wait"
+"""The end of the name of a mode whose clients pause."""
+TERMINALS = 10
+"""The clients of each warehouse, as TPC-C demands."""
+
+
+def label(mode: str, wait: bool) -> str:
+    """Returns the name of a mode in results. `wait`: the clients pause as TPC-C demands."""
+    return f"{mode}{PAUSES}" if wait else mode
+
+
+def has_pauses(named: str) -> bool:
+    """Returns whether the clients of a mode in results paused."""
+    return named.endswith(PAUSES)
 
 
 def parsed(printed: str, clients: int) -> dict[str, float]:
@@ -71,7 +90,10 @@ def parsed(printed: str, clients: int) -> dict[str, float]:
     found = {name: float(mean) for name, _, mean in summaries}
     throughput = THROUGHPUT.search(printed)
     failed = sum(int(count) for name, count, _ in summaries if name.endswith("_ERR"))
-    if throughput is None or failed > clients or not all(name in found for name in TRANSACTIONS):
+    lacking = [name for name in TRANSACTIONS if name not in found]
+    if summaries and lacking and failed <= clients:
+        raise SystemExit(f"backstory-bench: go-tpc executed no {lacking[0]} in its time: choose more --seconds")
+    if throughput is None or lacking or failed > clients:
         raise SystemExit(f"backstory-bench: go-tpc failed: {printed[-800:]}")
     return {"tpmc": float(throughput[1])} | {name: found[name] for name in TRANSACTIONS}
 
@@ -88,6 +110,17 @@ def go_tpc(args: argparse.Namespace, server: DatabaseServer, port: int, *words: 
     if done.returncode != 0:
         raise SystemExit(f"backstory-bench: go-tpc fails with {done.returncode}: {done.stdout[-4000:]}")
     return done.stdout
+
+
+def client_number(args: argparse.Namespace) -> int:
+    """Returns the number of clients."""
+    return int(args.threads or (TERMINALS * args.warehouses if args.wait else 1))
+
+
+def run_words(args: argparse.Namespace) -> list[object]:
+    """Returns the words by which go-tpc executes transactions."""
+    words: list[object] = ["run", "-T", client_number(args), "--time", f"{args.seconds}s"]
+    return [*words, "--wait"] if args.wait else words
 
 
 def prepare(args: argparse.Namespace, server: DatabaseServer, data: Path) -> None:
@@ -149,14 +182,14 @@ def measure(
         data = top / "data"
         subprocess.run(["cp", "-a", "--reflink=auto", prepared, data], check=True)
         os.sync()
-        with server.running(data, MODES[mode].settings, args.setting) as port:
-            words = ["run", "-T", args.threads, "--time", f"{args.seconds}s"]
+        with server.running(data, MODES[mode].settings, args.setting, client_number(args)) as port:
+            words = run_words(args)
             if MODES[mode].watched:
                 with watch(watch_words(server, port, MODES[mode].settings), top / "store", result):
                     printed = go_tpc(args, server, port, *words)
             else:
                 printed = go_tpc(args, server, port, *words)
-        return parsed(printed, args.threads) | result
+        return parsed(printed, client_number(args)) | result
     finally:
         shutil.rmtree(top, ignore_errors=True)
 
@@ -164,12 +197,24 @@ def measure(
 def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
     """Returns a table of medians, and of the paired ratios with the smallest and the largest.
 
-    The last column has the ratio of Story Book to its database alone.
+    The last column has the ratio of Story Book to its database alone. Measurements with pauses have
+    a table of their own.
     """
+    tables = [table for table in (_table(rows, wait) for wait in (False, True)) if table]
+    return [line for number, table in enumerate(tables) for line in ([""] if number else []) + table]
+
+
+def _table(every: Sequence[Mapping[str, object]], wait: bool) -> list[str]:
+    """Returns the table of the measurements with pauses, or of those without. It may be empty."""
+    rows = [row for row in every if has_pauses(str(row["mode"])) == wait]
+    named = {label(mode, wait): mode for mode in MODES}
     measured = {str(row["mode"]) for row in rows}
-    modes = [mode for mode in MODES if mode in measured]
-    others = [mode for mode in modes if mode != "native"]
-    heads = ["", *modes, *(f"{mode} / native" for mode in others), "Story Book / regular"]
+    modes = [mode for mode in named if mode in measured]
+    if not modes:
+        return []
+    native = label("native", wait)
+    others = [mode for mode in modes if mode != native]
+    heads = ["", *modes, *(f"{mode} / {native}" for mode in others), "Story Book / regular"]
     lines = [_line(heads), _line(["---", *["---:"] * (len(heads) - 1)])]
     paper = {row["row"]: float(row["story_book"]) / float(row["regular"]) for row in paper_table("paper_tpcc.csv")}
     for field in ("tpmc", *TRANSACTIONS):
@@ -177,10 +222,10 @@ def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
         for mode in modes:
             cells.append(f"{statistics.median(float(str(row[field])) for row in rows if row['mode'] == mode):.1f}")
         for mode in others:
-            found = paired(rows, field, mode, "native")
+            found = paired(rows, field, mode, native)
             cells.append(f"{statistics.median(found):.3f} ({found[0]:.3f} to {found[-1]:.3f})")
         lines.append(_line([*cells, f"{paper[field]:.3f}"]))
-    for mode in (mode for mode in modes if MODES[mode].watched):
+    for mode in (mode for mode in modes if MODES[named[mode]].watched):
         complete = [row["complete"] == "yes" for row in rows if row["mode"] == mode]
         lines.append(f"\nComplete records of {mode}: {sum(complete)} of {len(complete)}.")
     return lines
@@ -209,9 +254,10 @@ def main_tpcc(args: argparse.Namespace) -> int:
         for number in range(args.rounds):
             for mode in random.sample(modes, k=len(modes)):
                 found = measure(args, server, mode, prepared, top)
-                row = {"server": args.server, "warehouses": args.warehouses, "round": number, "mode": mode} | found
+                name = label(mode, args.wait)
+                row = {"server": args.server, "warehouses": args.warehouses, "round": number, "mode": name} | found
                 rows.append({field: row.get(field, "") for field in FIELDS})
-                print(f"round {number + 1}, {mode}: {row['tpmc']:.0f} tpmC", file=sys.stderr)
+                print(f"round {number + 1}, {name}: {row['tpmc']:.0f} tpmC", file=sys.stderr)
             progress.show(f"TPC-C: round {number + 1} of {args.rounds}")
         progress.show("")
     if args.out:

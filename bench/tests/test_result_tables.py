@@ -90,6 +90,13 @@ def test_a_file_without_results_is_refused_by_its_name(tmp_path: Path) -> None:
         main_tables(argparse.Namespace(results=[empty], root=tmp_path))
 
 
+def test_a_file_of_clients_that_pause_is_refused(tmp_path: Path) -> None:
+    columns = "server,warehouses,round,mode,tpmc"
+    paused = write(tmp_path / "2026-11-28-tpcc-postgres.csv", columns, "postgres,1,0,native-wait,12")
+    with pytest.raises(SystemExit, match=r"tpcc-postgres\.csv has native-wait, a measurement with pauses"):
+        read([paused])
+
+
 def test_a_file_of_another_name_and_half_of_a_pair_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match=r"engines\.csv is not DATE-KIND\.csv"):
         result_tables.kind_of(tmp_path / "engines.csv")

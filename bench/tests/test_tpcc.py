@@ -1,10 +1,19 @@
 """The measurement of TPC-C reads what go-tpc prints, and compares modes of one round."""
 
+import csv
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 
-from backstory_bench.database_servers import SERVERS, SETTINGS, Recording
+from backstory_bench import tpcc
+from backstory_bench.cli import _parser
+from backstory_bench.database_servers import SERVERS, SETTINGS, DatabaseServer, Recording
 from backstory_bench.stats import paired
-from backstory_bench.tpcc import PROMISED, TRANSACTIONS, chosen, parsed, summary, watch_words
+from backstory_bench.tpcc import PROMISED, TRANSACTIONS, chosen, label, measure, parsed, run_words, summary, watch_words
 
 PRINTED = """Finished
 [Summary] DELIVERY - Takes(s): 6.0, Count: 11, TPM: 110.5, Sum(ms): 427.1, Avg(ms): 38.8, 50th(ms): 37.7, Max(ms): 52.4
@@ -29,6 +38,17 @@ def test_a_run_with_more_failed_transactions_than_clients_is_refused() -> None:
         parsed(PRINTED + failed, 1)
     with pytest.raises(SystemExit):
         parsed(PRINTED.replace("tpmC", "none"), 1)
+
+
+def test_the_means_of_pauses_are_no_response_times() -> None:
+    pauses = "[Summary] KEYINGTIME-NEW_ORDER - 18.0s\n[Summary] THINKINGTIME-NEW_ORDER - 11.7s\n"
+    assert parsed(PRINTED.replace("tpmC", f"{pauses}tpmC"), 1) == parsed(PRINTED, 1)
+
+
+def test_a_run_that_was_too_short_for_a_kind_of_transaction_is_refused_by_its_name() -> None:
+    lines = [line for line in PRINTED.splitlines(keepends=True) if " DELIVERY " not in line]
+    with pytest.raises(SystemExit, match="executed no DELIVERY in its time: choose more --seconds"):
+        parsed("".join(lines), 1)
 
 
 def _row(number: int, mode: str, tpmc: float) -> dict[str, object]:
@@ -73,3 +93,70 @@ def test_modes_are_named_in_a_list_that_has_native() -> None:
     for wrong, message in (("native,watched", "watched is no mode"), ("rows", "native is missing")):
         with pytest.raises(SystemExit, match=message):
             chosen(wrong)
+
+
+def test_clients_that_pause_are_ten_for_each_warehouse_unless_their_number_is_given() -> None:
+    for words, wanted in (
+        ([], ["run", "-T", 1, "--time", "60s"]),
+        (["--warehouses", "3"], ["run", "-T", 1, "--time", "60s"]),
+        (["--warehouses", "3", "--wait"], ["run", "-T", 30, "--time", "60s", "--wait"]),
+        (["--threads", "4", "--seconds", "9", "--wait"], ["run", "-T", 4, "--time", "9s", "--wait"]),
+    ):
+        assert run_words(_parser().parse_args(["tpcc", *words])) == wanted, words
+    assert [label("rows", wait) for wait in (False, True)] == ["rows", "rows-wait"]
+
+
+def test_go_tpc_is_told_to_pause_and_the_server_knows_the_number_of_clients(tmp_path: Path) -> None:
+    printed, told, program = (tmp_path / name for name in ("printed", "told", "go-tpc"))
+    printed.write_text(PRINTED)
+    program.write_text(f"#!/bin/sh\necho \"$@\" >'{told}'\ncat '{printed}'\n")
+    program.chmod(0o755)
+    (tmp_path / "prepared").mkdir()
+    expected: list[int] = []
+
+    @contextmanager
+    def running(data: Path, recording: Recording, more: Sequence[str], clients: int) -> Iterator[int]:
+        expected.append(clients)
+        yield 1
+
+    server = SimpleNamespace(driver="mysql", running=running)
+    args = _parser().parse_args(["tpcc", "--wait", "--warehouses", "10", "--go-tpc", str(program)])
+    found = measure(args, server, "native", tmp_path / "prepared", tmp_path)  # type: ignore[arg-type]
+    assert found["tpmc"] == 1854.5 and expected == [100]
+    assert told.read_text().startswith("tpcc run -T 100 --time 60s --wait --warehouses 10 ")
+
+
+def test_every_mode_has_a_server_with_connections_for_all_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DatabaseServer, "_program", lambda self, name: name)
+    for server in SERVERS.values():
+        for recording in Recording:
+            commands = [" ".join(server._command(Path("data"), 1, recording, [], clients)) for clients in (1, 100)]
+            assert ["max_connections=120" in command for command in commands] == [False, True]
+
+
+def test_rows_of_clients_that_pause_are_labelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DatabaseServer, "missing", lambda self: None)
+    monkeypatch.setattr(tpcc, "prepare", lambda *_: None)
+    monkeypatch.setattr(tpcc, "measure", lambda *_: {"tpmc": 100.0} | dict.fromkeys(TRANSACTIONS, 2.0))
+    for words, wanted in (([], {"native", "statements"}), (["--wait"], {"native-wait", "statements-wait"})):
+        out = tmp_path / f"{len(words)}.csv"
+        directories = ["--workdir", str(tmp_path), "--out", str(out)]
+        command = ["tpcc", "--modes", "native,statements", "--rounds", "2", "--go-tpc", sys.executable]
+        args = _parser().parse_args([*command, *directories, *words])
+        assert args.do(args) == 0
+        with out.open(newline="") as file:
+            assert {row["mode"] for row in csv.DictReader(file)} == wanted
+
+
+def test_measurements_with_and_without_pauses_have_tables_of_their_own() -> None:
+    modes = {"native": 100, "rows": 90, "native-wait": 10, "rows-wait": 9.5}
+    lines = summary([_row(number, mode, tpmc) for mode, tpmc in modes.items() for number in range(3)])
+    tables = [number for number, line in enumerate(lines) if line.startswith("|  |")]
+    assert [lines[number] for number in tables] == [
+        "|  | native | rows | rows / native | Story Book / regular |",
+        "|  | native-wait | rows-wait | rows-wait / native-wait | Story Book / regular |",
+    ]
+    assert lines[tables[1] - 1] == ""
+    assert lines[tables[0] + 2].startswith("| tpmC | 100.0 | 90.0 | 0.900 ")
+    assert lines[tables[1] + 2].startswith("| tpmC | 10.0 | 9.5 | 0.950 ")
+    assert lines[-1].endswith("Complete records of rows-wait: 3 of 3.")
