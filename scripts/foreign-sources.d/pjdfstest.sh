@@ -1,4 +1,4 @@
-# from: registry
+# from: repository
 # what: pjdfstest, the tests of POSIX file systems, from its own repository: no registry and no Debian release has it
 rm -rf suite
 git clone -q https://github.com/pjd/pjdfstest suite

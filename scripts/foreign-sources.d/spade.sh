@@ -1,4 +1,4 @@
-# from: registry
+# from: repository
 # what: SPADE from its own repository (no registry has it), and from Maven Central the libraries that its build takes from Neo4j's archive
 repository=${SPADE_REPOSITORY:-https://github.com/ashish-gehani/SPADE}
 commit=3859bbde8db6c0b985dde11dfb32fd43938d3a10
