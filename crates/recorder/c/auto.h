@@ -43,7 +43,7 @@ bool bs_before_exec(int dir, const char *path, char *const *env, int flags);
  */
 bool bs_has_plain_files(u64 *verdict);
 
-/* auto/begin.c: the program begins. */
+/* auto/filter.c: the program begins. */
 void bs_auto_begin(void);
 
 /* redirect.c: true if the redirections of libc are in place that this program needs first. */
