@@ -120,7 +120,6 @@ WORKLOADS = (
         _clean_module,
         _ended,
         1.10,
-        1.10,
     ),
     Workload(
         "busybox-script",
@@ -130,7 +129,7 @@ WORKLOADS = (
         _nothing,
         _ended,
         1.10,
-        1.10,
+        1.20,
     ),
 )
 

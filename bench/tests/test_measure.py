@@ -24,3 +24,23 @@ def test_a_table_of_rounds_names_the_machine_and_the_versions_of_the_measured_pr
         pass
     machine = report.load(table).machine
     assert machine.endswith(f"workdir={tmp_path}; backstory: backstory 0.1.0, commit 1; fsatrace: commit 2")
+
+
+def table_of(*rounds: tuple[str, str]) -> str:
+    """Returns the table of one pair of rounds for each workload and collector."""
+    pairs: dict[str, dict[str, report.Pairs]] = {}
+    for workload, collector in rounds:
+        pairs.setdefault(workload, {})[collector] = [(1.0, 1.0)]
+    return report.markdown(report.Results("m", pairs, pairs, {}))
+
+
+def test_the_goal_of_the_mean_is_that_of_stored_contents_where_a_column_stores_them() -> None:
+    plain = [(workload, "backstory") for workload in ("find", "grep")]
+    stored = [(workload, "backstory-lazy") for workload in ("find", "grep")]
+    assert table_of(*plain).endswith("| 1.10 / 1.06 |")
+    assert table_of(*plain, *stored).endswith("| 1.10 / 1.06; with contents 1.11 / 1.08 |")
+
+
+def test_a_missing_bound_of_a_workload_is_shown_as_missing() -> None:
+    rows = table_of(("go-build", "backstory"), ("busybox-script", "backstory"), ("call-read", "backstory")).splitlines()
+    assert [row.rsplit("|", 2)[1].strip() for row in rows[-3:]] == ["1.10 / –", "1.10 / 1.20", ""]
