@@ -150,6 +150,22 @@ def _micro_load(call: str, first: float | None, goal: float | None) -> Workload:
 
 TRUE_LOOP = "i=0; while [ $i -lt 500 ]; do /bin/true; i=$((i+1)); done"
 
+LOADER = """#include <dlfcn.h>
+
+int main(void) {
+	void *library = dlopen("libm.so.6", RTLD_NOW);
+	return library && dlsym(library, "cos") ? 0 : 1;
+}
+"""
+LOADER_LOOP = "i=0; while [ $i -lt 50 ]; do ./loader || exit; i=$((i+1)); done"
+
+
+def _loader(root: Path) -> None:
+    (root / "loader.c").write_text(LOADER)
+    # Before glibc 2.34, the functions are in a library of their own.
+    subprocess.run(["gcc", "-O2", "-o", str(root / "loader"), str(root / "loader.c"), "-ldl"], check=True)
+
+
 WORKLOADS: dict[str, Workload] = {
     w.name: w
     for w in (
@@ -242,6 +258,14 @@ WORKLOADS: dict[str, Workload] = {
             1.10,
         ),
         Workload(
+            "dlopen",
+            "50 starts of a program that loads a library by dlopen",
+            lambda r: ["sh", "-c", LOADER_LOOP],
+            _loader,
+            _nothing,
+            _exit_zero,
+        ),
+        Workload(
             "compute",
             "a program that computes (numpy)",
             lambda r: [
@@ -267,7 +291,7 @@ WORKLOADS: dict[str, Workload] = {
 
 def lacking(name: str) -> str | None:
     """Returns the reason why a workload cannot run here, or `None`."""
-    programs = ({"make": ("make", "gcc"), "git": ("git",)} | notified.NEEDS).get(name, ())
+    programs = ({"make": ("make", "gcc"), "git": ("git",), "dlopen": ("gcc",)} | notified.NEEDS).get(name, ())
     missing = next((program for program in programs if not shutil.which(program)), None)
     if missing is None and name in ("python", "compute"):
         has = subprocess.run([_python(), "-c", "import numpy"], capture_output=True).returncode == 0

@@ -4,8 +4,11 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
+
 from backstory_bench import report
 from backstory_bench.measure import become_subreaper, run
+from backstory_bench.promises import PROMISED, SUITES, WORKLOADS, lacking
 
 
 def test_processor_time_of_background_processes_is_counted_and_not_their_wall_time(tmp_path: Path) -> None:
@@ -44,3 +47,13 @@ def test_the_goal_of_the_mean_is_that_of_stored_contents_where_a_column_stores_t
 def test_a_missing_bound_of_a_workload_is_shown_as_missing() -> None:
     rows = table_of(("go-build", "backstory"), ("busybox-script", "backstory"), ("call-read", "backstory")).splitlines()
     assert [row.rsplit("|", 2)[1].strip() for row in rows[-3:]] == ["1.10 / –", "1.10 / 1.20", ""]
+
+
+def test_the_workload_dlopen_loads_its_library_and_is_in_no_promise(tmp_path: Path) -> None:
+    if reason := lacking("dlopen"):
+        pytest.skip(f"SKIPPED: {reason}")
+    workload = WORKLOADS["dlopen"]
+    assert "dlopen" not in PROMISED and [name for name, names in SUITES.items() if "dlopen" in names] == ["all"]
+    become_subreaper()
+    workload.prepare(tmp_path)
+    assert workload.check(tmp_path, run(workload.command(tmp_path), tmp_path, os.environ)) is None
