@@ -69,7 +69,7 @@ pub struct ContentLimits {
 /// The most bytes that the contents of a store take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ContentBudget {
-    /// As a small disk bears it: 10 GB or a twentieth of the file system, whichever is less.
+    /// As a small disk bears it: 10 GiB or a twentieth of the file system, whichever is less.
     #[default]
     Default,
     /// So many bytes.
