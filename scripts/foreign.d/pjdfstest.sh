@@ -10,6 +10,8 @@
 # Below a mount, the tests are those of the file system behind it.
 PJDFSTEST_FS=$(df -PT "$FOREIGN_CASE" | tail -n 1 | awk '{print toupper($2)}')
 export PJDFSTEST_FS
+# The other users need to search the directory of the tests.
+mkdir -m 755 tests && cd tests || exit 1
 suite=$FOREIGN_SOURCES/pjdfstest/suite/tests
 for script in "$suite"/{chmod,chown,ftruncate,link,mkdir,mkfifo,mknod,open,posix_fallocate,rename,rmdir,symlink,truncate,unlink,utimensat}/*.t; do
     name=${script#"$suite"/}
