@@ -98,6 +98,25 @@ def test_groups_of_separate_matrices_are_in_the_total(tmp_path: Path) -> None:
     assert ratios.total(cells)["c"].rounds == 3
 
 
+def test_a_group_keeps_the_workloads_that_an_unfinished_last_round_lacks(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    journal.create({"options": {"cut": 20.0}})
+    rounds = {"g/short": [2.0, 2.0, 2.0, 50.0], "g/long": [8.0, 8.0, 8.0], "h/w": [1.0, 1.0, 1.0]}
+    for workload, walls in rounds.items():
+        for i, wall in enumerate(walls):
+            journal.append(_cell(workload, "none", i, 1.0))
+            journal.append(_cell(workload, "c", i, wall))
+            journal.append(
+                {"kind": "block", "workload": workload, "iteration": i, "attempt": 0, "disturbed": False, "kept": True}
+            )
+    cells = load(tmp_path).cells
+    group = ratios.by_group(cells)["g", "c"]
+    assert (group.value, group.rounds) == (pytest.approx(4), 3), "the mean of both workloads, without the last round"
+    whole = ratios.total(cells)["c"]
+    assert (whole.value, whole.rounds) == (pytest.approx(2), 3)
+    assert ratios.by_workload(cells)["g/short", "c"].rounds == 4
+
+
 def test_a_block_that_was_repeated_counts_once(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     journal.create({"options": {"cut": 20.0}})

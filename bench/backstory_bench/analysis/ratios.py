@@ -63,19 +63,26 @@ def by_workload(cells: pd.DataFrame, column: str = "log_ratio") -> dict[tuple[st
     }
 
 
+def _whole_rounds(part: pd.DataFrame, column: str) -> pd.Series:
+    """Returns the mean over the workloads of one group, for each round in which all of them ran.
+
+    A matrix that was stopped lacks some workloads in its last round. Without that round, the mean
+    still describes the whole group.
+    """
+    return part.pivot_table(index="round", columns="workload", values=column).dropna().mean(axis="columns")
+
+
 def by_group(cells: pd.DataFrame, column: str = "log_ratio") -> dict[tuple[str, str], Mean]:
     """Returns the mean of each (group, collector).
 
-    The value of a round is the mean over those workloads of the group that the collector finished
-    in all rounds.
+    The value of a round is the mean over all workloads of the group that the collector has ever
+    finished. A round that lacks one of them does not count.
     """
     good = _good(cells, column)
-    found = {}
-    for (g, c), part in good.groupby(["group", "collector"]):
-        wide = part.pivot_table(index="round", columns="workload", values=column)
-        whole = wide.dropna(axis="columns") if wide.dropna(axis="columns").shape[1] else wide
-        found[str(g), str(c)] = mean(whole.mean(axis="columns"), bool(part["censored"].any()))
-    return found
+    return {
+        (str(g), str(c)): mean(_whole_rounds(part, column), bool(part["censored"].any()))
+        for (g, c), part in good.groupby(["group", "collector"])
+    }
 
 
 def total_of_all(cells: pd.DataFrame, column: str = "log_ratio") -> dict[str, Mean]:
@@ -92,7 +99,7 @@ def total_of_all(cells: pd.DataFrame, column: str = "log_ratio") -> dict[str, Me
 def total(cells: pd.DataFrame, column: str = "log_ratio") -> dict[str, Mean]:
     """Returns the mean of each collector over the groups that all collectors finished.
 
-    All groups have the same weight.
+    All groups have the same weight. A round that lacks a workload of any group does not count.
     """
     good = _good(cells, column)
     if good.empty:
@@ -102,10 +109,8 @@ def total(cells: pd.DataFrame, column: str = "log_ratio") -> dict[str, Mean]:
     common = good[good["group"].isin(have[have == collectors].index)]
     found = {}
     for c, part in common.groupby("collector"):
-        groups = part.groupby(["round", "group"])[column].mean()
-        rounds = groups.groupby("round")
-        complete = rounds.mean()[rounds.size() == rounds.size().max()]
-        found[str(c)] = mean(complete, bool(part["censored"].any()))
+        groups = pd.DataFrame({g: _whole_rounds(own, column) for g, own in part.groupby("group")})
+        found[str(c)] = mean(groups.dropna().mean(axis="columns"), bool(part["censored"].any()))
     return found
 
 
