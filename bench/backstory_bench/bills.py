@@ -201,6 +201,6 @@ def main_bills(args: argparse.Namespace) -> int:
             print(f"backstory-bench: {name}: {error}", file=sys.stderr)
             failed = 1
     if args.out:
-        write_rows(args.out, FIELDS, rows)
+        write_rows(args.out, FIELDS, rows, args.backstory)
     print("\n".join(table(rows)))
     return failed

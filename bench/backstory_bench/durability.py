@@ -142,6 +142,6 @@ def main_durability(args: argparse.Namespace) -> int:
                 progress.show(f"{name}: round {number + 1} of {args.rounds}")
             progress.show("")
     if args.out:
-        write_rows(args.out, FIELDS, rows)
+        write_rows(args.out, FIELDS, rows, backstory_program.chosen())
     print("\n".join(summary(rows)))
     return 0

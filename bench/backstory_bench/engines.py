@@ -267,7 +267,7 @@ def main_engines(args: argparse.Namespace) -> int:
                     rows.append(dict(zip(FIELDS, [str(value) for value in [*values, *times]], strict=True)))
                 if args.out:
                     # Five levels take long. An interrupted measurement has its rounds so far.
-                    write_rows(args.out, FIELDS, rows)
+                    write_rows(args.out, FIELDS, rows, backstory_program.chosen())
                 progress.show(f"engines: {levels} levels, round {number + 1} of {args.rounds}")
             if args.keep:
                 shutil.copytree(recorded, Path(args.keep) / f"levels-{levels}")

@@ -162,7 +162,7 @@ def main_false_alarms(args: argparse.Namespace) -> int:
     if not rows:
         raise SystemExit("backstory-bench: there is no run")
     if args.out:
-        write_rows(args.out, FIELDS, rows)
+        write_rows(args.out, FIELDS, rows, args.backstory)
     print("\n".join([by_kind(rows), "", *table(rows)]))
     return 0
 

@@ -13,7 +13,6 @@ UnixBench's: the geometric mean over the tests of ten times the rate, divided by
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import math
 import os
@@ -32,7 +31,7 @@ from pathlib import Path
 from . import backstory_program, progress, real_programs
 from .measure import become_subreaper, reap_orphans
 from .real_programs import BEYOND, RealProgram
-from .report import write_rows
+from .report import all_rows, write_rows
 from .workloads.sources import source
 
 FIELDS = ["test", "mode", "round", "rate"]
@@ -326,7 +325,7 @@ def measured_rows(args: argparse.Namespace, out: str | None) -> list[Mapping[str
     for row in measured(args, backstory):
         rows.append(row)
         if out:
-            write_rows(Path(out), FIELDS, rows)
+            write_rows(out, FIELDS, rows, backstory)
     return rows
 
 
@@ -334,8 +333,7 @@ def main_functions(args: argparse.Namespace) -> int:
     """Measures, or reads earlier measurements, and prints the table."""
     rows: list[Mapping[str, object]] = []
     for path in args.results or []:
-        with open(path, newline="") as file:
-            rows += csv.DictReader(file)
+        rows += all_rows(path)
     if not args.results:
         rows = measured_rows(args, args.out)
     print("\n".join(summary(rows, args.seconds)))

@@ -6,7 +6,6 @@ The figure of a row comes from measurements. Its words come from the way in whic
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 import statistics
 from collections.abc import Mapping, Sequence
@@ -18,6 +17,7 @@ from .collectors.backstory import ENGINE
 from .functions import IMPORT, TESTS, measured_rows, median_rates
 from .paper_data import paper_table
 from .real_programs import BEYOND
+from .report import all_rows
 from .workloads.sources import source
 
 METHODS: dict[str, tuple[str, str, str, str]] = {
@@ -138,8 +138,7 @@ def main_granularity(args: argparse.Namespace) -> int:
         raise SystemExit(f"backstory-bench: {source('byte-unixbench').reason()}")
     functions: list[Mapping[str, object]] = []
     for path in args.functions or []:
-        with open(path, newline="") as file:
-            functions += csv.DictReader(file)
+        functions += all_rows(path)
     if not args.functions:
         # A mode of the functions records bytes, too.
         with built_engine(args.engine) as engine:

@@ -128,7 +128,7 @@ def main_inspected(args: argparse.Namespace) -> int:
                 progress.show(f"postmark: round {number + 1} of {args.rounds}, {text} % text")
     progress.show("")
     if args.out:
-        write_rows(args.out, FIELDS, rows)
+        write_rows(args.out, FIELDS, rows, backstory_program.chosen())
     rows.sort(key=lambda row: args.text.index(row["text_percent"]))
     print("\n".join(summary(rows)))
     return 0

@@ -109,6 +109,6 @@ def main_instructions(args: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="bench-instructions-", dir=args.workdir) as top:
         rows = rounds(Path(top), args.count, args.rounds, args.recorded)
     if args.out:
-        write_rows(args.out, FIELDS, rows)
+        write_rows(args.out, FIELDS, rows, backstory_program.chosen())
     print("\n".join(summary(rows)))
     return 0

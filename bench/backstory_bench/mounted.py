@@ -274,7 +274,7 @@ def main_mounted(args: argparse.Namespace) -> int:
             progress.show(f"postmark: round {number + 1} of {args.rounds}")
     progress.show("")
     if args.out:
-        write_rows(args.out, FIELDS, rows)
+        write_rows(args.out, FIELDS, rows, backstory_program.chosen())
     order = [place.name for place in chosen]
     rows.sort(key=lambda row: order.index(str(row["place"])))
     print("\n".join(summary(rows)))

@@ -178,6 +178,6 @@ def main_prompt(args: argparse.Namespace) -> int:
         rows += measure(shell, args.rounds, backstory, Path(args.workdir))
     progress.show("")
     if args.out:
-        write_rows(Path(args.out), FIELDS, rows)
+        write_rows(args.out, FIELDS, rows, backstory)
     print("\n".join(summary(rows)))
     return 0

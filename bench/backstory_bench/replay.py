@@ -90,7 +90,7 @@ def main_replay(names: Sequence[str], rounds: int, backstory: str, workdir: Path
     """Runs the command `replay`."""
     become_subreaper()
     rows: Rows = {}
-    with new_table(out, FIELDS, workdir) as (_, writer):
+    with new_table(out, FIELDS, workdir, [backstory_program.build(backstory)]) as (_, writer):
         for name in names:
             missing = lacking(name)
             if missing:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 import contextlib
 import csv
+import itertools
 import os
 import platform
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
+from . import backstory_program
 from .matrix.journal import Unusable
 from .promises import PROMISED, WORKLOADS
 from .stats import geometric_mean, ratio
@@ -49,18 +51,37 @@ def new_table(
         raise Unusable(f"{path} exists, and results are never overwritten: give another --out")
     with path.open("x", newline="") as file:
         machine = f"{platform.platform()} cpus={os.cpu_count()} workdir={workdir}"
-        file.write(f"# {'; '.join([machine, *programs])}\n")
+        file.write(f"# {'; '.join(part for part in [machine, *programs] if part)}\n")
         writer = csv.DictWriter(file, fields)
         writer.writeheader()
         yield file, writer
 
 
-def write_rows(path: str | Path, fields: Sequence[str], rows: Sequence[Mapping[str, object]]) -> None:
-    """Writes a file of figures that no other command reads: a line of names, and the rows."""
+def write_rows(
+    path: str | Path, fields: Sequence[str], rows: Sequence[Mapping[str, object]], program: str | None = None
+) -> None:
+    """Writes a file of figures: a line of names, and the rows.
+
+    `program`: the backstory that was measured. A note before the names then says which build.
+    """
     with Path(path).open("w", newline="") as out:
+        if program is not None and (note := backstory_program.build(program)):
+            out.write(f"# {note}\n")
         writer = csv.DictWriter(out, fields)
         writer.writeheader()
         writer.writerows(rows)
+
+
+def figures(file: Iterable[str]) -> csv.DictReader[str]:
+    """Reads the lines of a file of figures. Notes before the names are left out; older files have
+    none."""
+    return csv.DictReader(itertools.dropwhile(lambda line: line.startswith("#"), file))
+
+
+def all_rows(path: str | Path) -> list[dict[str, str | Any]]:
+    """Returns all rows of a file of figures, with all columns."""
+    with Path(path).open(newline="") as file:
+        return list(figures(file))
 
 
 def add_directory(command: argparse.ArgumentParser, what: str) -> None:
@@ -77,7 +98,7 @@ def read_rows(path: str | Path, fields: Sequence[str]) -> list[dict[str, object]
     `Unusable` if the file has other columns.
     """
     with Path(path).open(newline="") as file:
-        table = csv.DictReader(file)
+        table = figures(file)
         if lacking := [name for name in fields if name not in (table.fieldnames or ())]:
             raise Unusable(f"{path} is another table: its first line lacks {', '.join(lacking)}")
         return [{name: row[name] for name in fields} for row in table]

@@ -8,7 +8,6 @@ tables hold medians over rounds, and the pages say by which command they were me
 from __future__ import annotations
 
 import argparse
-import csv
 import re
 import statistics
 import textwrap
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from . import durability, flushes, inspected, log_forms, mounted
 from .granularity import put_tables
+from .report import all_rows
 from .stats import paired
 from .tpcc import TRANSACTIONS, has_pauses
 
@@ -247,8 +247,7 @@ def read(paths: Sequence[Path]) -> dict[str, tuple[str, Rows]]:
     """Reads files of results: their names and rows, by kind."""
     found: dict[str, tuple[str, Rows]] = {}
     for path in paths:
-        with path.open(newline="") as file:
-            rows = list(csv.DictReader(file))
+        rows = all_rows(path)
         if not rows:
             raise SystemExit(f"backstory-bench: {path.name} has no results")
         paused = [mode for mode in (row.get("mode") or "" for row in rows) if has_pauses(mode)]

@@ -170,7 +170,7 @@ def main_servers(args: argparse.Namespace) -> int:
                 rows.append(row)
                 print(f"{name}, round {number + 1}, {mode}: {row['requests_s']:.0f} requests/s", file=sys.stderr)
                 if args.out:
-                    write_rows(args.out, FIELDS, rows)
+                    write_rows(args.out, FIELDS, rows, backstory_program.chosen())
             progress.show(f"{name}: round {number + 1} of {args.rounds}")
         progress.show("")
     if rows:

@@ -261,6 +261,6 @@ def main_tpcc(args: argparse.Namespace) -> int:
             progress.show(f"TPC-C: round {number + 1} of {args.rounds}")
         progress.show("")
     if args.out:
-        write_rows(args.out, FIELDS, rows)
+        write_rows(args.out, FIELDS, rows, backstory_program.chosen())
     print("\n".join(summary(rows)))
     return 0

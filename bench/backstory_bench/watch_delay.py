@@ -156,5 +156,5 @@ def main_watch_delay(args: argparse.Namespace) -> int:
             print(row(files, found, log), flush=True)
             rows += measured(files, args.beside, args.busy, found, log)
             if args.out:
-                write_rows(args.out, FIELDS, rows)
+                write_rows(args.out, FIELDS, rows, args.backstory)
     return 0

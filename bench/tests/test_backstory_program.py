@@ -1,11 +1,65 @@
-"""Where the program `backstory` is."""
+"""Where the program `backstory` is, and which build of it results name."""
 
+import os
+import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from backstory_bench import backstory_program, bills, false_alarms
 from backstory_bench.cli import main
+from backstory_bench.report import all_rows, read_rows, write_rows
+
+
+def printing(path: Path, version: str) -> Path:
+    """Makes a program that prints its version."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\necho {version}\n")
+    path.chmod(0o755)
+    return path
+
+
+def commit(repository: Path, date: str) -> str:
+    """Makes a commit at a date, and returns its hash."""
+    words = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", date]
+    dates = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
+    subprocess.run(words, cwd=repository, env=os.environ | dates, check=True)
+    words = ["git", "rev-parse", "HEAD"]
+    return subprocess.run(words, cwd=repository, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_a_build_has_the_commit_from_the_time_at_which_it_was_made(tmp_path: Path) -> None:
+    repository = tmp_path / "repository"
+    (repository / "bench/backstory_bench").mkdir(parents=True)
+    subprocess.run(["git", "init", "-q"], cwd=repository, check=True)
+    first = commit(repository, "2024-01-01 00:00:00 +0000")
+    program = printing(repository / "target/release/backstory", "backstory 1.2.3")
+    between = 1706745600  # 1 February 2024
+    os.utime(program, (between, between))
+    assert commit(repository, "2024-03-01 00:00:00 +0000") != first
+    said = backstory_program.build(str(program))
+    assert re.fullmatch(rf"backstory 1\.2\.3, commit {first}, sha256 [0-9a-f]{{16}}", said)
+
+
+def test_an_installed_program_is_named_by_its_digest_and_has_no_commit_of_its_own(tmp_path: Path) -> None:
+    builds = [backstory_program.build(str(printing(tmp_path / name, f"tool {name}"))) for name in ("1", "2")]
+    assert all(said.startswith("tool ") and ", commit " not in said for said in builds)
+    digests = [said.rpartition("sha256 ")[2] for said in builds]
+    assert len(set(digests)) == 2 and all(len(digest) == 16 for digest in digests)
+    assert backstory_program.build(str(tmp_path / "none")) == ""
+
+
+def test_figures_are_read_with_and_without_the_note_of_their_program(tmp_path: Path) -> None:
+    program = printing(tmp_path / "tool", "tool 1")
+    rows: list[dict[str, object]] = [{"name": "#1", "value": "2"}, {"name": "#3", "value": "4"}]
+    for name, measured in (("old.csv", None), ("new.csv", str(program)), ("gone.csv", str(tmp_path / "gone"))):
+        write_rows(tmp_path / name, ["name", "value"], rows, measured)
+        assert all_rows(tmp_path / name) == read_rows(tmp_path / name, ["name", "value"]) == rows
+    first = [(tmp_path / name).read_text().splitlines()[0] for name in ("old.csv", "new.csv", "gone.csv")]
+    assert first == ["name,value", f"# {backstory_program.build(str(program))}", "name,value"]
 
 
 def test_the_path_of_a_program_holds_in_other_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,6 +52,16 @@ def test_a_table_has_the_medians_of_each_engine_and_names_its_results(tmp_path: 
     ]
 
 
+@pytest.mark.parametrize("kind", ["mounted", "tpcc", "engines-parts", "durability", "inspected"])
+def test_the_note_of_the_program_before_the_names_changes_no_table(kind: str, tmp_path: Path) -> None:
+    table = TABLES[kind]
+    shown = block((ROOT / table.page).read_text(), kind)
+    files = [ROOT / "bench" / "runs" / file for file in re.findall(r"`bench/runs/([^`]+\.csv)`", shown)]
+    for file in files:
+        (tmp_path / file.name).write_text(f"# backstory 0.1.0, commit 0123\n{file.read_text()}")
+    assert made(table, read([tmp_path / file.name for file in files])) == made(table, read(files))
+
+
 def test_the_parts_of_an_ingestion_are_lines_of_seconds(tmp_path: Path) -> None:
     columns = "engine,round,log_bytes,edges,graph_bytes,read_cpu_s,fold_cpu_s,engine_cpu_s,whole_cpu_s"
     file = write(tmp_path / "2026-11-28-engines-parts.csv", columns, "lsm,0,161000000,1000,6400,0.8,1,0.9,2.7")

@@ -127,6 +127,13 @@ def test_tables_are_made_again_from_earlier_results(tmp_path: Path, capsys: pyte
     assert main(["scenes", "--results", *map(str, earlier), "--page", str(page)]) == 0
     assert "| lighttpd | 12229 | 135 (1.10 %) | 5 | 5 | 0 | 0 |" in page.read_text()
     assert "| here | server, lighttpd |" in capsys.readouterr().out
+    # Results of later builds begin with a note about the program.
+    before = page.read_text()
+    for path in earlier:
+        (tmp_path / path.name).write_text(f"# backstory 0.1.0, commit 0123\n{path.read_text()}")
+    later = [str(tmp_path / path.name) for path in earlier]
+    assert main(["scenes", "--results", *later, "--page", str(page)]) == 0
+    assert page.read_text() == before
 
 
 def test_whole_runs_have_a_table_of_their_own_with_each_difference() -> None:

@@ -1,6 +1,5 @@
 """The measurement of TPC-C reads what go-tpc prints, and compares modes of one round."""
 
-import csv
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ import pytest
 from backstory_bench import tpcc
 from backstory_bench.cli import _parser
 from backstory_bench.database_servers import SERVERS, SETTINGS, DatabaseServer, Recording
+from backstory_bench.report import all_rows
 from backstory_bench.stats import paired
 from backstory_bench.tpcc import PROMISED, TRANSACTIONS, chosen, label, measure, parsed, run_words, summary, watch_words
 
@@ -144,8 +144,7 @@ def test_rows_of_clients_that_pause_are_labelled(tmp_path: Path, monkeypatch: py
         command = ["tpcc", "--modes", "native,statements", "--rounds", "2", "--go-tpc", sys.executable]
         args = _parser().parse_args([*command, *directories, *words])
         assert args.do(args) == 0
-        with out.open(newline="") as file:
-            assert {row["mode"] for row in csv.DictReader(file)} == wanted
+        assert {row["mode"] for row in all_rows(out)} == wanted
 
 
 def test_measurements_with_and_without_pauses_have_tables_of_their_own() -> None:

@@ -1,7 +1,6 @@
 """The command `watch`: when a report is there."""
 
 import argparse
-import csv
 import re
 import statistics
 import subprocess
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from backstory_bench import watch_delay
+from backstory_bench.report import all_rows
 
 
 def test_a_report_counts_when_its_line_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,10 +71,9 @@ def test_the_page_has_the_delays_of_its_results() -> None:
     assert len(files) == 3
     for file in files:
         delays: dict[tuple[int, int], list[float]] = defaultdict(list)
-        with file.open(newline="") as lines:
-            for row in csv.DictReader(lines):
-                key = int(row["files_before"]), int(row["log_bytes"])
-                delays[key].append(float(row["delay_ms"]))
+        for row in all_rows(file):
+            key = int(row["files_before"]), int(row["log_bytes"])
+            delays[key].append(float(row["delay_ms"]))
         for (before, log), found in delays.items():
             middle, longest = statistics.median(found), max(found)
             cells = f" | {before:,} | {log / 1e6:.1f} MB | {middle:.0f} ms | {longest:.0f} ms |"

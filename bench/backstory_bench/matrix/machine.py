@@ -9,7 +9,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..collectors import Collector
+from .. import backstory_program
+from ..collectors import Collector, backstory
 from ..workloads.sources import SOURCES, commit_of
 from .execute import randomized
 
@@ -32,6 +33,8 @@ def _first_line(argv: Sequence[str]) -> str:
 
 def version_of(collector: Collector) -> str:
     """Returns the version that a collector prints, and the commit of one built from sources."""
+    if any(collector is mode for mode in backstory.COLLECTORS):
+        return backstory_program.build(backstory.program())
     said = _first_line(collector.version) if collector.version else ""
     program = shutil.which(collector.command(["true"], Path("log"))[0])
     commit = commit_of(Path(program).resolve().parent) if collector.origin and program else ""

@@ -8,7 +8,6 @@ time, once each. A case that fails is a row with its reason.
 from __future__ import annotations
 
 import argparse
-import csv
 import ftplib
 import http.client
 import json
@@ -27,7 +26,7 @@ from typing import Any
 
 from .. import backstory_program, progress
 from ..granularity import put_tables
-from ..report import write_rows
+from ..report import all_rows, write_rows
 from ..web_servers import free_port
 from .beside_paper import beside_paper, needed
 from .cases import CASES
@@ -285,8 +284,7 @@ def main_scenes(args: argparse.Namespace) -> int:
     """Runs the command: reconstructs, or reads earlier results, and prints or renews the tables."""
     rows: list[Row] = []
     for path in args.results or []:
-        with open(path, newline="") as file:
-            rows += csv.DictReader(file)
+        rows += all_rows(path)
     names = [] if args.results else args.cases.split(",")
     for number, name in enumerate(names):
         scene = CASES[name]
@@ -298,7 +296,8 @@ def main_scenes(args: argparse.Namespace) -> int:
         rows += scene_rows(scene, args)
         progress.show("")
         if args.out:
-            write_rows(args.out, FIELDS, [{field: row.get(field, "") for field in FIELDS} for row in rows])
+            whole = [{field: row.get(field, "") for field in FIELDS} for row in rows]
+            write_rows(args.out, FIELDS, whole, backstory_program.chosen())
     parts = [row for row in rows if row.get("kind") != "whole"]
     tables = {"results": summary(parts), "requests": needed(parts), "paper": beside_paper(parts, EQUAL)}
     if len(parts) < len(rows):
