@@ -13,7 +13,7 @@ from backstory_bench.cli import main
 from backstory_bench.scenes import CASES
 from backstory_bench.scenes.beside_paper import beside_paper, needed
 from backstory_bench.scenes.clients import GitClient, serving
-from backstory_bench.scenes.run import EQUAL, difference, record_words, summary
+from backstory_bench.scenes.run import EQUAL, difference, judged, record_words, summary
 from backstory_bench.scenes.tls import TLS_CLIENTS, TLS_SERVERS, make_pem
 from backstory_bench.scenes.web import SIZES, ask, make_files
 from backstory_bench.scenes.whole import WHOLE, whole_table
@@ -63,6 +63,29 @@ def test_the_first_difference_is_named_with_its_place() -> None:
     }
     assert difference({"reconstruction": found}) == "other output of the socket to 127.0.0.1:9, byte 7"
     assert difference({"reconstruction": found | {"stopped": "no process made a call"}}) == "no process made a call"
+
+
+def answer(verdict: str, identical: bool, **more: object) -> dict[str, object]:
+    """An answer of `replay --deep --json`, with two files."""
+    process = {"difference": None, "bytes_compared": 7, "bytes_counted": 2}
+    found = {
+        "verdict": verdict,
+        "stopped": None,
+        "not_started": [],
+        "processes": [process],
+        "calls": 20,
+        "recorded_calls": 1000,
+        "unsteady": 0,
+        "request": None,
+    }
+    outputs = [{"path": "/w/a", "state": "unknown"}, {"path": "/w/b", "state": "identical" if identical else "missing"}]
+    return {"identical": identical, "outputs": outputs, "reconstruction": found | more}
+
+
+@pytest.mark.parametrize("verdict", [*EQUAL, "different"])
+def test_a_file_that_differs_is_a_difference_though_the_programs_are_equal(verdict: str) -> None:
+    assert judged(answer(verdict, identical=False)) == ("different", "missing file /w/b")
+    assert judged(answer(verdict, identical=True)) == (verdict, "")
 
 
 def test_the_files_of_a_server_are_the_same_each_time(tmp_path: Path) -> None:

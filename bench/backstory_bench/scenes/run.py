@@ -56,6 +56,7 @@ FIELDS = [
     "why",
 ]
 EQUAL = ("equal", "equal-but-volatile", "equal-where-recorded")
+DIFFERENT = "different"
 CLIENT_SOCKET = re.compile(r"the socket to 127\.0\.0\.1:\d+|socket:\[\d+\]")
 """The other end of a connection, whose number differs from run to run."""
 Row = dict[str, object]
@@ -86,6 +87,43 @@ def difference(answer: Mapping[str, Any], texts: bool = False) -> str:
     return ""
 
 
+def differing_file(answer: Mapping[str, Any]) -> str:
+    """Returns the first file that is not as recorded, in a few words; empty if all are."""
+    for output in answer["outputs"]:
+        if output["state"] in ("different", "missing"):
+            return f"{output['state']} file {output['path']}"
+    return ""
+
+
+def judged(answer: Mapping[str, Any], texts: bool = False) -> tuple[str, str]:
+    """Returns the verdict of a reconstruction, and its first difference in a few words.
+
+    The verdict of the programs has their connections and pipes. A file that differs counts, too.
+    """
+    verdict = str(answer["reconstruction"]["verdict"])
+    if verdict in EQUAL and not answer["identical"]:
+        return DIFFERENT, differing_file(answer)
+    return verdict, "" if verdict == "equal" else difference(answer, texts) or differing_file(answer)
+
+
+def answer_row(answer: Mapping[str, Any], texts: bool = False) -> Row:
+    """Returns the columns that an answer of `replay --deep --json` has."""
+    found = answer["reconstruction"]
+    verdict, why = judged(answer, texts)
+    row: Row = {"verdict": verdict, "calls": found["calls"], "recorded_calls": found["recorded_calls"]}
+    request = found["request"]
+    if request:
+        row |= {"tries": request["tries"], "fed": len(request["fed"]), "request_calls": request["calls"]}
+        row |= {name: request[name] for name in ("executed_calls", "executed_start_calls")}
+        row["copy_obstacles"] = "; ".join(request["copy_obstacles"])
+    row["share"] = f"{found['calls'] / max(found['recorded_calls'], 1):.6f}"
+    row["bytes_compared"] = sum(process["bytes_compared"] for process in found["processes"])
+    row["bytes_counted"] = sum(process["bytes_counted"] for process in found["processes"])
+    row["unsteady"] = found["unsteady"]
+    row["why"] = why
+    return row
+
+
 def reconstruct(
     store: Path, run: str, more: Sequence[str], limit: float, owner: str | None = None, texts: bool = False
 ) -> Row:
@@ -106,20 +144,7 @@ def reconstruct(
         answer = json.loads(done.stdout)
     except json.JSONDecodeError:
         return {"verdict": "failed", "seconds": seconds, "why": done.stderr.strip()[-200:].replace("\n", " ")}
-    found = answer["reconstruction"]
-    row: Row = {"verdict": found["verdict"], "calls": found["calls"], "recorded_calls": found["recorded_calls"]}
-    request = found["request"]
-    if request:
-        row |= {"tries": request["tries"], "fed": len(request["fed"]), "request_calls": request["calls"]}
-        row |= {name: request[name] for name in ("executed_calls", "executed_start_calls")}
-        row["copy_obstacles"] = "; ".join(request["copy_obstacles"])
-    row["share"] = f"{found['calls'] / max(found['recorded_calls'], 1):.6f}"
-    row["bytes_compared"] = sum(process["bytes_compared"] for process in found["processes"])
-    row["bytes_counted"] = sum(process["bytes_counted"] for process in found["processes"])
-    row["seconds"] = seconds
-    row["unsteady"] = found["unsteady"]
-    row["why"] = "" if found["verdict"] == "equal" else difference(answer, texts)
-    return row
+    return answer_row(answer, texts) | {"seconds": seconds}
 
 
 def record_words(store: Path, name: str, *more: str) -> list[str]:

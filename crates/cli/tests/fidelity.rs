@@ -105,11 +105,35 @@ fn reconstructed(bench: &Bench, case: &Case) -> String {
         return row("", "failed", "", &String::from_utf8_lossy(&output.stderr));
     };
     let found = &report["reconstruction"];
+    let (verdict, why) = judged(&report);
+    let number = |value: &Value| value.to_string();
+    row(
+        &number(&found["recorded_calls"]),
+        &verdict,
+        &number(&found["unsteady"]),
+        &why,
+    )
+}
+
+/// The verdict of an answer of `replay --deep --json`, and the first difference in words. A file
+/// that differs counts, too, though the programs may have been equal.
+fn judged(report: &Value) -> (String, String) {
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let found = &report["reconstruction"];
+    let verdict = word(&found["verdict"]);
+    let outputs = report["outputs"].as_array().into_iter().flatten();
+    let mut wrong = outputs.filter(|one| one["state"] == "different" || one["state"] == "missing");
+    let file = wrong.next().map_or_else(String::new, |one| {
+        format!("{} file {}", word(&one["state"]), word(&one["path"]))
+    });
+    if verdict.starts_with("equal") && report["identical"] == false {
+        return ("different".to_owned(), file);
+    }
     let processes = found["processes"].as_array().into_iter().flatten();
     let mut differences = processes.map(|process| &process["difference"]);
     let difference = differences.find(|difference| !difference.is_null());
-    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let why = match (difference, &found["stopped"]) {
+        _ if verdict == "equal" => String::new(),
         (_, Value::String(stopped)) => stopped.clone(),
         (Some(of), _) => format!(
             "{} of {}, byte {}: recorded {} came {}",
@@ -119,17 +143,31 @@ fn reconstructed(bench: &Bench, case: &Case) -> String {
             of["recorded"],
             of["came"]
         ),
-        _ => word(&found["not_started"][0]),
+        _ if found["not_started"][0].is_string() => word(&found["not_started"][0]),
+        _ => file,
     };
-    let verdict = word(&found["verdict"]);
-    let why = if verdict == "equal" { "" } else { &why };
-    let number = |value: &Value| value.to_string();
-    row(
-        &number(&found["recorded_calls"]),
-        &verdict,
-        &number(&found["unsteady"]),
-        why,
-    )
+    (verdict, why)
+}
+
+#[test]
+fn a_file_that_differs_is_a_difference_though_the_programs_are_equal() {
+    let answer = |verdict: &str, state: &str| {
+        serde_json::json!({
+            "identical": state == "identical",
+            "outputs": [{"path": "/w/a", "state": "unknown"}, {"path": "/w/b", "state": state}],
+            "reconstruction": {"verdict": verdict, "stopped": null, "not_started": [],
+                               "processes": [{"difference": null}]},
+        })
+    };
+    let of = |verdict: &str, state: &str| judged(&answer(verdict, state));
+    let both = |verdict: &str, why: &str| (verdict.to_owned(), why.to_owned());
+    for verdict in ["equal", "equal-but-volatile", "equal-where-recorded"] {
+        assert_eq!(of(verdict, "identical"), both(verdict, ""));
+        let expected = both("different", "missing file /w/b");
+        assert_eq!(of(verdict, "missing"), expected, "{verdict}");
+    }
+    let expected = both("different", "different file /w/b");
+    assert_eq!(of("different", "different"), expected);
 }
 
 #[test]
