@@ -13,7 +13,7 @@ from backstory_bench.cli import main
 from backstory_bench.scenes import CASES
 from backstory_bench.scenes.beside_paper import beside_paper, needed
 from backstory_bench.scenes.clients import GitClient, serving
-from backstory_bench.scenes.run import EQUAL, difference, judged, record_words, summary
+from backstory_bench.scenes.run import EQUAL, FIELDS, answer_row, difference, judged, record_words, summary
 from backstory_bench.scenes.tls import TLS_CLIENTS, TLS_SERVERS, make_pem
 from backstory_bench.scenes.web import SIZES, ask, make_files
 from backstory_bench.scenes.whole import WHOLE, whole_table
@@ -39,12 +39,18 @@ def test_a_row_counts_its_verdicts_and_gives_the_first_difference() -> None:
         {"case": "nginx", "verdict": "failed", "why": "no result"},
     ]
     line = summary(rows)[-1]
-    assert line == "| nginx | 1000 | 20 (2.00 %) | 1 | 1 | 1 | 2 | 1 | 1 to 14 | less output of a socket, byte 0 |"
+    assert line == "| nginx | 1000 | 20 (2.00 %) | 1 | 1 | 1 | 2 | 1 | 1 to 14 |  | less output of a socket, byte 0 |"
 
 
 def test_a_case_that_could_not_be_recorded_has_a_row_with_its_reason() -> None:
     lines = summary([{"case": "sshd", "verdict": "failed", "why": "the server does not begin"}])
-    assert lines[-1] == "| sshd | 0 | 0 (0.00 %) | 0 | 0 | 0 | 1 |  |  | the server does not begin |"
+    assert lines[-1] == "| sshd | 0 | 0 (0.00 %) | 0 | 0 | 0 | 1 |  |  |  | the server does not begin |"
+
+
+def test_a_row_counts_the_requests_that_needed_another_time_of_day() -> None:
+    shifts = ["0", "-2000000", "50000000", ""]
+    line = summary([row("equal", tries="1", clock_shift_ns=shift) for shift in shifts])[-1]
+    assert line == "| nginx | 1000 | 20 (2.00 %) | 4 | 0 | 0 | 0 |  | 1 to 1 | 2 |  |"
 
 
 @pytest.mark.parametrize("verdict", ["different", "failed"])
@@ -86,6 +92,15 @@ def answer(verdict: str, identical: bool, **more: object) -> dict[str, object]:
 def test_a_file_that_differs_is_a_difference_though_the_programs_are_equal(verdict: str) -> None:
     assert judged(answer(verdict, identical=False)) == ("different", "missing file /w/b")
     assert judged(answer(verdict, identical=True)) == (verdict, "")
+
+
+def test_a_row_has_the_shift_of_the_clock_and_the_bytes_of_all_processes() -> None:
+    request = {"tries": 3, "fed": [1, 2], "calls": 9, "clock_shift_ns": -2_000_000, "executed_calls": 60}
+    request |= {"executed_start_calls": 30, "copy_obstacles": ["threads", "epoll"]}
+    found = answer_row(answer("equal", identical=True, request=request))
+    assert set(found) <= set(FIELDS)
+    assert (found["clock_shift_ns"], found["fed"], found["bytes_compared"]) == (-2_000_000, 2, 7)
+    assert (found["verdict"], found["why"], found["share"]) == ("equal", "", "0.020000")
 
 
 def test_the_files_of_a_server_are_the_same_each_time(tmp_path: Path) -> None:

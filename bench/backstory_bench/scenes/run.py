@@ -42,6 +42,7 @@ FIELDS = [
     "request",
     "verdict",
     "tries",
+    "clock_shift_ns",
     "fed",
     "calls",
     "request_calls",
@@ -114,7 +115,7 @@ def answer_row(answer: Mapping[str, Any], texts: bool = False) -> Row:
     request = found["request"]
     if request:
         row |= {"tries": request["tries"], "fed": len(request["fed"]), "request_calls": request["calls"]}
-        row |= {name: request[name] for name in ("executed_calls", "executed_start_calls")}
+        row |= {name: request[name] for name in ("clock_shift_ns", "executed_calls", "executed_start_calls")}
         row["copy_obstacles"] = "; ".join(request["copy_obstacles"])
     row["share"] = f"{found['calls'] / max(found['recorded_calls'], 1):.6f}"
     row["bytes_compared"] = sum(process["bytes_compared"] for process in found["processes"])
@@ -272,12 +273,18 @@ def scene_rows(scene: Scene, args: argparse.Namespace) -> list[Row]:
             shutil.rmtree(top, ignore_errors=True)
 
 
+def nonzero(rows: Sequence[Mapping[str, object]], field: str) -> str:
+    """Returns how many rows have another number than 0; empty if no row has the column."""
+    found = [int(str(row[field])) for row in rows if row.get(field) not in (None, "")]
+    return str(sum(value != 0 for value in found)) if found else ""
+
+
 def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
     """Returns the table: for each case the verdicts, the median share, and the attempts."""
     lines = [
         "| program | calls recorded | reconstructed (median) | equal | volatile | partly | other | unsteady "
-        "| tries | first difference |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
+        "| tries | shifted | first difference |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
     ]
     for name in dict.fromkeys(str(row["case"]) for row in rows):
         own = [row for row in rows if row["case"] == name]
@@ -289,7 +296,6 @@ def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
         verdicts = [str(row["verdict"]) for row in own]
         good = [verdicts.count(word) for word in EQUAL]
         why = next((str(row["why"]) for row in own if row["verdict"] not in EQUAL), "")
-        counts = [int(str(row["unsteady"])) for row in own if row.get("unsteady") not in (None, "")]
         tries = sorted(int(str(row["tries"])) for row in done if row.get("tries"))
         cells = [
             name,
@@ -297,8 +303,9 @@ def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
             f"{median('calls'):.0f} ({100 * median('share'):.2f} %)",
             *map(str, good),
             str(len(own) - sum(good)),
-            str(sum(count > 0 for count in counts)) if counts else "",
+            nonzero(own, "unsteady"),
             f"{tries[0]} to {tries[-1]}" if tries else "",
+            nonzero(own, "clock_shift_ns"),
             CLIENT_SOCKET.sub("the socket to its client", why).replace("|", "\\|"),
         ]
         lines.append("| " + " | ".join(cells) + " |")
