@@ -135,7 +135,7 @@ impl RowDecoder {
                 let (mut before, mut whole) = (None, false);
                 let mut part = reader.byte()?;
                 if part != b'N' {
-                    whole = part == b'O';
+                    whole = is_whole(part)?;
                     before = Some(self.image(table, reader.row()?, !whole));
                     part = reader.byte()?;
                 }
@@ -145,7 +145,7 @@ impl RowDecoder {
             }
             b'D' => {
                 let table = reader.u32()?;
-                let whole = reader.byte()? == b'O';
+                let whole = is_whole(reader.byte()?)?;
                 let before = self.image(table, reader.row()?, !whole);
                 self.add(table, RowOperation::Delete, Some(before), whole, None);
             }
@@ -204,6 +204,16 @@ impl RowDecoder {
     }
 }
 
+/// Whether the row before a change has all columns (`O`, with the replica identity FULL) or those
+/// of its key alone (`K`). `None` for another mark.
+fn is_whole(mark: u8) -> Option<bool> {
+    match mark {
+        b'O' => Some(true),
+        b'K' => Some(false),
+        _ => None,
+    }
+}
+
 fn relation(reader: &mut Reader<'_>) -> Option<StreamTable> {
     let schema = reader.string()?;
     let name = reader.string()?;
@@ -248,10 +258,59 @@ mod tests {
     use super::*;
 
     fn relation() -> Vec<u8> {
-        let mut message = b"R\0\0\0\x07public\0accounts\0d\0\x02".to_vec();
-        message.extend_from_slice(b"\x01id\0\0\0\0\x17\xff\xff\xff\xff");
-        message.extend_from_slice(b"\0sum\0\0\0\0\x17\xff\xff\xff\xff");
+        identified(b'd', [true, false])
+    }
+
+    /// The table with a replica identity of this kind, and the columns that the server marks as
+    /// parts of it.
+    fn identified(kind: u8, [id, sum]: [bool; 2]) -> Vec<u8> {
+        let mut message = b"R\0\0\0\x07public\0accounts\0".to_vec();
+        message.extend_from_slice(&[kind, 0, 2, u8::from(id)]);
+        message.extend_from_slice(b"id\0\0\0\0\x17\xff\xff\xff\xff");
+        message.push(u8::from(sum));
+        message.extend_from_slice(b"sum\0\0\0\0\x17\xff\xff\xff\xff");
         message
+    }
+
+    /// The table with the replica identity FULL. The server then marks all columns.
+    fn full() -> Vec<u8> {
+        identified(b'f', [true, true])
+    }
+
+    /// A change of the table, with the marks and the values of its rows. `None` is NULL.
+    fn change(kind: u8, rows: &[(u8, [Option<&str>; 2])]) -> Vec<u8> {
+        let mut message = vec![kind, 0, 0, 0, 7];
+        for (mark, values) in rows {
+            message.extend_from_slice(&[*mark, 0, 2]);
+            for value in values {
+                let Some(text) = value else {
+                    message.push(b'n');
+                    continue;
+                };
+                message.push(b't');
+                message.extend_from_slice(&(text.len() as u32).to_be_bytes());
+                message.extend_from_slice(text.as_bytes());
+            }
+        }
+        message
+    }
+
+    /// The changes of a transaction with these messages.
+    fn changes(messages: &[Vec<u8>]) -> Vec<RowChange> {
+        let mut decoder = RowDecoder::default();
+        assert_eq!(decoder.message(&begin()), Ok(None));
+        for message in messages {
+            assert_eq!(decoder.message(message), Ok(None));
+        }
+        decoder.message(b"C").unwrap().unwrap().changes
+    }
+
+    fn text(value: &str) -> ColumnValue {
+        ColumnValue::Text(value.to_owned())
+    }
+
+    fn row(id: ColumnValue, sum: ColumnValue) -> Option<RowImage> {
+        Some(vec![("id".to_owned(), id), ("sum".to_owned(), sum)])
     }
 
     fn begin() -> Vec<u8> {
@@ -294,6 +353,101 @@ mod tests {
     }
 
     #[test]
+    fn an_update_of_a_table_with_full_identity_has_both_rows_whole() {
+        let update = change(
+            b'U',
+            &[
+                (b'O', [Some("42"), Some("10")]),
+                (b'N', [Some("42"), Some("11")]),
+            ],
+        );
+        let changes = changes(&[full(), update]);
+        let [change] = &changes[..] else {
+            panic!("{changes:?}");
+        };
+        assert_eq!(change.operation, RowOperation::Update);
+        assert_eq!(change.before, row(text("42"), text("10")));
+        assert!(change.whole_before);
+        assert_eq!(change.after, row(text("42"), text("11")));
+    }
+
+    #[test]
+    fn a_deleted_row_of_a_table_with_full_identity_is_whole() {
+        let changes = changes(&[full(), change(b'D', &[(b'O', [Some("7"), None])])]);
+        let [change] = &changes[..] else {
+            panic!("{changes:?}");
+        };
+        assert_eq!(change.operation, RowOperation::Delete);
+        assert_eq!(change.before, row(text("7"), ColumnValue::Null));
+        assert!(change.whole_before);
+        assert_eq!(change.after, None);
+    }
+
+    #[test]
+    fn an_update_of_a_key_has_the_former_key_alone_by_default() {
+        let update = change(
+            b'U',
+            &[(b'K', [Some("7"), None]), (b'N', [Some("8"), Some("11")])],
+        );
+        let changes = changes(&[relation(), update]);
+        let [change] = &changes[..] else {
+            panic!("{changes:?}");
+        };
+        assert_eq!(change.before, Some(vec![("id".to_owned(), text("7"))]));
+        assert!(!change.whole_before);
+        assert_eq!(change.after, row(text("8"), text("11")));
+    }
+
+    /// The server stores a long value outside of the row. It sends the value with the row before,
+    /// and marks it as unchanged in the row after.
+    #[test]
+    fn a_long_value_that_an_update_left_is_in_the_whole_row_before() {
+        let mut update = change(b'U', &[(b'O', [Some("42"), Some("10")])]);
+        update.extend_from_slice(b"N\0\x02t\0\0\0\x0242u");
+        let changes = changes(&[full(), update]);
+        assert_eq!(changes[0].before, row(text("42"), text("10")));
+        assert!(changes[0].whole_before);
+        assert_eq!(changes[0].after, row(text("42"), ColumnValue::Unchanged));
+    }
+
+    #[test]
+    fn the_rows_before_are_whole_from_the_description_with_full_identity_on() {
+        let deletion = |mark: u8, id: &str, sum: Option<&str>| {
+            let values = [Some(id), sum];
+            change(b'D', &[(mark, values)])
+        };
+        let changes = changes(&[
+            relation(),
+            deletion(b'K', "1", None),
+            full(),
+            deletion(b'O', "2", Some("20")),
+        ]);
+        assert_eq!(changes[0].before, Some(vec![("id".to_owned(), text("1"))]));
+        assert_eq!(changes[1].before, row(text("2"), text("20")));
+        let whole: Vec<bool> = changes.iter().map(|change| change.whole_before).collect();
+        assert_eq!(whole, [false, true]);
+    }
+
+    #[test]
+    fn a_table_with_full_identity_has_no_key_of_the_stream_and_lacks_nothing() {
+        let mut decoder = RowDecoder::default();
+        let mut table = |message: Vec<u8>| {
+            decoder.message(&message).unwrap();
+            decoder.table(7).unwrap().clone()
+        };
+        let by_default = table(relation());
+        assert_eq!(by_default.identity, ["id"]);
+        assert!(by_default.incomplete.contains("REPLICA IDENTITY"));
+        let by_index = table(identified(b'i', [false, true]));
+        assert_eq!(by_index.identity, ["sum"]);
+        let whole = table(full());
+        assert!(whole.identity.is_empty());
+        assert!(!whole.incomplete.contains("REPLICA IDENTITY"));
+        let columns: Vec<&str> = whole.columns.iter().map(|(name, _)| &**name).collect();
+        assert_eq!(columns, ["id", "sum"]);
+    }
+
+    #[test]
     fn changes_beyond_the_memory_of_a_transaction_are_counted_and_their_tables_known() {
         let mut decoder = RowDecoder {
             budget: ChangeBudget::of_bytes(1 << 14),
@@ -324,12 +478,33 @@ mod tests {
 
     #[test]
     fn a_message_cut_at_any_byte_is_refused_and_not_misread() {
-        let update = b"U\0\0\0\x07N\0\x02t\0\0\0\x0242n";
-        for end in 1..update.len() {
+        let before = (b'O', [Some("42"), Some("10")]);
+        let after = (b'N', [Some("42"), None]);
+        for (kind, rows) in [
+            (b'I', &[after][..]),
+            (b'U', &[after]),
+            (b'U', &[before, after]),
+            (b'D', &[before]),
+        ] {
+            let message = change(kind, rows);
+            for end in 1..message.len() {
+                let mut decoder = RowDecoder::default();
+                decoder.message(&full()).unwrap();
+                decoder.message(&begin()).unwrap();
+                assert_eq!(decoder.message(&message[..end]), Err(kind), "{end}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_before_a_change_with_an_unknown_mark_is_refused() {
+        let row = (b'X', [Some("42"), Some("10")]);
+        for kind in [b'U', b'D'] {
             let mut decoder = RowDecoder::default();
-            decoder.message(&relation()).unwrap();
+            decoder.message(&full()).unwrap();
             decoder.message(&begin()).unwrap();
-            assert_eq!(decoder.message(&update[..end]), Err(b'U'), "{end}");
+            let message = change(kind, &[row, (b'N', [Some("42"), None])]);
+            assert_eq!(decoder.message(&message), Err(kind));
         }
     }
 }

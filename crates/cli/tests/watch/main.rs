@@ -18,5 +18,6 @@ mod mariadb_gaps;
 mod mariadb_resolution;
 mod place;
 mod resolution;
+mod row_images;
 mod server_settings;
 mod statements_alone;
