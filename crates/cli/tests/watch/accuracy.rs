@@ -1,5 +1,6 @@
 //! A generated workload whose true lineage is known to the generator: precision and recall of the
-//! record of rows, and of the tables behind them.
+//! record of rows, and of the tables behind them. The values of a row before and after a change are
+//! a part of the truth.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,11 +12,27 @@ use serde_json::Value;
 use crate::place::DatabasePlace;
 
 const TABLES: [&str; 3] = ["red", "green", "blue"];
+/// The table that has the replica identity FULL in PostgreSQL. The others have the default.
+const FULL: usize = 0;
 /// Sessions at the same time. Each has rows of its own.
 const SESSIONS: u64 = 3;
 
-/// A change of a row: table, key, operation, and the mark of the transaction.
-type Change = (usize, u64, &'static str, String);
+/// The columns of a row, as far as the server sends them.
+type Image = BTreeMap<String, String>;
+
+/// A change of a row.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Change {
+    table: usize,
+    key: u64,
+    operation: String,
+    /// The mark of the transaction.
+    mark: String,
+    before: Option<Image>,
+    after: Option<Image>,
+    /// The record says that a part of the row before is missing.
+    is_incomplete: bool,
+}
 
 /// Random numbers: a linear congruential generator.
 pub struct Dice(pub u64);
@@ -48,7 +65,8 @@ pub struct Workload {
     reads: BTreeMap<String, BTreeSet<usize>>,
     /// The same of transactions that were rolled back. A client may go on by what it read there.
     undone: BTreeMap<String, BTreeSet<usize>>,
-    rows: BTreeSet<(usize, u64)>,
+    /// The present rows, by table and key, with their marks.
+    rows: BTreeMap<(usize, u64), String>,
     next: u64,
 }
 
@@ -112,7 +130,41 @@ impl Workload {
     fn row(&self, dice: &mut Dice) -> Option<(usize, u64)> {
         let count = self.rows.len() as u64;
         let at = (count > 0).then(|| dice.below(count))?;
-        self.rows.iter().nth(at as usize).copied()
+        self.rows.keys().nth(at as usize).copied()
+    }
+
+    /// Notes that a row changes. `former` is its mark before that.
+    fn changed(
+        &mut self,
+        (table, key): (usize, u64),
+        operation: &str,
+        mark: &str,
+        former: Option<&str>,
+    ) {
+        let sends_whole = self.dialect == Dialect::MariaDb || table == FULL;
+        let id = || ("id".to_owned(), key.to_string());
+        let row = |mark: &str| Image::from([id(), ("mark".to_owned(), mark.to_owned())]);
+        let before = match former {
+            Some(former) if sends_whole => Some(row(former)),
+            // By default, PostgreSQL sends the key of a deleted row, and nothing of an updated one.
+            Some(_) if operation == "delete" => Some(Image::from([id()])),
+            _ => None,
+        };
+        self.changes.push(Change {
+            table,
+            key,
+            operation: operation.to_owned(),
+            mark: mark.to_owned(),
+            before,
+            after: (operation != "delete").then(|| row(mark)),
+            is_incomplete: former.is_some() && !sends_whole,
+        });
+    }
+
+    /// Notes a new row.
+    fn inserted(&mut self, row: (usize, u64), mark: &str) {
+        self.rows.insert(row, mark.to_owned());
+        self.changed(row, "insert", mark, None);
     }
 
     fn insert(&mut self, mark: &str, dice: &mut Dice) {
@@ -120,8 +172,7 @@ impl Workload {
         let name = TABLES[table];
         self.script
             .push_str(&format!("INSERT INTO {name} VALUES ({key}, '{mark}');\n"));
-        self.rows.insert((table, key));
-        self.changes.push((table, key, "insert", mark.to_owned()));
+        self.inserted((table, key), mark);
     }
 
     fn update(&mut self, mark: &str, dice: &mut Dice) {
@@ -132,12 +183,11 @@ impl Workload {
         self.script.push_str(&format!(
             "UPDATE {name} SET mark = '{mark}' WHERE id = {key};\n"
         ));
-        let mut of_row = self.changes.iter().rev();
-        let last = of_row.find(|change| (change.0, change.1) == (table, key));
+        let former = self.rows.insert((table, key), mark.to_owned());
+        let former = former.as_deref();
         // MariaDB does not write a row that already has the value.
-        let is_same = last.is_some_and(|change| change.3 == mark);
-        if !is_same || self.dialect == Dialect::Postgres {
-            self.changes.push((table, key, "update", mark.to_owned()));
+        if former != Some(mark) || self.dialect == Dialect::Postgres {
+            self.changed((table, key), "update", mark, former);
         }
     }
 
@@ -149,8 +199,8 @@ impl Workload {
         self.script.push_str(&format!(
             "DELETE FROM {name} WHERE id = {key} AND '{mark}' <> '';\n"
         ));
-        self.rows.remove(&(table, key));
-        self.changes.push((table, key, "delete", mark.to_owned()));
+        let former = self.rows.remove(&(table, key));
+        self.changed((table, key), "delete", mark, former.as_deref());
     }
 
     /// A row from a row of another table, some through a view or a common table expression.
@@ -177,8 +227,7 @@ impl Workload {
             }
         };
         self.script.push_str(&text);
-        self.rows.insert((table, key));
-        self.changes.push((table, key, "insert", mark.to_owned()));
+        self.inserted((table, key), mark);
         self.reads
             .entry(mark.to_owned())
             .or_default()
@@ -247,6 +296,10 @@ pub fn measured<S: DatabaseServer>(
              CREATE VIEW {name}_view AS SELECT * FROM {name}"
         ));
     }
+    if dialect == Dialect::Postgres {
+        let table = TABLES[FULL];
+        place.query(&format!("ALTER TABLE {table} REPLICA IDENTITY FULL"));
+    }
     let watch = place.watched();
     let workloads: Vec<Workload> = (0..SESSIONS)
         .map(|session| Workload::of(session, transactions, seed, dialect))
@@ -276,19 +329,11 @@ fn compare<S: DatabaseServer>(
         .flat_map(|one| one.changes.clone())
         .collect();
     let mut found = BTreeSet::new();
-    let rows: BTreeSet<(usize, u64)> = wanted.iter().map(|one| (one.0, one.1)).collect();
+    let rows: BTreeSet<(usize, u64)> = wanted.iter().map(|one| (one.table, one.key)).collect();
     for (table, key) in rows {
         let answer = place.json(&["of", "--table", TABLES[table], "--key", &key.to_string()]);
-        for event in answer["history"].as_array().unwrap() {
-            let operation = ["insert", "update", "delete"]
-                .into_iter()
-                .find(|word| event["change"]["operation"] == *word);
-            let texts = event["transaction"]["statements"].to_string();
-            let marks = marks(&texts);
-            let mark = marks.into_iter().next();
-            let mark = mark.unwrap_or_else(|| event["transaction"].to_string());
-            found.insert((table, key, operation.unwrap(), mark));
-        }
+        let history = answer["history"].as_array().unwrap();
+        found.extend(history.iter().map(|event| recorded((table, key), event)));
     }
     let changes = Accuracy::of(&wanted, &found);
 
@@ -306,6 +351,35 @@ fn compare<S: DatabaseServer>(
     }
     found.retain(|read| !undone.contains(read));
     (changes, Accuracy::of(&wanted, &found))
+}
+
+/// A recorded change of a row.
+fn recorded((table, key): (usize, u64), event: &Value) -> Change {
+    let change = &event["change"];
+    let texts = event["transaction"]["statements"].to_string();
+    let mark = marks(&texts).into_iter().next();
+    Change {
+        table,
+        key,
+        operation: change["operation"].as_str().unwrap().to_owned(),
+        mark: mark.unwrap_or_else(|| event["transaction"].to_string()),
+        before: image(&change["before"]),
+        after: image(&change["after"]),
+        is_incomplete: !change["before_incomplete"].is_null(),
+    }
+}
+
+fn image(columns: &Value) -> Option<Image> {
+    let text = |value: &Value| match value.as_str() {
+        Some(text) => text.to_owned(),
+        None => value.to_string(),
+    };
+    let columns = columns.as_object()?.iter();
+    Some(
+        columns
+            .map(|(name, value)| (name.clone(), text(value)))
+            .collect(),
+    )
 }
 
 /// The transactions of an answer, by their marks, with the tables that they read.
