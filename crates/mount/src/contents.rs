@@ -234,18 +234,15 @@ impl RecordedTree {
     ) -> Result<usize, Errno> {
         let opened = self.files.get(number)?;
         let of_mapping = flags.contains(WriteFlags::FUSE_WRITE_CACHE);
-        if of_mapping {
-            self.preserve_opened(&opened, || self.call_of_mapping(request, &opened));
-            opened.mapped_pages_written(&self.log);
-        } else {
-            let call = self.call(request);
-            self.preserve_opened(&opened, || call);
-            self.used(&opened, call, ContentUse::Write);
+        let call = (!of_mapping).then(|| self.call(request));
+        match call {
+            Some(call) => self.about_to_write(&opened, call),
+            None => self.preserve_opened(&opened, || self.call_of_mapping(request, &opened)),
         }
         let ordinary = flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
         // The file may have grown behind the mount since the kernel chose the position.
         let appends = open_flags & libc::O_APPEND != 0 && !of_mapping;
-        as_writer(ordinary, || {
+        let written = as_writer(ordinary, || {
             rustix::io::retry_on_intr(|| match appends {
                 true => {
                     let parts = [IoSlice::new(bytes)];
@@ -253,7 +250,12 @@ impl RecordedTree {
                 }
                 false => rustix::io::pwrite(&opened.file, bytes, offset),
             })
-        })
+        })?;
+        match call {
+            Some(call) => self.used(&opened, call, ContentUse::Write),
+            None => opened.mapped_pages_written(&self.log),
+        }
+        Ok(written)
     }
 
     pub(crate) fn allocate(
@@ -265,7 +267,7 @@ impl RecordedTree {
     ) -> Result<(), Errno> {
         let opened = self.files.get(number)?;
         let call = self.call(request);
-        self.preserve_opened(&opened, || call);
+        self.about_to_write(&opened, call);
         let flags = FallocateFlags::from_bits_retain(mode as u32);
         as_writer(request.uid() != 0, || {
             rustix::fs::fallocate(&opened.file, flags, range.0, range.1)
@@ -284,9 +286,7 @@ impl RecordedTree {
         let (source, target) = (self.files.get(from)?, self.files.get(to)?);
         let call = self.call(request);
         self.note_read(&source.inode);
-        self.preserve_opened(&target, || call);
-        self.used(&source, call, ContentUse::Read);
-        self.used(&target, call, ContentUse::Write);
+        self.about_to_write(&target, call);
         // The answer has 32 bits.
         let length = usize::try_from(length.min(1 << 30)).unwrap_or(1 << 30);
         let copied = as_writer(request.uid() != 0, || {
@@ -298,6 +298,12 @@ impl RecordedTree {
                 length,
             )
         })?;
+        // The source ends before the range. Nothing of it has reached the target.
+        if copied == 0 {
+            return Ok(0);
+        }
+        self.used(&source, call, ContentUse::Read);
+        self.used(&target, call, ContentUse::Write);
         let operation = Operation {
             arg: target.number(),
             result: i32::try_from(copied).unwrap_or(i32::MAX),
@@ -349,7 +355,7 @@ impl RecordedTree {
         size: u64,
     ) -> Result<(), Errno> {
         if let Some(opened) = number.and_then(|number| self.files.get(number).ok()) {
-            self.preserve_opened(&opened, || call);
+            self.about_to_write(&opened, call);
             rustix::fs::ftruncate(&opened.file, size)?;
             self.used(&opened, call, ContentUse::Write);
             return Ok(());

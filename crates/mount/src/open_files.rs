@@ -120,17 +120,27 @@ impl OpenedFile {
         self.users.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records the first use of each kind by each program.
-    pub(crate) fn used(&self, log: &OperationLog, caller: Caller, by: ContentUse) {
-        let mut users = self.users();
+    /// The place of a program among the users. Of a new one, a record says that it opened the file.
+    fn place_of(&self, users: &mut Vec<FileUser>, log: &OperationLog, caller: Caller) -> usize {
         let found = users
             .iter()
             .position(|user| user.caller.epoch == caller.epoch);
-        let at = found.unwrap_or_else(|| {
+        found.unwrap_or_else(|| {
             self.record_open(log, caller);
             users.push(FileUser::new(caller));
             users.len() - 1
-        });
+        })
+    }
+
+    /// Records that a program has the file open, unless a record says so already.
+    pub(crate) fn held_by(&self, log: &OperationLog, caller: Caller) {
+        self.place_of(&mut self.users(), log, caller);
+    }
+
+    /// Records the first use of each kind by each program.
+    pub(crate) fn used(&self, log: &OperationLog, caller: Caller, by: ContentUse) {
+        let mut users = self.users();
+        let at = self.place_of(&mut users, log, caller);
         let Some(user) = users.get_mut(at) else {
             return;
         };

@@ -111,15 +111,21 @@ impl RecordedTree {
         }
     }
 
-    /// Records that a caller used the contents of an open file.
-    pub(crate) fn used(&self, opened: &OpenedFile, call: Call, by: ContentUse) {
-        let exported = self.inodes.is_exported();
-        if exported && by == ContentUse::Write {
+    /// Prepares a write to an open file: preserves its content, and records that the caller has the
+    /// file open. A process that reads the new data before the write is recorded has this source.
+    pub(crate) fn about_to_write(&self, opened: &OpenedFile, call: Call) {
+        self.preserve_opened(opened, || call);
+        if self.inodes.is_exported() {
             self.callers.nfs_writes(call.caller);
         }
+        opened.held_by(&self.log, call.caller);
+    }
+
+    /// Records that a caller has used the contents of an open file.
+    pub(crate) fn used(&self, opened: &OpenedFile, call: Call, by: ContentUse) {
         opened.used(&self.log, call.caller, by);
         // The record of the read precedes what others make of it.
-        if exported && by == ContentUse::Read {
+        if by == ContentUse::Read && self.inodes.is_exported() {
             self.callers.nfs_reads(call.caller);
         }
     }

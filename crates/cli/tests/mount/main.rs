@@ -9,6 +9,7 @@ mod behind;
 mod descriptors;
 mod ending;
 mod extended_attributes;
+mod failed_changes;
 mod handles;
 mod kept_contents;
 mod locks;
