@@ -253,7 +253,7 @@ impl RecordedTree {
         })?;
         match call {
             Some(call) => self.used(&opened, call, ContentUse::Write),
-            None => opened.mapped_pages_written(&self.log),
+            None => opened.mapped_pages_written(),
         }
         Ok(written)
     }

@@ -11,6 +11,7 @@
 
 use crate::descriptor_budget::{DescriptorBudget, DescriptorSlot};
 use crate::known_places::{KnownPlaces, generation};
+use crate::writer_count::WriterCount;
 use backstory_files::Ident;
 use fuser::{BackingId, Generation};
 use rustix::fs::{AtFlags, Mode, OFlags, Stat, StatxFlags};
@@ -19,7 +20,6 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// The node id of the mounted directory.
@@ -52,8 +52,8 @@ pub(crate) struct Inode {
     mode: u32,
     /// The name that was looked up last, of a file that has or had several.
     other_name: Mutex<Option<Vec<u8>>>,
-    /// How many open files can write to it.
-    pub(crate) writers: AtomicU32,
+    /// The open files that can write to it.
+    pub(crate) writers: WriterCount,
     /// How the contents are read and written.
     pub(crate) access: Mutex<ContentAccess>,
     /// That of the descriptor. The mounted directory has none.
@@ -210,7 +210,7 @@ impl InodeTable {
             generation: 0,
             mode: stat.st_mode,
             other_name: Mutex::default(),
-            writers: AtomicU32::new(0),
+            writers: WriterCount::default(),
             access: Mutex::default(),
             _slot: None,
         });
@@ -338,7 +338,7 @@ impl InodeTable {
             generation,
             mode: stat.st_mode,
             other_name: Mutex::default(),
-            writers: AtomicU32::new(0),
+            writers: WriterCount::default(),
             access: Mutex::default(),
             _slot: Some(slot),
         });
@@ -371,17 +371,5 @@ impl InodeIndex {
         let gone = self.by_node.remove(&node)?;
         self.by_key.remove(&gone.inode.key);
         Some(gone)
-    }
-}
-
-impl Inode {
-    /// Counts an open file that can write. Returns true if it is the only one.
-    pub(crate) fn add_writer(&self) -> bool {
-        self.writers.fetch_add(1, Ordering::AcqRel) == 0
-    }
-
-    /// Counts the end of such an open file. Returns true if it was the only one.
-    pub(crate) fn remove_writer(&self) -> bool {
-        self.writers.fetch_sub(1, Ordering::AcqRel) == 1
     }
 }

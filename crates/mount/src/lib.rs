@@ -47,6 +47,7 @@ mod pruning;
 mod recorded_tree;
 mod replies;
 mod session_watch;
+mod writer_count;
 
 pub use error::Error;
 pub use passthrough::PassthroughRefusal;

@@ -5,9 +5,14 @@
 //!
 //! A process may use a file that another process opened, or that it opened before an exec. At its
 //! first use, a record says that it opened the file, too.
+//!
+//! Pages of a mapping reach the file without the process that changed them. A fork shares the
+//! mapping, and changes pages in memory without a request. It is met when it closes its descriptor
+//! of the file. So the end of the open file tells whether one program alone can have written.
 
 use crate::descriptor_budget::DescriptorSlot;
 use crate::inode_table::{Inode, ident};
+use crate::writer_count::CountedWriter;
 use backstory_abi::op;
 use backstory_callers::Caller;
 use backstory_callers::{Operation, OperationLog};
@@ -17,7 +22,7 @@ use fuser::BackingId;
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::fs::File;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 /// Flags of an open that only the first open of a file has.
@@ -59,8 +64,10 @@ pub(crate) struct OpenedFile {
     flags: i32,
     /// The file as it was at the last look, if it can be written to.
     before: Mutex<Option<Ident>>,
-    /// No other open file could write to the inode since this one was opened.
-    only_writer: bool,
+    /// Its place among the open files that can write to the inode, if it can.
+    writer: Option<CountedWriter>,
+    /// Pages of a mapping reached the file while no other open file could write to it.
+    mapped_alone: AtomicBool,
     /// The kernel reads and writes without asking.
     pub(crate) backing: Option<Arc<BackingId>>,
     /// Set once the content before the first change through this file is preserved, or need not be.
@@ -93,7 +100,8 @@ impl OpenedFile {
         let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
         OpenedFile {
             before: Mutex::new(writes.then(|| ident(&file)).flatten()),
-            only_writer: writes && inode.add_writer(),
+            writer: writes.then(|| inode.writers.begin()),
+            mapped_alone: AtomicBool::new(false),
             file,
             inode,
             number,
@@ -168,13 +176,25 @@ impl OpenedFile {
         log.operation(caller.ids, counter(), &operation);
     }
 
-    /// Records that pages of a mapping reached the file. The kernel does not say which process
-    /// changed them. It is known if only one open file can write and one program uses it.
-    pub(crate) fn mapped_pages_written(&self, log: &OperationLog) {
-        let alone = self.inode.writers.load(Ordering::Acquire) == 1;
-        if let Some(caller) = self.only_user().filter(|_| alone) {
-            self.used(log, caller, ContentUse::Write);
+    /// Notes that pages of a mapping reached the file. The kernel does not say which process
+    /// changed them. It is known at the end of the open file, if one program alone used it.
+    pub(crate) fn mapped_pages_written(&self) {
+        let writers = &self.inode.writers;
+        writers.note_mapped();
+        if writers.is_one() {
+            self.mapped_alone.store(true, Ordering::Release);
         }
+    }
+
+    /// Whether a process that has the file open can have changed pages of it through a mapping.
+    fn may_be_mapped(&self) -> bool {
+        self.flags & libc::O_ACCMODE == libc::O_RDWR && self.inode.writers.is_mapped()
+    }
+
+    /// Whether no other open file could write to the inode since this one was opened.
+    fn was_alone(&self) -> bool {
+        let writers = &self.inode.writers;
+        self.writer.is_some_and(|own| writers.was_alone(own))
     }
 
     /// The program that has used the file, if it is one alone.
@@ -195,16 +215,22 @@ impl OpenedFile {
         before.is_some_and(|now| (now.size, now.mtime) != (then.size, then.mtime))
     }
 
-    /// Records what the kernel wrote without asking, when a program closes the file: if no other
-    /// open file can write, the program did. It may have got the file from the one that opened it.
+    /// Records what the kernel wrote without asking, when a program closes the file. If no other
+    /// open file could write, the program did. It may have got the file from another program.
+    ///
+    /// Of a file with mapped pages, it records that the program has the file open.
     pub(crate) fn flushed(&self, log: &OperationLog, caller: impl FnOnce() -> Option<Caller>) {
-        let alone = self.only_writer && self.inode.writers.load(Ordering::Acquire) == 1;
-        if self.backing.is_some()
-            && alone
-            && self.has_changed()
+        let by_kernel = self.backing.is_some();
+        // In this order: a program that opens the file after the look did not cause the change.
+        let written = by_kernel && self.has_changed() && self.was_alone();
+        let shared = !by_kernel && self.may_be_mapped();
+        if (written || shared)
             && let Some(caller) = caller()
         {
-            self.used(log, caller, ContentUse::Write);
+            match written {
+                true => self.used(log, caller, ContentUse::Write),
+                false => self.held_by(log, caller),
+            }
         }
     }
 
@@ -219,10 +245,15 @@ impl OpenedFile {
             let access = self.inode.access.lock();
             access.unwrap_or_else(PoisonError::into_inner).served -= 1;
         }
-        let changed = self.backing.is_some() && self.has_changed();
-        let still_only = self.writes() && self.inode.remove_writer();
-        let unseen = changed && self.only_writer && still_only;
-        if let Some(caller) = self.last_user().filter(|_| unseen) {
+        let unseen = self.backing.is_some() && self.has_changed() && self.was_alone();
+        if self.writer.is_some() {
+            self.inode.writers.end();
+        }
+        let writer = match self.mapped_alone.load(Ordering::Acquire) {
+            true => self.only_user(),
+            false => self.last_user().filter(|_| unseen),
+        };
+        if let Some(caller) = writer {
             self.used(log, caller, ContentUse::Write);
         }
         let after = self.writes().then(|| ident(&self.file)).flatten();

@@ -14,6 +14,7 @@ mod handles;
 mod kept_contents;
 mod locks;
 mod mapped;
+mod mapped_origins;
 mod messages;
 mod mounted;
 mod nfs_clients;

@@ -8,9 +8,19 @@ use backstory_testkit::need::{needs, skipped};
 use crate::mounted::{MountedDirectory, mounted};
 
 /// The paths of the answer to `of PATH`, relative to the directory behind the mount.
-fn inputs(mounted: &MountedDirectory, path: &str) -> Vec<String> {
+pub fn inputs(mounted: &MountedDirectory, path: &str) -> Vec<String> {
+    paths_of(mounted, &[], path)
+}
+
+/// The same without what is only possible.
+pub fn certain_inputs(mounted: &MountedDirectory, path: &str) -> Vec<String> {
+    paths_of(mounted, &["--no-possible"], path)
+}
+
+fn paths_of(mounted: &MountedDirectory, options: &[&str], path: &str) -> Vec<String> {
     let path = mounted.behind.join(path);
-    let answer = mounted.answer(&["of", "--json", path.to_str().unwrap()]);
+    let question = ["of", "--json", path.to_str().unwrap()];
+    let answer = mounted.answer(&[&question[..], options].concat());
     let prefix = format!("{}/", mounted.behind.to_str().unwrap());
     let mut found: Vec<String> = answer
         .split('"')
