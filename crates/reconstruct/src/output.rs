@@ -220,6 +220,14 @@ impl ExpectedOutput {
         self.behind
     }
 
+    /// Number of bytes that came and were compared, or that came behind a difference.
+    pub fn compared_bytes(&self) -> u64 {
+        self.position
+            .saturating_sub(self.behind)
+            .saturating_sub(self.counted)
+            + self.waiting.len() as u64
+    }
+
     /// Number of bytes that came so far.
     pub fn position(&self) -> u64 {
         self.position + self.waiting.len() as u64

@@ -18,11 +18,12 @@ pub struct ProcessVerdict {
     pub matched: u64,
     /// Bytes that entered from the record.
     pub entered: u64,
-    /// Bytes that left, and were compared.
+    /// Bytes that left.
     pub left: u64,
     /// Calls of the new execution that concern a resource, or make a process.
     pub came: u64,
-    /// Of the bytes in `left`, those of which the log has the number only.
+    /// Of the bytes in `left`, those of which the log has the number only: the kernel moved them
+    /// (`sendfile`), and they were not compared.
     pub counted: u64,
     /// The first difference.
     pub divergence: Option<Divergence>,
@@ -45,19 +46,38 @@ pub struct ProcessVerdict {
     pub threads: usize,
 }
 
+impl ProcessVerdict {
+    /// Bytes that left, and were compared.
+    pub fn compared(&self) -> u64 {
+        self.left.saturating_sub(self.counted)
+    }
+}
+
 /// How a reconstruction compares with the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Likeness {
-    /// All outputs are equal, byte for byte.
+    /// All outputs and all files that the run wrote are equal, byte for byte. Of bytes that the
+    /// kernel moved, the number is.
     Equal,
     /// Nothing differs but volatile parts, if any. Something that the programs did is not recorded,
-    /// and could not be compared.
+    /// or a file that they wrote cannot be compared.
     EqualWhereRecorded,
     /// All differences are in volatile parts, which have names.
     EqualButVolatile,
     /// Something differs.
     Different,
+}
+
+/// How the files that the programs left compare with those of the recorded run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct FileCounts {
+    /// Number of files that are the recorded ones.
+    pub equal: usize,
+    /// Those that differ or are missing.
+    pub different: usize,
+    /// Those that could not be compared.
+    pub unknown: usize,
 }
 
 /// The start of the programs: all calls until the first connection that is fed is handed out.
@@ -192,6 +212,9 @@ pub struct Reconstruction {
     /// Files that the recorded programs wrote, and whose bytes were to be compared, and were not.
     #[serde(default)]
     pub uncompared: Vec<String>,
+    /// The comparison of the files that the programs left. The replay makes it afterwards.
+    #[serde(default)]
+    pub files: FileCounts,
     /// Bytes that left the first process through descriptor 1, up to a limit.
     #[serde(skip)]
     pub output: Vec<u8>,
@@ -203,7 +226,7 @@ impl Reconstruction {
         let mut all = self.processes.iter().filter_map(|p| p.divergence.as_ref());
         let unserved = self.request.as_ref().is_some_and(|r| !r.is_served);
         let lacks = unserved || self.stopped.is_some() || !self.not_started.is_empty();
-        if lacks || self.unsteady > 0 {
+        if lacks || self.unsteady > 0 || self.files.different > 0 {
             return Likeness::Different;
         }
         let is_equal = all.clone().next().is_none();
@@ -215,10 +238,11 @@ impl Reconstruction {
         }
     }
 
-    /// True if something that the programs did is not recorded.
+    /// True if something that the programs did is not recorded, or cannot be compared.
     fn is_partial(&self) -> bool {
         let lacks_calls = self.processes.iter().any(|process| process.lacks_calls);
-        self.shallow > 0 || lacks_calls || !self.unrecorded.is_empty()
+        let lacks_records = self.shallow > 0 || lacks_calls || !self.unrecorded.is_empty();
+        lacks_records || self.files.unknown > 0
     }
 
     /// True if it differs in a process with several threads: another execution may then have
@@ -262,13 +286,18 @@ impl Reconstruction {
 
     /// Bytes that were compared.
     pub fn compared(&self) -> u64 {
-        self.processes.iter().map(|process| process.left).sum()
+        self.processes.iter().map(ProcessVerdict::compared).sum()
+    }
+
+    /// Bytes that left and were not compared: the log has their number only.
+    pub fn counted(&self) -> u64 {
+        self.processes.iter().map(|process| process.counted).sum()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Likeness, Reconstruction};
+    use super::{FileCounts, Likeness, Reconstruction};
     use crate::divergence::DivergenceKind;
     use crate::matcher::ProcessMatcher;
     use crate::process::RecordedProcess;
@@ -333,6 +362,44 @@ mod tests {
         lacking = execution(1, Some(3));
         lacking.processes[0].lacks_calls = true;
         assert_eq!(lacking.likeness(), Likeness::Different);
+    }
+
+    /// An execution that left files of these numbers, and a volatile part of whose output differs
+    /// if that is asked.
+    fn with_files(equal: usize, different: usize, unknown: usize, varies: bool) -> Reconstruction {
+        let mut result = execution(1, varies.then_some(3));
+        if let Some(divergence) = &mut result.processes[0].divergence {
+            divergence.volatile = Some("a date".to_owned());
+        }
+        result.files = FileCounts {
+            equal,
+            different,
+            unknown,
+        };
+        result
+    }
+
+    #[test]
+    fn a_file_that_differs_or_cannot_be_compared_never_counts_as_equal() {
+        for (files, varies, likeness) in [
+            ((2, 0, 0), false, Likeness::Equal),
+            ((2, 0, 0), true, Likeness::EqualButVolatile),
+            ((1, 0, 1), false, Likeness::EqualWhereRecorded),
+            ((1, 0, 1), true, Likeness::EqualWhereRecorded),
+            ((1, 1, 0), false, Likeness::Different),
+            ((0, 1, 1), true, Likeness::Different),
+        ] {
+            let (equal, different, unknown) = files;
+            let result = with_files(equal, different, unknown, varies);
+            assert_eq!(result.likeness(), likeness, "{files:?} {varies}");
+        }
+    }
+
+    #[test]
+    fn bytes_of_which_only_the_number_is_known_do_not_count_as_compared() {
+        let mut result = execution(1, None);
+        (result.processes[0].left, result.processes[0].counted) = (354, 300);
+        assert_eq!((result.compared(), result.counted()), (54, 300));
     }
 
     #[test]

@@ -20,15 +20,19 @@ use backstory_reconstruct::window;
 use backstory_reconstruct::{Error, ReadLog, RecordedRun, log_context, origin};
 use backstory_replay::plan::Plan;
 use backstory_replay::root;
+use backstory_replay::verdict::{OutputState, Verdict};
 use serde::{Deserialize, Serialize};
 
 use super::Played;
 use super::directory::FED;
-use super::request_outputs::RequestOutputs;
+use super::request_outputs::{self, RequestOutputs};
 use super::shallow_command::ShallowCommand;
 use crate::error::{Failure, chain};
 
 pub use options::request;
+
+/// Why a file cannot be compared after one process ran again.
+const NOT_RUN: &str = "a program that did not run again may have written it";
 
 /// How a program is fed from a deep log.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -209,6 +213,30 @@ impl DeepRequest {
     /// The files that the requests wrote which ran again.
     pub fn outputs(&self, request: &RequestVerdict) -> Result<RequestOutputs, Failure> {
         Ok(RequestOutputs::of(&*self.read()?, request))
+    }
+
+    /// If only one process ran again, with those below it, other programs may have written a file
+    /// that these did not open and write. If such a file differs, its state is unknown.
+    pub fn excuse_others(
+        &self,
+        found: &Reconstruction,
+        verdict: &mut Verdict,
+    ) -> Result<(), Failure> {
+        let Some(first) = self.process.filter(|_| !self.has_request()) else {
+            return Ok(());
+        };
+        if verdict.is_identical() {
+            return Ok(());
+        }
+        let ran = found.processes.iter().map(|process| process.pid).collect();
+        let own = request_outputs::written_by(&self.read()?.run, first, &ran);
+        for output in &mut verdict.outputs {
+            let differs = matches!(output.state, OutputState::Different | OutputState::Missing);
+            if differs && !own.contains(&output.path[..]) {
+                output.state = OutputState::Unknown(NOT_RUN.to_owned());
+            }
+        }
+        Ok(())
     }
 
     fn options(&self) -> Options {

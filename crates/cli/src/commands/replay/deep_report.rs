@@ -3,7 +3,10 @@
 use std::io::{self, Write};
 
 use backstory_reconstruct::divergence::{ByteOrigin, Divergence, quoted};
-use backstory_reconstruct::verdict::{Likeness, ProcessVerdict, Reconstruction, RequestVerdict};
+use backstory_reconstruct::verdict::{
+    FileCounts, Likeness, ProcessVerdict, Reconstruction, RequestVerdict,
+};
+use backstory_replay::verdict::{OutputState, Verdict};
 
 use crate::json::Value;
 use crate::text::style::{Role, Style};
@@ -15,6 +18,34 @@ const SHOWN: usize = 10;
 /// True if nothing but volatile parts differs, as far as it was recorded.
 pub fn is_alike(reconstruction: &Reconstruction) -> bool {
     reconstruction.likeness() != Likeness::Different
+}
+
+/// How many files are the recorded ones, differ, and could not be compared.
+pub fn file_counts(verdict: &Verdict) -> FileCounts {
+    let mut counts = FileCounts::default();
+    for output in &verdict.outputs {
+        let count = match output.state {
+            OutputState::Identical => &mut counts.equal,
+            OutputState::Different | OutputState::Missing => &mut counts.different,
+            OutputState::Unknown(_) => &mut counts.unknown,
+        };
+        *count += 1;
+    }
+    counts
+}
+
+/// The numbers of bytes and of files that could not be compared, as the end of a line.
+fn not_compared(reconstruction: &Reconstruction) -> String {
+    let mut words = String::new();
+    let bytes = reconstruction.counted();
+    if bytes > 0 {
+        words += &format!(", {bytes} bytes not compared");
+    }
+    let unknown = reconstruction.files.unknown;
+    if unknown > 0 {
+        words += &format!(", {} not compared", counted(unknown, "file", "files"));
+    }
+    words
 }
 
 /// The comparison with the record, in words.
@@ -34,7 +65,11 @@ pub fn line(reconstruction: &Reconstruction, style: Style, out: &mut impl Write)
     if let Some(request) = &reconstruction.request {
         let tries = counted(request.tries as usize, "attempt", "attempts");
         let (calls, compared) = (reconstruction.calls(), request.compared);
-        write!(out, ": {tries}, {calls} calls, {compared} bytes compared")?;
+        let rest = not_compared(reconstruction);
+        write!(
+            out,
+            ": {tries}, {calls} calls, {compared} bytes compared{rest}"
+        )?;
         if !request.is_served {
             write!(out, "; it was not served to its end")?;
         }
@@ -64,11 +99,12 @@ pub fn text(reconstruction: &Reconstruction, style: Style, out: &mut impl Write)
     let entered: u64 = processes.iter().map(|process| process.entered).sum();
     writeln!(
         out,
-        "{}: {} {} ran again, {matched} calls answered from the record, {entered} bytes fed, {} bytes compared",
+        "{}: {} {} ran again, {matched} calls answered from the record, {entered} bytes fed, {} bytes compared{}",
         style.paint(role, word),
         processes.len(),
         noun(processes.len(), "program", "programs"),
         reconstruction.compared(),
+        not_compared(reconstruction),
     )?;
     if let Some(request) = &reconstruction.request {
         self::request(reconstruction, request, out)?;
@@ -101,6 +137,13 @@ pub fn text(reconstruction: &Reconstruction, style: Style, out: &mut impl Write)
     }
     for program in reconstruction.not_started.iter().take(SHOWN) {
         writeln!(out, "  {program} was not started again")?;
+    }
+    if reconstruction.counted() > 0 {
+        writeln!(
+            out,
+            "  of {} bytes that the kernel moved, only the number was compared",
+            reconstruction.counted()
+        )?;
     }
     let mut differing = processes
         .iter()
@@ -229,13 +272,6 @@ fn request(
     if let Some(seconds) = request.worked_on {
         writeln!(out, "  {}", worked_on(seconds))?;
     }
-    let counted_only: u64 = reconstruction.processes.iter().map(|p| p.counted).sum();
-    if counted_only > 0 {
-        writeln!(
-            out,
-            "  of {counted_only} bytes that the kernel moved, only the number was compared"
-        )?;
-    }
     Ok(())
 }
 
@@ -332,6 +368,9 @@ pub fn value(reconstruction: &Reconstruction) -> Value {
         ),
         ("shallow", reconstruction.shallow.into()),
         ("unsteady", u64::from(reconstruction.unsteady).into()),
+        ("bytes_compared", reconstruction.compared().into()),
+        ("bytes_counted", reconstruction.counted().into()),
+        ("files", files_value(reconstruction.files)),
         ("calls", reconstruction.calls().into()),
         ("recorded_calls", reconstruction.recorded_calls.into()),
         ("request", request_value(reconstruction.request.as_ref())),
@@ -339,6 +378,14 @@ pub fn value(reconstruction: &Reconstruction) -> Value {
             "processes",
             Value::Array(reconstruction.processes.iter().map(process).collect()),
         ),
+    ])
+}
+
+fn files_value(files: FileCounts) -> Value {
+    Value::Object(vec![
+        ("equal", (files.equal as u64).into()),
+        ("different", (files.different as u64).into()),
+        ("not_compared", (files.unknown as u64).into()),
     ])
 }
 
@@ -398,7 +445,7 @@ fn process(process: &ProcessVerdict) -> Value {
         ("recorded_calls", process.recorded_calls.into()),
         ("answered_calls", process.matched.into()),
         ("bytes_fed", process.entered.into()),
-        ("bytes_compared", process.left.into()),
+        ("bytes_compared", process.compared().into()),
         ("bytes_counted", process.counted.into()),
         ("calls", process.came.into()),
         ("stderr", complaint.as_ref().into()),

@@ -38,18 +38,16 @@ pub struct Report<'r> {
 }
 
 impl Report<'_> {
-    /// True if all outputs are as recorded.
+    /// True if all outputs are as recorded. Of a deep replay, the comparison with the log decides,
+    /// which has the files, too.
     pub fn is_identical(&self) -> bool {
-        if let Some(reconstruction) = self.of_request() {
-            return deep_report::is_alike(reconstruction) && self.verdict.is_identical();
-        }
-        self.verdict.is_identical()
-            && match &self.played.reconstruction {
-                Some(reconstruction) => deep_report::is_alike(reconstruction),
-                None => self
-                    .recorded_status
-                    .is_none_or(|status| status == self.played.status),
+        match &self.played.reconstruction {
+            Some(reconstruction) => deep_report::is_alike(reconstruction),
+            None => {
+                let same = |status: i32| status == self.played.status;
+                self.verdict.is_identical() && self.recorded_status.is_none_or(same)
             }
+        }
     }
 
     /// The result for one request. The verdict has the files that it wrote.

@@ -69,6 +69,32 @@ impl RequestOutputs {
     }
 }
 
+/// The files that programs of a run opened and wrote themselves. Only these processes ran again,
+/// and `first` is the one that the replay started. A file that this one was started with is no file
+/// of the root: the bytes for it are compared as those of a stream.
+pub fn written_by(run: &RecordedRun, first: u32, ran: &HashSet<u32>) -> HashSet<Vec<u8>> {
+    let directories = directories(run);
+    let starts = |process: &RecordedProcess| process.pid == first && process.start.by_exec;
+    let at = run.processes.iter().position(starts).unwrap_or(0);
+    let programs = run.processes.get(at..).unwrap_or_default();
+    let given: HashSet<usize> = programs.first().map_or_else(HashSet::new, |process| {
+        let inherited = process.inherited.iter().map(|(_, id, _)| *id);
+        inherited
+            .chain(process.held.iter().map(|(_, id)| *id))
+            .collect()
+    });
+    let mut all = HashSet::new();
+    for process in programs.iter().filter(|one| ran.contains(&one.pid)) {
+        let own = process.streams.keys().filter(|id| !given.contains(*id));
+        let files = own.map(|id| &run.resources[*id]);
+        for file in files.filter(|file| file.is_written && file.is_opened_file()) {
+            all.insert(file.link.clone());
+            all.insert(absolute(&directories, process.epoch, &file.name));
+        }
+    }
+    all
+}
+
 /// The directory of each process, by its epoch. A forked process has the directory of its program.
 fn directories(run: &RecordedRun) -> HashMap<u64, &[u8]> {
     let mut started = run.processes.iter().filter(|p| p.start.by_exec);

@@ -296,7 +296,7 @@ impl Supervisor {
             is_client: unit.is_client,
             fed: part.fed.clone(),
             calls: part.calls,
-            compared: streams.output.position() - streams.output.behind(),
+            compared: streams.output.compared_bytes(),
             differs_before: streams.output.differs_before(),
             is_served: is_served && self.started[unit.process],
             took_time: part.took_time,

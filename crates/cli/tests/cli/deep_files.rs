@@ -1,0 +1,179 @@
+//! `replay --deep`: the verdict speaks of the files that a run wrote, too, and of the bytes that
+//! only the kernel had.
+
+use backstory_testkit::need::needs;
+use serde_json::{Value, json};
+
+use super::Place;
+use super::deep_replay::compiled;
+
+/// Writes a file that is always the same, and one with the time-stamp counter, which no log has.
+/// What it prints is the same each time.
+const MARKER: &str = r#"
+#include <stdio.h>
+int main(void)
+{
+    FILE *mark = fopen("mark", "w"), *same = fopen("same", "w");
+    fprintf(mark, "%llu\n", __builtin_ia32_rdtsc());
+    fputs("always\n", same);
+    puts("done");
+    return fclose(mark) | fclose(same);
+}
+"#;
+
+/// The report as JSON. `None`: this machine has no namespaces.
+fn report(place: &Place, more: &[&str], status: i32) -> Option<Value> {
+    let answer = place.again(&[&["--json"], more].concat())?;
+    assert_eq!(answer.status, status, "{answer:?}");
+    Some(serde_json::from_str(&answer.out).unwrap())
+}
+
+/// The state of an output, by the end of its path.
+fn state(report: &Value, name: &str) -> String {
+    let outputs = report["outputs"].as_array().unwrap();
+    let path = |output: &&Value| output["path"].as_str().unwrap().ends_with(name);
+    let found = outputs.iter().find(path);
+    let found = found.unwrap_or_else(|| panic!("{name}: {report:#}"));
+    found["state"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_run_whose_file_differs_is_different_in_words_in_json_and_by_its_status() {
+    let place = Place::new();
+    if !compiled(&place, "", "marker", MARKER) {
+        return;
+    }
+    place.deep("RECORD ./marker | cat > out");
+    let Some(answer) = place.again(&[]) else {
+        return;
+    };
+    assert_eq!(answer.status, 1, "{answer:?}");
+    let mut lines = answer.err.lines();
+    assert!(!lines.any(|line| line.starts_with("equal")), "{answer:?}");
+    for part in [
+        "different: 1 program ran again",
+        "different: 1 of 2 outputs identical",
+        "/mark",
+    ] {
+        assert!(answer.err.contains(part), "{part}: {answer:?}");
+    }
+    let report = report(&place, &[], 1).unwrap();
+    let of = &report["reconstruction"];
+    // Nothing else differs.
+    assert_eq!(of["processes"][0]["difference"], Value::Null, "{of:#}");
+    assert_eq!(of["verdict"], "different", "{of:#}");
+    assert_eq!(report["identical"], false, "{report:#}");
+    let files = json!({"equal": 1, "different": 1, "not_compared": 0});
+    assert_eq!(of["files"], files, "{of:#}");
+}
+
+/// Writes a file for each request. That of the second one has an address, which no log has.
+const WRITER: &str = r#"
+import os, socket
+LISTEN
+for n in range(2):
+    c, a = s.accept()
+    name = c.recv(9).decode()
+    with open(name, "w") as f: f.write(str(id(c)) if name == "file 1" else "same")
+    c.sendall(b"done"); c.close()
+"#;
+
+const WRITER_CLIENT: &str = r#"
+import os, socket, time
+while not os.path.exists("port"): time.sleep(0.01)
+for n in range(2):
+    c = socket.create_connection(("127.0.0.1", int(open("port").read())))
+    c.sendall(b"file %d" % n); assert c.recv(100); c.close()
+"#;
+
+#[test]
+fn a_request_whose_file_differs_is_different_although_its_answer_is_equal() {
+    if !needs("a server that writes files", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    place.deep_server(WRITER, WRITER_CLIENT);
+    let Some(both) = place.again(&["--request", "1-2"]) else {
+        return;
+    };
+    assert_eq!(both.status, 1, "{both:?}");
+    for part in [
+        "     1  equal: 1 attempt,",
+        "     2  different: 1 attempt,",
+        "        different: ",
+        "1 of 2 requests are equal",
+    ] {
+        assert!(both.err.contains(part), "{part}: {both:?}");
+    }
+    let second = report(&place, &["--request", "2"], 1).unwrap();
+    let of = &second["reconstruction"];
+    assert_eq!(of["verdict"], "different", "{of:#}");
+    assert_eq!(of["processes"][0]["difference"], Value::Null, "{of:#}");
+    assert_eq!(state(&second, "/file 1"), "different", "{second:#}");
+}
+
+#[test]
+fn a_file_of_a_program_that_did_not_run_again_is_no_difference_and_is_said() {
+    let place = Place::new();
+    place.deep("printf 'b\\na\\n' | RECORD sh -c 'sort -o sorted; echo done > other'");
+    let processes = place.json(&["processes", "deep", "--json"]);
+    let all = processes.as_array().unwrap();
+    let sort = all.iter().find(|one| one["argv"][0] == "sort").unwrap();
+    let pid = sort["pid"].to_string();
+    let Some(report) = report(&place, &["--process", &pid], 0) else {
+        return;
+    };
+    assert_eq!(state(&report, "/sorted"), "identical", "{report:#}");
+    assert_eq!(state(&report, "/other"), "unknown", "{report:#}");
+    let of = &report["reconstruction"];
+    assert_eq!(of["verdict"], "equal-where-recorded", "{of:#}");
+    let answer = place.again(&["--process", &pid]).unwrap();
+    assert!(answer.err.contains(", 1 file not compared\n"), "{answer:?}");
+}
+
+/// Answers with bytes of its own, and with those of a file, which the kernel moves.
+const SENDER: &str = r#"
+import os, socket
+LISTEN
+page = os.open("page", os.O_RDONLY)
+c, a = s.accept()
+c.sendall(b"head of " + c.recv(9))
+assert os.sendfile(c.fileno(), page, 0, 1000) == 600
+c.close()
+"#;
+
+const SENDER_CLIENT: &str = r#"
+import os, socket, time
+while not os.path.exists("port"): time.sleep(0.01)
+c = socket.create_connection(("127.0.0.1", int(open("port").read())))
+c.sendall(b"page"); got = b""
+while more := c.recv(1000): got += more
+assert len(got) == 612, got
+"#;
+
+#[test]
+fn bytes_that_the_kernel_moves_to_a_socket_do_not_count_as_compared() {
+    if !needs("a server that uses sendfile", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_aged("page", &"a line\n".repeat(100)[..600]);
+    place.deep_server(SENDER, SENDER_CLIENT);
+    for part in [&[][..], &["--request", "1"]] {
+        let Some(answer) = place.again(part) else {
+            return;
+        };
+        assert_eq!(answer.status, 0, "{answer:?}");
+        for said in [
+            " 12 bytes compared, 600 bytes not compared\n",
+            "of 600 bytes that the kernel moved, only the number was compared",
+        ] {
+            assert!(answer.err.contains(said), "{said}: {answer:?}");
+        }
+    }
+    let report = report(&place, &["--request", "1"], 0).unwrap();
+    let of = &report["reconstruction"];
+    let numbers = (&of["bytes_compared"], &of["bytes_counted"]);
+    assert_eq!(numbers, (&json!(12), &json!(600)), "{of:#}");
+    assert_eq!(of["request"]["bytes_compared"], 12, "{of:#}");
+}
