@@ -153,6 +153,8 @@ pub struct ProcessStart {
     pub program: Vec<u8>,
     /// The current directory.
     pub directory: Vec<u8>,
+    /// The build id of the program, or nothing.
+    pub build: Vec<u8>,
 }
 
 /// One program in one process.

@@ -144,9 +144,12 @@ impl Prepared {
             }
             _ => None,
         };
-        let program = deep.as_ref().map(|deep| deep.program());
         let plan = plan(&deviations);
-        let plan = plan.map_err(|error| missing_program::lacking(error, program))?;
+        let mut plan = plan.map_err(|error| missing_program::lacking(error, deep.as_ref()))?;
+        if let Some(deep) = &deep {
+            let other = missing_program::other_build(&plan, deep, &deviations);
+            plan.notes.extend(other);
+        }
         progress.end();
         let details = backstory_query::details(&current.store, &run)?;
         Ok(Prepared {
@@ -294,6 +297,9 @@ fn play(
         private_file(&own.join(FED), &part).map_err(|error| fail("plan", error))?;
     }
     let env = plan.env.clone();
+    let build = deep
+        .as_ref()
+        .and_then(|deep| deep.build().map(str::to_owned));
     let job = ReplayRequest { plan, record, deep };
     let text = serde_json::to_vec(&job).map_err(|error| fail("plan", error.into()))?;
     private_file(&own.join(PLAN), &text).map_err(|error| fail("plan", error))?;
@@ -327,7 +333,10 @@ fn play(
             missing,
             ..
         }) => Err(Failure::not_found(match missing {
-            Some(program) => format!("{line}; {}", missing_program::words(&program)),
+            Some(program) => {
+                let words = missing_program::words(&program, build.as_deref());
+                format!("{line}; {words}")
+            }
             None => line,
         })),
         Some(played) => Ok(played),

@@ -8,7 +8,7 @@ use super::Place;
 use super::deep_replay::compiled;
 
 /// Writes a file that is always the same, and one with the time-stamp counter, which no log has.
-/// What it prints is the same each time.
+/// Its output is the same each time.
 const MARKER: &str = r#"
 #include <stdio.h>
 int main(void)

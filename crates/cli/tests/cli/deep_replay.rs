@@ -930,11 +930,19 @@ fn a_request_with_equal_files_whose_answer_differs_in_a_declared_part_is_equal_b
     assert_eq!(of["files"]["equal"], 1, "{declared:#}");
 }
 
+/// A program with this build id, which prints its input.
+fn compiled_as(place: &Place, build: &str) -> bool {
+    let id = format!("-Wl,--build-id=0x{build}");
+    compiled(place, &id, "prog", SUM)
+}
+
 #[test]
-fn a_program_that_is_gone_is_named_with_its_package_and_the_build_that_is_here() {
+fn a_program_that_is_gone_is_named_with_its_package_and_both_builds() {
     let place = Place::new();
-    program::copy("/bin/cat".as_ref(), place.path("prog").as_ref()).unwrap();
-    place.deep("echo one | RECORD ./prog > out");
+    if !compiled_as(&place, "aa11bb22") {
+        return;
+    }
+    place.deep("echo 1 2 | RECORD ./prog > out 2> errors");
     let Some(answer) = place.again(&[]) else {
         return;
     };
@@ -943,21 +951,54 @@ fn a_program_that_is_gone_is_named_with_its_package_and_the_build_that_is_here()
         "a relative path: {answer:?}"
     );
     fs::remove_dir_all(place.stage.store().join("contents")).unwrap();
-    program::copy("/bin/ls".as_ref(), place.path("prog").as_ref()).unwrap();
+    assert!(compiled_as(&place, "cc33dd44"));
     let other = place.again(&[]).unwrap();
     other.is_error(
         1,
-        &["prog", "no known package provides it", "is on this machine"],
+        &[
+            "prog",
+            "no known package provides it; build aa11bb22 was recorded; build cc33dd44 is on this \
+             machine, and --binary ",
+        ],
     );
     fs::remove_file(place.path("prog")).unwrap();
     let gone = place.again(&[]).unwrap();
     gone.is_error(
         1,
         &[
-            "no known package provides it",
+            "no known package provides it; build aa11bb22 was recorded; ",
             "prog is not on this machine",
         ],
     );
+}
+
+#[test]
+fn another_build_that_runs_in_the_place_of_the_recorded_one_is_named() {
+    let place = Place::new();
+    if !compiled_as(&place, "aa11bb22") {
+        return;
+    }
+    let line = "echo 1 2 | $B record --deep --name deep --contents=off -- ./prog > out 2> errors";
+    let answer = place.shell(line);
+    assert_eq!(answer.status, 0, "{answer:?}");
+    assert_eq!(place.run(&["index", "--wait"]).status, 0);
+    let note = "another build than the recorded one runs: ";
+    let Some(same) = place.again(&["--allow-host"]) else {
+        return;
+    };
+    assert!(is_equal(&same) && !same.err.contains(note), "{same:?}");
+    assert!(compiled_as(&place, "cc33dd44"));
+    let other = place.again(&["--allow-host"]).unwrap();
+    for part in [
+        note,
+        "build aa11bb22 was recorded; build cc33dd44 is on this machine",
+    ] {
+        assert!(other.err.contains(part), "{part}: {other:?}");
+    }
+    // The user named another one.
+    let prog = place.path("prog");
+    let chosen = place.again(&["--allow-host", "--binary", &prog]).unwrap();
+    assert!(!chosen.err.contains(note), "{chosen:?}");
 }
 
 #[test]

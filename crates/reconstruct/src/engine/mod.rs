@@ -171,6 +171,14 @@ pub fn program(run: &RecordedRun, options: &Options) -> Result<Vec<u8>, Error> {
     Ok(run.processes[first].start.program.clone())
 }
 
+/// The build id of the program that [`reconstruct`] would start, as it was recorded. Empty: it has
+/// none, or the log is of an earlier version.
+pub fn build(run: &RecordedRun, options: &Options) -> Vec<u8> {
+    let first = first_process(run, options.process).ok();
+    let process = first.and_then(|first| run.processes.get(first));
+    process.map_or_else(Vec::new, |process| process.start.build.clone())
+}
+
 /// The directory in which [`reconstruct`] would start the program.
 pub fn directory(run: &RecordedRun, options: &Options) -> Vec<u8> {
     let first = first_process(run, options.process).ok();

@@ -106,5 +106,6 @@ impl Arranging {
         start.random = bytes(deep::LEFT, 3);
         start.program = bytes(deep::PATH, 4);
         start.directory = bytes(deep::PATH, 5);
+        start.build = bytes(deep::LEFT, 6);
     }
 }

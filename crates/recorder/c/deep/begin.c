@@ -64,7 +64,7 @@ static const void *auxiliary_value(const u64 *aux, u64 kind)
     return 0;
 }
 
-/* ---- Go programs ----------------------------------------------------------------------------- */
+/* ---- notes of the program -------------------------------------------------------------------- */
 
 /* True if the bytes of a note lie in memory that was mapped from the program. */
 static bool is_mapped(const struct bs_program_header *note, const struct bs_program_header *headers,
@@ -81,18 +81,22 @@ static bool is_mapped(const struct bs_program_header *note, const struct bs_prog
     return false;
 }
 
-/* A note has the sizes of its name and of its content, its type, and then the name. */
-static bool has_build_of_go(const u32 *word, u64 count)
+/*
+ * The content of the note with this type and name among these words. A note has the sizes of its
+ * name and of its content, its type, its name of one word, and its content.
+ */
+static struct bs_part content_of(const u32 *word, u64 count, u32 type, u32 name)
 {
-    enum { NAME_SIZE = 4, BUILD = 4, GO = 'G' | 'o' << 8 };
-    for (; count >= 4; word++, count--)
-        if (word[0] == NAME_SIZE && word[2] == BUILD && word[3] == GO)
-            return true;
-    return false;
+    enum { NAME_SIZE = 4, HEAD = 4 };
+    for (; count >= HEAD; word++, count--)
+        if (word[0] == NAME_SIZE && word[2] == type && word[3] == name &&
+            word[1] <= (count - HEAD) * sizeof *word)
+            return (struct bs_part){.size = word[1], .at = word + HEAD};
+    return (struct bs_part){0};
 }
 
-/* True if a note of the program names Go's linker. */
-static BS_COLD bool is_go(const u64 *aux)
+/* The content of a note of the program. It lies in memory, so no file is read. */
+static BS_COLD struct bs_part note_of(const u64 *aux, u32 type, u32 name)
 {
     enum { AT_PHDR = 3, AT_PHNUM = 5 };
     const struct bs_program_header *headers = auxiliary_value(aux, AT_PHDR);
@@ -102,18 +106,38 @@ static BS_COLD bool is_go(const u64 *aux)
             base = (u64)headers - headers[i].address;
     for (u64 i = 0; i < count; i++) {
         const struct bs_program_header *note = &headers[i];
-        if (note->type == PT_NOTE && note->address % sizeof(u32) == 0 &&
-            is_mapped(note, headers, count) &&
-            has_build_of_go((const u32 *)(base + note->address), note->in_file / sizeof(u32)))
-            return true;
+        if (note->type != PT_NOTE || note->address % sizeof(u32) != 0 ||
+            !is_mapped(note, headers, count))
+            continue;
+        struct bs_part found = content_of((const u32 *)(base + note->address),
+                                          note->in_file / sizeof(u32), type, name);
+        if (found.at)
+            return found;
     }
-    return false;
+    return (struct bs_part){0};
+}
+
+/* True if a note of the program names Go's linker. */
+static bool is_go(const u64 *aux)
+{
+    enum { BUILD = 4, GO = 'G' | 'o' << 8 };
+    return note_of(aux, BUILD, GO).at;
+}
+
+/* The build id of the program, if its linker gave it one. */
+static struct bs_part build_id(const u64 *aux)
+{
+    enum { BUILD_ID = 3, GNU = 'G' | 'N' << 8 | 'U' << 16 };
+    struct bs_part found = note_of(aux, BUILD_ID, GNU);
+    found.kind = BS_DEEP_LEFT;
+    found.arg = 6;
+    return found;
 }
 
 /* The record of a program's beginning. */
 static BS_COLD void log_program(struct bs_deep_record *begin)
 {
-    enum { AT_EXECFN = 31, AT_RANDOM = 25, RANDOM_BYTES = 16, PARTS = 6 };
+    enum { AT_EXECFN = 31, AT_RANDOM = 25, RANDOM_BYTES = 16, PARTS = 7 };
     struct bs_part parts[PARTS] = {words(0, arguments), words(1, variables)};
     u32 count = 2;
     if (auxiliary) {
@@ -127,6 +151,7 @@ static BS_COLD void log_program(struct bs_deep_record *begin)
                                           .arg = 4,
                                           .size = program ? bs_length(program, BS_PATH_MAX) : 0,
                                           .at = program};
+        parts[count++] = build_id(auxiliary);
     }
     char directory[512];
     s64 n = bs_raw(__NR_getcwd, directory, sizeof directory);

@@ -41,6 +41,8 @@ pub struct DeepRequest {
     process: Option<u32>,
     /// The absolute path of the program that runs again.
     program: Vec<u8>,
+    /// The build id of that program in the record, in hexadecimal.
+    build: Option<String>,
     request: Option<usize>,
     tool: Vec<Vec<u8>>,
     patience: u64,
@@ -75,6 +77,12 @@ impl DeepRequest {
     /// The path of the program that runs again.
     pub fn program(&self) -> &[u8] {
         &self.program
+    }
+
+    /// The build id that the program had when it was recorded. `None`: it had none, or the log is
+    /// of an earlier version.
+    pub fn build(&self) -> Option<&str> {
+        self.build.as_deref()
     }
 
     /// True if the program runs under a tool.

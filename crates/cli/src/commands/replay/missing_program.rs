@@ -1,30 +1,66 @@
-//! A program of a run that is not there any more: the package that provides it, and the build that
-//! is installed now.
+//! A program of a run that is gone, or is another build.
+//!
+//! In: its path, and its build id in the record. Out: words with the package that provides it, the
+//! build that was recorded, and the one that is installed now.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use backstory_packages::Packages;
+use backstory_replay::plan::{Deviations, EntrySource, Plan};
 
+use super::deep::DeepRequest;
 use crate::error::{Failure, chain};
 use crate::text::shell::quote;
 
 /// Most bytes of a program that are searched.
 const MOST_BYTES: u64 = 1 << 28;
 
-/// The failure of a plan. If it lacks the program itself, its package and build are named.
-pub fn lacking(error: backstory_replay::Error, program: Option<&[u8]>) -> Failure {
-    let lacks = match (&error, program) {
-        (backstory_replay::Error::Lacking { what, .. }, Some(program)) => {
-            what.0.iter().any(|(path, _)| path[..] == *program)
+/// The failure of a plan. If it lacks the program itself, its package and its builds are named.
+pub fn lacking(error: backstory_replay::Error, deep: Option<&DeepRequest>) -> Failure {
+    let lacks = match (&error, deep) {
+        (backstory_replay::Error::Lacking { what, .. }, Some(deep)) => {
+            what.0.iter().any(|(path, _)| path[..] == *deep.program())
         }
         _ => false,
     };
-    match program.filter(|_| lacks) {
-        Some(program) => Failure::not_found(format!("{}; {}", chain(&error), words(program))),
+    match deep.filter(|_| lacks) {
+        Some(deep) => {
+            let words = words(deep.program(), deep.build());
+            Failure::not_found(format!("{}; {words}", chain(&error)))
+        }
         None => error.into(),
+    }
+}
+
+/// The note that the program of this machine runs in the place of the recorded one, and is another
+/// build. `None`: it is the same one, the user chose another, or the builds are not known.
+pub fn other_build(plan: &Plan, deep: &DeepRequest, given: &Deviations) -> Option<String> {
+    let (program, recorded) = (deep.program(), deep.build()?);
+    let path = Path::new(OsStr::from_bytes(program));
+    if given.inputs.iter().any(|(old, _)| old == path) {
+        return None;
+    }
+    // The root has the file behind a linked directory, as `/bin` is one.
+    let real = fs::canonicalize(path).map_or(Cow::Borrowed(program), |real| {
+        Cow::Owned(real.into_os_string().into_encoded_bytes())
+    });
+    let entries = plan.entries.iter();
+    let mut here = entries.filter_map(|entry| match &entry.what {
+        EntrySource::Mounted(from) | EntrySource::Copied(from) => Some((&entry.path, from)),
+        _ => None,
+    });
+    let (_, from) = here.find(|(path, _)| **path == *program || **path == *real)?;
+    match installed(Path::new(OsStr::from_bytes(from))) {
+        InstalledProgram::Build(id) if id != recorded => Some(format!(
+            "another build than the recorded one runs: {}",
+            words(program, Some(recorded))
+        )),
+        // A script has no build, and the recorded one is that of its interpreter.
+        _ => None,
     }
 }
 
@@ -37,26 +73,58 @@ pub fn searched_changed(error: &backstory_replay::Error) -> String {
     )
 }
 
-/// The words for a program that the store does not have.
-pub fn words(program: &[u8]) -> String {
+/// The program that is installed at a path.
+enum InstalledProgram {
+    /// Nothing is there.
+    Absent,
+    /// It is too large to be searched.
+    Large,
+    /// It has no build id: a script, for example.
+    Unnamed,
+    /// It has this build id.
+    Build(String),
+}
+
+fn installed(path: &Path) -> InstalledProgram {
+    match fs::metadata(path) {
+        Err(_) => InstalledProgram::Absent,
+        Ok(found) if found.len() > MOST_BYTES => InstalledProgram::Large,
+        Ok(_) => match fs::read(path).ok().as_deref().and_then(build_id) {
+            Some(id) => InstalledProgram::Build(id),
+            None => InstalledProgram::Unnamed,
+        },
+    }
+}
+
+/// The words for a program that the store does not have. `recorded`: the build id in the record.
+pub fn words(program: &[u8], recorded: Option<&str>) -> String {
     let name = quote(program);
     let package = Packages::new(Path::new("/")).package(program);
     let from = match &package {
         Some(package) => format!("package {package} provides it"),
         None => "no known package provides it".to_owned(),
     };
-    let path = Path::new(OsStr::from_bytes(program));
-    let here = match fs::metadata(path) {
-        Err(_) => format!("{name} is not on this machine"),
-        Ok(found) if found.len() > MOST_BYTES => "another build is on this machine".to_owned(),
-        Ok(_) => match fs::read(path).ok().as_deref().and_then(build_id) {
-            Some(id) => format!("build {id} is on this machine, and --binary {name} runs it"),
-            None => format!(
-                "a program without build id is on this machine, and --binary {name} runs it"
-            ),
-        },
+    let then = match recorded {
+        Some(id) => format!("build {id} was recorded; "),
+        None => String::new(),
     };
-    format!("{from}; {here}")
+    let here = match installed(Path::new(OsStr::from_bytes(program))) {
+        InstalledProgram::Absent => format!("{name} is not on this machine"),
+        InstalledProgram::Large => "another build is on this machine".to_owned(),
+        InstalledProgram::Build(id) => {
+            format!("build {id} is on this machine, and --binary {name} runs it")
+        }
+        InstalledProgram::Unnamed => {
+            format!("a program without build id is on this machine, and --binary {name} runs it")
+        }
+    };
+    format!("{from}; {then}{here}")
+}
+
+/// Bytes in hexadecimal. `None` without any byte.
+pub fn hex(bytes: &[u8]) -> Option<String> {
+    let digits = || bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    (!bytes.is_empty()).then(digits)
 }
 
 fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<usize> {
@@ -96,7 +164,7 @@ fn id_in_notes(mut notes: &[u8]) -> Option<String> {
         let start = HEADER + name.checked_next_multiple_of(4)?;
         let content = notes.get(start..start.checked_add(size)?)?;
         if kind == NT_GNU_BUILD_ID && notes.get(HEADER..HEADER + name)? == b"GNU\0" {
-            return Some(content.iter().map(|byte| format!("{byte:02x}")).collect());
+            return hex(content);
         }
         notes = notes.get(start + size.checked_next_multiple_of(4)?..)?;
     }
@@ -104,6 +172,11 @@ fn id_in_notes(mut notes: &[u8]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use backstory_packages::Packages;
+    use backstory_testkit::need::skipped;
+
     use super::{build_id, words};
 
     #[test]
@@ -118,10 +191,35 @@ mod tests {
 
     #[test]
     fn a_program_that_is_nowhere_is_named() {
-        let words = words(b"/nowhere/program");
+        let words = words(b"/nowhere/program", None);
         assert!(
             words.contains("/nowhere/program is not on this machine"),
             "{words}"
         );
+        assert!(!words.contains("recorded"), "{words}");
+    }
+
+    #[test]
+    fn a_program_of_a_package_is_named_with_the_package_and_both_builds() {
+        let path = std::fs::canonicalize("/bin/cat").unwrap();
+        let program = path.as_os_str().as_encoded_bytes();
+        let Some(package) = Packages::new(Path::new("/")).package(program) else {
+            return skipped("the package of a program", "no package provides /bin/cat");
+        };
+        assert!(package.to_string().contains(' '), "a version: {package}");
+        let said = words(program, Some("00c0ffee"));
+        for part in [
+            format!("package {package} provides it; build 00c0ffee was recorded; "),
+            format!(
+                " is on this machine, and --binary {} runs it",
+                path.display()
+            ),
+        ] {
+            assert!(said.contains(&part), "{part}: {said}");
+        }
+        let installed = build_id(&std::fs::read(&path).unwrap());
+        if let Some(id) = installed {
+            assert!(said.contains(&format!("; build {id} is on")), "{said}");
+        }
     }
 }

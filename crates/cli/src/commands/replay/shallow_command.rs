@@ -66,6 +66,7 @@ impl ShallowCommand {
             random: Vec::new(),
             program: self.program.clone(),
             directory: plan.cwd.clone(),
+            build: Vec::new(),
         };
         run.begin_with(self.pid, start);
     }

@@ -20,6 +20,7 @@ use super::DeepRequest;
 use crate::args::replay::ReplayArgs;
 use crate::commands::deep_programs;
 use crate::commands::replay::fed_bytes::fed_bytes;
+use crate::commands::replay::missing_program;
 use crate::commands::replay::request_outputs;
 use crate::commands::replay::shallow_command::{ShallowCommand, wait_status};
 use crate::commands::replay::tool_choice::ToolChoice;
@@ -47,6 +48,7 @@ pub fn request(
         log: current.home.deep_log_path(run),
         process: given.process,
         program: Vec::new(),
+        build: None,
         request: None,
         tool: choice.words,
         patience: given.patience.max(1),
@@ -113,6 +115,9 @@ pub fn request(
         None => engine::program(recorded, &request.options())
             .map_err(|error| Failure::not_found(chain(&error)))?,
     };
+    if request.shallow_command.is_none() {
+        request.build = missing_program::hex(&engine::build(recorded, &request.options()));
+    }
     let directory = engine::directory(recorded, &request.options());
     let absolute = Path::new(std::ffi::OsStr::from_bytes(&directory));
     let absolute = absolute.join(std::ffi::OsStr::from_bytes(&program));
