@@ -25,6 +25,7 @@ mod merged;
 mod request_walk;
 pub mod requests;
 mod search;
+pub mod shared_code;
 mod stream;
 mod stream_tail;
 mod volume;

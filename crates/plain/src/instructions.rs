@@ -53,6 +53,43 @@ pub fn find_entry(object: &Object<'_>) -> Option<Entry> {
     None
 }
 
+/// The address of the first instruction that surely enters the kernel: it lies in a function that
+/// the table for unwinding describes. Bytes between functions can be data. They do not count here,
+/// and neither does code that this table lacks.
+pub fn find_certain_entry(object: &Object<'_>) -> Option<u64> {
+    let mut decoded = 0;
+    let mut looked_at = 0;
+    for segment in object.segments.iter().filter(|s| s.executable) {
+        for pair in &ENTERING {
+            for at in memmem::find_iter(segment.bytes, pair) {
+                let address = segment.address.wrapping_add(at as u64);
+                looked_at += 1;
+                if looked_at > MOST || decoded > MOST_DECODED {
+                    return None;
+                }
+                if is_in_function(object, address, &mut decoded) {
+                    return Some(address);
+                }
+            }
+        }
+    }
+    None
+}
+
+/// True if an instruction that enters the kernel is at an address within a described function.
+fn is_in_function(object: &Object<'_>, address: u64, decoded: &mut u64) -> bool {
+    let number = object.function_number(address);
+    let Some((start, code)) = number.and_then(|number| object.function(number)) else {
+        return false;
+    };
+    let length = address.wrapping_sub(start);
+    if length >= (code.len() as u64).min(LONGEST_FUNCTION) {
+        return false;
+    }
+    *decoded += length;
+    enters_at(code, start, address) == Some(true)
+}
+
 /// Whether an instruction that enters the kernel begins at an address. `None`: unknown.
 fn is_instruction(object: &Object<'_>, address: u64, decoded: &mut u64) -> Option<bool> {
     let (start, bytes) = object.function_around(address)?;
@@ -61,7 +98,12 @@ fn is_instruction(object: &Object<'_>, address: u64, decoded: &mut u64) -> Optio
     if length > LONGEST_FUNCTION || *decoded > MOST_DECODED {
         return None;
     }
-    let mut decoder = Decoder::with_ip(64, bytes, start, DecoderOptions::NONE);
+    enters_at(bytes, start, address)
+}
+
+/// The same for code that begins at `start`. `None`: the bytes before are no instructions.
+fn enters_at(code: &[u8], start: u64, address: u64) -> Option<bool> {
+    let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
     while decoder.can_decode() && decoder.ip() <= address {
         let instruction = decoder.decode();
         if instruction.is_invalid() {

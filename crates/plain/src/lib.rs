@@ -35,7 +35,7 @@ mod verdicts;
 
 pub use classify::{Classifier, Examined, KNOWN_RELEASES, Verdict};
 pub use elf::{Damaged, Object, Segment};
-pub use instructions::{Entry, find_entry};
+pub use instructions::{Entry, find_certain_entry, find_entry};
 pub use known_file::Ignored;
 pub use part::NotPlain;
 pub use verdicts::{VerdictKind, VerdictTable};

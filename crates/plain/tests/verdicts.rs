@@ -1,7 +1,7 @@
 //! Programs of each kind, compiled here, and bytes that are no program.
 #![allow(clippy::unwrap_used)]
 
-use backstory_plain::{Classifier, NotPlain, Object, Verdict, find_entry};
+use backstory_plain::{Classifier, NotPlain, Object, Verdict, find_certain_entry, find_entry};
 use proptest::prelude::*;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -105,6 +105,34 @@ fn bytes_of_an_entry_inside_of_other_instructions_do_not_count() {
             .any(|four| four == [0x90, 0x0f, 0x05, 0x90])
     );
     assert_eq!(shop.classifier.program(&made), Ok(()));
+    assert_eq!(certain_entry(&made), None);
+}
+
+fn certain_entry(program: &Path) -> Option<u64> {
+    let bytes = fs::read(program).unwrap();
+    find_certain_entry(&Object::parse(&bytes).unwrap())
+}
+
+#[test]
+fn an_instruction_is_certain_in_a_described_function_and_nowhere_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let compile = |name: &str, text: &str| {
+        let made = dir.path().join(name);
+        let source = made.with_extension("c");
+        fs::write(&source, text).unwrap();
+        let mut cc = Command::new("cc");
+        cc.arg(&source).arg("-o").arg(&made);
+        assert!(cc.status().unwrap().success(), "{name}");
+        made
+    };
+    let call =
+        "long a = 39; __asm__ volatile(\"syscall\" : \"+a\"(a) :: \"rcx\", \"r11\", \"memory\");";
+    let raw = compile("raw", &format!("int main(void) {{ {call} return a < 0; }}"));
+    assert!(certain_entry(&raw).is_some());
+    // As a table that a library has among its code.
+    let table = "__asm__(\".pushsection .text; .globl table; table: .byte 0x0f, 0x05; .skip 64; .popsection\"); \
+        extern char table; int main(void) { return table == 0; }";
+    assert_eq!(certain_entry(&compile("table", table)), None);
 }
 
 #[test]
@@ -168,6 +196,7 @@ proptest! {
     #[test]
     fn any_bytes_are_read_without_harm(mut bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
         let _ = Object::parse(&bytes).map(|object| find_entry(&object));
+        let _ = Object::parse(&bytes).map(|object| find_certain_entry(&object));
         let head = [0x7f, b'E', b'L', b'F', 2, 1];
         if bytes.len() > 64 {
             bytes[..6].copy_from_slice(&head);

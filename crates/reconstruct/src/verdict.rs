@@ -44,6 +44,10 @@ pub struct ProcessVerdict {
     /// Threads that made calls in the new execution.
     #[serde(default)]
     pub threads: usize,
+    /// Calls of the new execution that the program made by an instruction of its own, and not
+    /// through libc. The recorder saw none of them, so the record lacks them.
+    #[serde(default)]
+    pub own_calls: u64,
 }
 
 impl ProcessVerdict {
@@ -240,7 +244,8 @@ impl Reconstruction {
 
     /// True if something that the programs did is not recorded, or cannot be compared.
     fn is_partial(&self) -> bool {
-        let lacks_calls = self.processes.iter().any(|process| process.lacks_calls);
+        let lacks = |process: &ProcessVerdict| process.lacks_calls || process.own_calls > 0;
+        let lacks_calls = self.processes.iter().any(lacks);
         let lacks_records = self.shallow > 0 || lacks_calls || !self.unrecorded.is_empty();
         lacks_records || self.files.unknown > 0
     }
@@ -327,6 +332,7 @@ mod tests {
             gap: None,
             lacks_calls: false,
             threads,
+            own_calls: 0,
         };
         Reconstruction {
             processes: vec![process],
@@ -356,6 +362,9 @@ mod tests {
         assert_eq!(lacking.likeness(), Likeness::Equal);
         lacking.processes[0].lacks_calls = true;
         assert_eq!(lacking.likeness(), Likeness::EqualWhereRecorded);
+        let mut own = execution(1, None);
+        own.processes[0].own_calls = 1;
+        assert_eq!(own.likeness(), Likeness::EqualWhereRecorded);
         let mut shallow = execution(1, None);
         shallow.shallow = 1;
         assert_eq!(shallow.likeness(), Likeness::EqualWhereRecorded);

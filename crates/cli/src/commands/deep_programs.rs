@@ -1,10 +1,12 @@
 //! Which programs of a run are deep, and which are only shallow.
 //!
-//! A program is deep if the run's deep log has it from its beginning to its end.
+//! A program is deep if the run's deep log has it from its beginning to its end. Calls that it
+//! makes without libc are not in the log: the files with such code are named.
 
 use std::collections::{HashMap, HashSet};
 
 use backstory_deep::{DeepLog, DeepProgram};
+use backstory_eventlog::event::Bytes;
 use backstory_query::answer::ProcessLine;
 use backstory_reconstruct::verdict::RecordEnd;
 use backstory_store::Home;
@@ -179,12 +181,14 @@ pub struct DeepPrograms {
     deep: Vec<DeepProgram>,
     /// Process id and program of each one that the deep log lacks, wholly or in part.
     shallow: Vec<(u32, Vec<u8>)>,
+    /// The files whose code makes system calls without libc. The log may lack some of these.
+    own_calls: Vec<Bytes>,
     bytes: u64,
 }
 
 impl DeepPrograms {
     /// Compares the deep log with the programs that the run executed.
-    pub fn of(log: &DeepLog, executed: &[ProcessLine]) -> DeepPrograms {
+    pub fn of(log: &DeepLog, executed: &[ProcessLine], own_calls: Vec<Bytes>) -> DeepPrograms {
         let all = log.programs();
         let activities = activities_of(log, &all, executed);
         let whole = all.iter().zip(activities);
@@ -200,6 +204,7 @@ impl DeepPrograms {
         });
         DeepPrograms {
             shallow: shallow.collect(),
+            own_calls,
             deep: all,
             bytes: log.len() as u64,
         }
@@ -228,6 +233,7 @@ impl DeepPrograms {
             ("bytes", self.bytes.into()),
             ("deep", Value::Array(deep.collect())),
             ("shallow", Value::Array(shallow.collect())),
+            ("own_calls", Value::array(&self.own_calls)),
         ])
     }
 
@@ -251,6 +257,20 @@ impl DeepPrograms {
             };
             let text = format!("{}{more}", names.join(", "));
             lines.push(("  shallow", one_line(&text)));
+        }
+        let own = self.own_calls.iter().take(NAMED);
+        let own: Vec<_> = own.map(|path| String::from_utf8_lossy(path)).collect();
+        if !own.is_empty() {
+            let more = if self.own_calls.len() > NAMED {
+                ", …"
+            } else {
+                ""
+            };
+            let text = format!(
+                "{}{more} can make system calls without libc, which no record has",
+                own.join(", ")
+            );
+            lines.push(("  own calls", one_line(&text)));
         }
         lines
     }

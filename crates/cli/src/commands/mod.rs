@@ -33,6 +33,7 @@ pub mod manage;
 pub mod mount;
 pub mod network;
 mod open_watches;
+mod own_calls;
 mod own_files;
 mod path_log;
 pub mod pause;

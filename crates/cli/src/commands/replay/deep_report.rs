@@ -185,6 +185,15 @@ pub fn unrecorded(reconstruction: &Reconstruction) -> Vec<String> {
     };
     let gaps = reconstruction.processes.iter().filter_map(gap).take(SHOWN);
     let mut lines: Vec<String> = unreached.chain(gaps).collect();
+    let own = reconstruction.processes.iter();
+    let own = own.filter(|process| process.own_calls > 0).take(SHOWN);
+    lines.extend(own.map(|process| {
+        let calls = counted(process.own_calls as usize, "call", "calls");
+        format!(
+            "process {} ({}) made {calls} without libc: the record lacks such calls",
+            process.pid, process.program
+        )
+    }));
     if reconstruction.shallow > 0 {
         let have = counted(
             reconstruction.shallow as usize,
@@ -451,6 +460,7 @@ fn process(process: &ProcessVerdict) -> Value {
         ("stderr", complaint.as_ref().into()),
         ("gap", process.gap.as_ref().into()),
         ("threads", (process.threads as u64).into()),
+        ("own_calls", process.own_calls.into()),
         ("difference", difference),
     ])
 }

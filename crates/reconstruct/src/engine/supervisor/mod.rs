@@ -22,6 +22,7 @@ mod making;
 mod native;
 mod numbers;
 mod overtime;
+mod own_calls;
 mod part;
 mod pipes;
 mod places;
@@ -52,6 +53,7 @@ use backstory_sys as sys;
 use child_work::ChildWork;
 use clock::Passed;
 use interrupted::HiddenList;
+use own_calls::OwnCalls;
 use part::Part;
 pub use part::STALLED;
 use pipes::Pipes;
@@ -165,6 +167,7 @@ pub struct Supervisor {
     /// The tool is the byte engine.
     follows_bytes: bool,
     redirector: Redirector,
+    own_calls: OwnCalls,
     /// Calls that waited for another thread's in vain, by program.
     in_vain: Vec<u32>,
     /// The lists of threads that wait for a signal, by thread.
@@ -246,6 +249,7 @@ impl Supervisor {
         let program = self.process_of(call).flatten();
         if let Some(index) = program {
             self.matchers[index].came(describe(call));
+            self.notes_own_call(call, index);
         }
         if let Some(part) = &mut self.part {
             part.came(program);
@@ -398,6 +402,7 @@ impl Supervisor {
             self.note_uncompared();
         }
         let behind = self.behind_records();
+        let own_calls = std::mem::take(&mut self.own_calls);
         let all = self.matchers.into_iter().zip(self.started).enumerate();
         for (index, (matcher, started)) in all {
             let program = String::from_utf8_lossy(&matcher.rest.start.program).into_owned();
@@ -430,6 +435,7 @@ impl Supervisor {
                 lacks_calls: matcher.rest.lacks_calls,
                 complaint: matcher.complaint,
                 threads: threads.get(&index).copied().unwrap_or(0),
+                own_calls: own_calls.of(index),
             });
         }
         self.result

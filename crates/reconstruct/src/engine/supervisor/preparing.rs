@@ -1,6 +1,7 @@
 //! Prepares a supervisor for a recorded run and a program that was started.
 
 use super::clock::{self, Passed};
+use super::own_calls::OwnCalls;
 use super::part::Part;
 use super::pipes::Pipes;
 use super::places::Places;
@@ -65,6 +66,7 @@ impl Supervisor {
             places: Places::of(&run.processes, options.follows_bytes),
             follows_bytes: options.follows_bytes,
             redirector: Redirector::default(),
+            own_calls: OwnCalls::default(),
             in_vain: vec![0; run.processes.len()],
             hidden: HashMap::new(),
             has_tool: !options.tool.is_empty(),

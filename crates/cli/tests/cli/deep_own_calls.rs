@@ -1,0 +1,106 @@
+//! `record --deep` of programs that make system calls without libc. The recorder sees none of
+//! these, and `show` and `replay` say so.
+
+use serde_json::Value;
+
+use super::Place;
+use super::deep_replay::compiled;
+
+/// Reads its input by an instruction of its own. With an argument, it asks for its number in that
+/// way, and reads nothing.
+const RAW: &str = r#"
+#include <stdio.h>
+static long call(long number, long a, void *b, long c)
+{
+    __asm__ volatile("syscall" : "+a"(number) : "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
+    return number;
+}
+int main(int count, char **words)
+{
+    enum { READ = 0, GETPID = 39 };
+    char text[64] = "";
+    if (count > 1)
+        return call(GETPID, 0, 0, 0) <= 0 || puts(words[1]) < 0;
+    if (call(READ, 0, text, sizeof text - 1) < 0)
+        return 1;
+    printf("got %s", text);
+    return 0;
+}
+"#;
+
+/// The member `deep` of the run, and the text of `show`.
+fn shown(place: &Place) -> (Value, String) {
+    let json = place.json(&["show", "deep", "--json"])["deep"].clone();
+    (json, place.run(&["show", "deep"]).out)
+}
+
+#[test]
+fn show_names_a_program_that_can_make_calls_without_libc_and_no_other_one() {
+    let place = Place::new();
+    if !compiled(&place, "", "raw", RAW) {
+        return;
+    }
+    place.deep("echo one | RECORD sh -c './raw | cat' > out");
+    assert_eq!(place.shell("cat out").out, "got one\n");
+    let (deep, text) = shown(&place);
+    let own = deep["own_calls"].as_array().unwrap();
+    assert_eq!(own.len(), 1, "{deep:#}");
+    assert!(own[0].as_str().unwrap().ends_with("/raw"), "{deep:#}");
+    let said = "/raw can make system calls without libc, which no record has\n";
+    assert!(text.contains(said), "{text}");
+}
+
+#[test]
+fn a_run_of_usual_programs_has_no_calls_without_libc() {
+    let place = Place::new();
+    place.write_aged("in", "b\na\n");
+    place.deep("RECORD sh -c 'sort in | cat' > out");
+    let (deep, text) = shown(&place);
+    assert_eq!(deep["own_calls"], serde_json::json!([]), "{deep:#}");
+    assert!(!text.contains("without libc"), "{text}");
+    if let Some(answer) = place.again(&[]) {
+        assert!(!answer.err.contains("without libc"), "{answer:?}");
+    }
+}
+
+#[test]
+fn a_replay_counts_the_calls_without_libc_and_is_equal_at_most_where_it_was_recorded() {
+    let place = Place::new();
+    if !compiled(&place, "", "raw", RAW) {
+        return;
+    }
+    place.deep("RECORD ./raw done | cat > out");
+    let Some(answer) = place.again(&[]) else {
+        return;
+    };
+    assert_eq!(answer.status, 0, "{answer:?}");
+    for part in [
+        "equal where it was recorded: 1 program",
+        "/raw) made 1 call without libc: the record lacks such calls",
+    ] {
+        assert!(answer.err.contains(part), "{part}: {answer:?}");
+    }
+    let answer = place.again(&["--json"]).unwrap();
+    let report: Value = serde_json::from_str(&answer.out).unwrap();
+    let program = &report["reconstruction"]["processes"][0];
+    assert_eq!(program["own_calls"], 1, "{report:#}");
+}
+
+#[test]
+fn input_that_was_read_without_libc_is_missing_and_the_report_says_why() {
+    let place = Place::new();
+    if !compiled(&place, "", "raw", RAW) {
+        return;
+    }
+    place.deep("echo one | RECORD ./raw | cat > out");
+    let Some(answer) = place.again(&[]) else {
+        return;
+    };
+    assert_eq!(answer.status, 1, "{answer:?}");
+    for part in [
+        "different: 1 program",
+        "/raw) made 1 call without libc: the record lacks such calls",
+    ] {
+        assert!(answer.err.contains(part), "{part}: {answer:?}");
+    }
+}
