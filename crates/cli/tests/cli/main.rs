@@ -42,6 +42,7 @@ mod deep_own_calls;
 mod deep_replay;
 mod deep_sshd;
 mod deep_starts;
+mod deep_terminal;
 mod deep_threads;
 mod deep_time;
 mod deep_whole;
