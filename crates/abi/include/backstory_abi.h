@@ -166,11 +166,23 @@ struct bs_verdict {
 };
 #define BS_VERDICT_PROGRAM 1ull /* about a program, with the libraries that it needs */
 #define BS_VERDICT_LIBRARY 2ull /* about a library alone */
-#define BS_VERDICT_NOT 4ull     /* not plain */
-#define BS_VERDICT_KIND 3ull    /* mask of the first two */
-/* Of a plain program: what it may do inside libc without an open before, where no wrapper is. */
+/*
+ * About a library that a process loads while it runs, with the libraries that it needs. The high
+ * half is the hash of the path to which the loader's cache leads from the last name of that path.
+ * BS_NO_PATH: the cache leads to no path, or to several.
+ */
+#define BS_VERDICT_LOADED 3ull
+#define BS_VERDICT_NOT 4ull  /* not plain */
+#define BS_VERDICT_KIND 3ull /* mask of the kinds */
+/*
+ * Of a plain program, or of a library that is loaded: what it may do inside libc without an open
+ * before, where no wrapper is.
+ */
 #define BS_VERDICT_CONNECTS 8ull /* `connect` and `bind` */
 #define BS_VERDICT_LOADS 16ull   /* libraries are loaded */
+/* Of a library that is loaded: it needs none but the C library, which is there. */
+#define BS_VERDICT_ALONE 32ull
+#define BS_NO_PATH 0u
 
 #define BS_VERDICTS_MAGIC 0x7374636964726576ull /* "verdicts" */
 #define BS_VERDICTS 896u
@@ -321,8 +333,12 @@ struct bs_programs {
  * BS_GUARD_LISTENER.
  */
 struct bs_guard_request {
-    uint32_t kind;  /* BS_GUARD_* */
-    int32_t result; /* of a response: 0, or -errno; about a program or library: 1 if it is plain */
+    uint32_t kind; /* BS_GUARD_* */
+    /*
+     * Of a response: 0, or -errno. About a program or library: 1 if it is plain. About a library
+     * that is loaded: 0, or the low half of its verdict (BS_VERDICT_LOADED).
+     */
+    int32_t result;
     uint32_t recorded; /* BS_GUARD_LISTENER: 1 if the program with the recorder goes on */
     /* BS_GUARD_PRESERVE: BS_CHANGE_*, the caller, and how it names the file (as in bs_ident) */
     uint32_t change;
@@ -339,6 +355,13 @@ struct bs_guard_request {
  * struct stands the path; it is empty if `dir` is the file.
  */
 #define BS_GUARD_PRESERVE 5u
+/*
+ * A library is about to be loaded. Its path follows this struct, and a descriptor of it. Without a
+ * descriptor, the string is a name, which the loader's cache leads to a path. Paths stand behind a
+ * response that the library is plain, each with its NUL: its own, and those of the libraries that
+ * it needs.
+ */
+#define BS_GUARD_LOAD 6u
 
 /*
  * The client that a recorder executes in the place of such a program. It lies in the directory of
@@ -718,7 +741,8 @@ struct bs_place {
     X(PASS, 67, 0, "fd socket, arg the descriptor that was sent (aux 0) or received (aux 1)") \
     X(MEMFD, 68, 1, "name; result descriptor") \
     X(EVENTFD, 69, 0, "result a descriptor without file data; arg the system call that made it") \
-    X(LOAD, 70, 1, "dlopen loaded a library: its path in the link map") \
+    X(LOAD, 70, 1, \
+      "dlopen loaded a library: its path in the link map; aux BS_LOAD_ANNOUNCED: it is about to") \
     X(RESOLVE, 71, 2, \
       "a name was looked up: the name; one address of the answer as hexadecimal digits ('': " \
       "none)") \
@@ -788,6 +812,8 @@ enum bs_op {
 /* Values of fields that BS_OPS names. */
 /* In the aux of EXEC: the recorder in the new program announces itself by a START. */
 #define BS_EXEC_ANNOUNCED 0x40000000u
+/* In the aux of LOAD: the loader is about to read the library, and perhaps others that it needs. */
+#define BS_LOAD_ANNOUNCED 1u
 enum { BS_META_MODE = 1, BS_META_OWNER = 2, BS_META_TIMES = 3, BS_META_ATTR = 4 };
 enum {
     BS_SPAWN_VFORK = 1,

@@ -105,6 +105,8 @@ pub const RETURN_DISTANCE: u32 = 0x100_0000;
 
 /// `EXEC`: the recorder in the new program announces itself by a `START`.
 pub const EXEC_ANNOUNCED: u32 = 0x4000_0000;
+/// `LOAD`: the loader is about to read the library, and perhaps others that it needs.
+pub const LOAD_ANNOUNCED: u32 = 1;
 /// Arena flag: the first chunk is what the run knows about programs, and the supervisor has a
 /// socket.
 pub const ARENA_AUTO: u32 = 1024;
@@ -114,14 +116,32 @@ pub const SOCKET_SUFFIX: &str = ".guard";
 pub const VERDICT_PROGRAM: u64 = 1;
 /// Verdict about a library alone.
 pub const VERDICT_LIBRARY: u64 = 2;
+/// Verdict about a library that a process loads while it runs, with the libraries that it needs.
+/// The high half is the hash of a path (`NO_PATH`: none).
+pub const VERDICT_LOADED: u64 = 3;
 /// In a verdict: not plain.
 pub const VERDICT_NOT: u64 = 4;
 /// Mask of the kind of a verdict.
 pub const VERDICT_KIND: u64 = 3;
-/// In a verdict about a plain program: it may connect or bind inside libc, without an open before.
+/// In a verdict about a plain program, or a library that is loaded: it may connect or bind inside
+/// libc, without an open before.
 pub const VERDICT_CONNECTS: u64 = 8;
-/// In a verdict about a plain program: libraries may be loaded inside libc, without an open before.
+/// In such a verdict: libraries may be loaded inside libc, without an open before.
 pub const VERDICT_LOADS: u64 = 16;
+/// In a verdict about a library that is loaded: it needs none but the C library.
+pub const VERDICT_ALONE: u64 = 32;
+/// In the high half of such a verdict: the loader's cache has no path of this library.
+pub const NO_PATH: u32 = 0;
+
+/// The hash of a path in such a verdict: that of names in `DT_GNU_HASH`. It is never `NO_PATH`.
+pub const fn path_hash(path: &[u8]) -> u32 {
+    let (mut hash, mut index) = (5381u32, 0);
+    while index < path.len() {
+        hash = hash.wrapping_mul(33).wrapping_add(path[index] as u32);
+        index += 1;
+    }
+    if hash == NO_PATH { 1 } else { hash }
+}
 /// First word of the table of verdicts.
 pub const VERDICTS_MAGIC: u64 = 0x7374_6369_6472_6576;
 /// Entries of the table of verdicts.
@@ -154,6 +174,9 @@ pub const GUARD_FILTER: u32 = 3;
 pub const GUARD_LISTENER: u32 = 4;
 /// Request by the socket: a file is about to change, and its descriptor follows.
 pub const GUARD_PRESERVE: u32 = 5;
+/// Request by the socket: a library is about to be loaded. Its path follows, and a descriptor.
+/// Without a descriptor, it is a name of which the loader's cache has the path.
+pub const GUARD_LOAD: u32 = 6;
 
 /// The client's file in the directory of the recorder. Recorders execute it in the place of such a
 /// program.

@@ -53,10 +53,21 @@ pub struct Examined {
     pub acts: InnerActs,
 }
 
+/// The libraries that a program or a library needs.
+#[derive(Debug, Default)]
+pub(crate) struct NeededLibraries {
+    /// The contents of these libraries and of the loader.
+    pub(crate) states: Vec<Ident>,
+    /// Their paths in the loader's cache.
+    pub(crate) paths: Vec<Vec<u8>>,
+    /// The loader chooses one of several paths of a library.
+    pub(crate) has_choice: bool,
+}
+
 /// Classifies programs, and remembers what it found out about them and their libraries.
 #[derive(Debug, Default)]
 pub struct Classifier {
-    cache: LibraryCache,
+    pub(crate) cache: LibraryCache,
     cache_ident: Ident,
     known: KnownFiles,
     classified: usize,
@@ -168,18 +179,18 @@ impl Classifier {
 
     /// Classifies an open program. A script is not plain here. `path` is its name in the verdict.
     pub fn examine(&mut self, file: &mut File, path: &Path) -> Examined {
-        let (mut program, mut libraries) = (None, Vec::new());
+        let (mut program, mut needed) = (None, NeededLibraries::default());
         let acts = self
             .file(VerdictKind::Program, file, path)
             .and_then(|(state, part)| {
                 program = Some(state);
-                self.with_libraries(part?, &mut libraries)
+                self.with_libraries(part?, &mut needed)
             });
         Examined {
             acts: acts.as_ref().copied().unwrap_or_default(),
             verdict: acts.map(drop),
             program,
-            libraries,
+            libraries: needed.states,
         }
     }
 
@@ -190,15 +201,16 @@ impl Classifier {
         part.is_ok().then_some(state)
     }
 
-    /// Returns what a plain program and all of its libraries may do inside libc. The states of its
-    /// libraries are appended to `states`.
-    fn with_libraries(
+    /// Returns what a plain program or library may do inside libc, with all libraries that it
+    /// needs. These are appended to `found`.
+    pub(crate) fn with_libraries(
         &mut self,
-        program: Part,
-        states: &mut Vec<Ident>,
+        of: Part,
+        found: &mut NeededLibraries,
     ) -> Result<InnerActs, NotPlain> {
-        states.push(self.plain_library(Path::new(OsStr::from_bytes(LOADER)))?.0);
-        let Part { needed, mut acts } = program;
+        let (loader, _) = self.plain_library(Path::new(OsStr::from_bytes(LOADER)))?;
+        found.states.push(loader);
+        let Part { needed, mut acts } = of;
         let mut queue = VecDeque::from(needed);
         let mut met: BTreeSet<Vec<u8>> = queue.iter().cloned().collect();
         while let Some(name) = queue.pop_front() {
@@ -210,9 +222,11 @@ impl Classifier {
                 let name = PathBuf::from(OsStr::from_bytes(&name));
                 return Err(NotPlain::Search(name));
             }
+            found.has_choice |= paths.len() > 1;
             for path in paths {
                 let (state, part) = self.plain_library(Path::new(OsStr::from_bytes(&path)))?;
-                states.push(state);
+                found.states.push(state);
+                found.paths.push(path);
                 acts = acts.and(part.acts);
                 for name in part.needed {
                     if met.insert(name.clone()) {
@@ -243,7 +257,7 @@ impl Classifier {
     ///
     /// # Errors
     /// Its content cannot be read, or it gives privileges.
-    fn file(
+    pub(crate) fn file(
         &mut self,
         kind: VerdictKind,
         file: &mut File,
@@ -283,11 +297,12 @@ fn library_part(path: &Path, file: &[u8]) -> Result<Part, NotPlain> {
     let object = parse(path, file)?;
     match object.soname {
         Some(C_LIBRARY | LOADER_NAME) => known_release(path, file).map(|()| Part::default()),
+        _ if !object.can_be_loaded => Err(NotPlain::NotLoaded(path.to_owned())),
         _ => part(path, &object),
     }
 }
 
-fn open(path: &Path) -> Result<File, NotPlain> {
+pub(crate) fn open(path: &Path) -> Result<File, NotPlain> {
     regular::open(path).map_err(|_| NotPlain::Unreadable(path.to_owned()))
 }
 

@@ -43,8 +43,11 @@ pub struct Object<'a> {
     pub needed: Vec<&'a [u8]>,
     /// `DT_SONAME`.
     pub soname: Option<&'a [u8]>,
-    /// `DT_RPATH` or `DT_RUNPATH`: the loader looks in further directories.
+    /// `DT_RPATH` or `DT_RUNPATH`: the loader looks in further directories. `DF_1_NODEFLIB`: it
+    /// leaves out the usual ones.
     pub has_run_path: bool,
+    /// A running process can load it: it is linked as a library, and does not forbid it.
+    pub can_be_loaded: bool,
     /// `DT_AUDIT`, `DT_DEPAUDIT`, `DT_FILTER` or `DT_AUXILIARY`: the loader loads further files.
     pub has_filter: bool,
     /// `DT_PREINIT_ARRAY`, or a function whose address a function chooses: code runs before any
@@ -81,6 +84,7 @@ mod tag {
     pub const GNU_HASH: u64 = 0x6fff_fef5;
     pub const DEPAUDIT: u64 = 0x6fff_fefb;
     pub const AUDIT: u64 = 0x6fff_fefc;
+    pub const FLAGS_1: u64 = 0x6fff_fffb;
     pub const AUXILIARY: u64 = 0x7fff_fffd;
     pub const FILTER: u64 = 0x7fff_ffff;
 }
@@ -95,6 +99,12 @@ const EXECUTABLE: u64 = 1;
 const WRITABLE: u64 = 2;
 /// `DF_TEXTREL`
 const CHANGES_CODE: u64 = 4;
+/// `DF_1_NODEFLIB`
+const NO_USUAL_DIRECTORIES: u64 = 0x800;
+/// `DF_1_NOOPEN` and `DF_1_PIE`
+const NOT_LOADED: u64 = 0x40 | 0x800_0000;
+/// `ET_DYN`
+const LIBRARY: u64 = 3;
 /// `R_X86_64_IRELATIVE`
 const IRELATIVE: u64 = 37;
 /// `STT_GNU_IFUNC`
@@ -148,6 +158,7 @@ impl<'a> Object<'a> {
             entry: head(24, 8)?,
             // Without a statement about the stack, the kernel and the loader make it executable.
             has_writable_code: true,
+            can_be_loaded: head(16, 2)? == LIBRARY,
             ..Object::default()
         };
         let mut writable_segment = false;
@@ -222,6 +233,10 @@ impl<'a> Object<'a> {
                 tag::JMPREL => plt.0 = value,
                 tag::PLTRELSZ => plt.1 = value,
                 tag::RPATH | tag::RUNPATH => self.has_run_path = true,
+                tag::FLAGS_1 => {
+                    self.has_run_path |= value & NO_USUAL_DIRECTORIES != 0;
+                    self.can_be_loaded &= value & NOT_LOADED == 0;
+                }
                 tag::AUDIT | tag::DEPAUDIT | tag::FILTER | tag::AUXILIARY => self.has_filter = true,
                 tag::PREINIT_ARRAY => self.has_early_code = true,
                 tag::TEXTREL => self.has_writable_code = true,

@@ -18,9 +18,12 @@
 //! - Anything unclear is not plain. A damaged file is unclear.
 //! - The time is bounded: by the size of a file, and by the number of libraries.
 //!
+//! A library that a process loads while it runs is plain under the same conditions, with all
+//! libraries that it needs ([`Classifier::load`]).
+//!
 //! Verdicts about single files can be kept for later runs ([`Classifier::keep`]).
 //!
-//! Absent on purpose: what follows from a verdict, and programs that load code while they run.
+//! Absent on purpose: what follows from a verdict.
 
 pub mod cache;
 mod classify;
@@ -28,6 +31,7 @@ mod elf;
 mod instructions;
 mod known;
 mod known_file;
+mod loads;
 mod part;
 mod rules;
 pub mod symbols;
@@ -37,5 +41,6 @@ pub use classify::{Classifier, Examined, KNOWN_RELEASES, Verdict};
 pub use elf::{Damaged, Object, Segment};
 pub use instructions::{Entry, find_certain_entry, find_entry};
 pub use known_file::Ignored;
+pub use loads::{ExaminedLoad, LoadVerdict};
 pub use part::NotPlain;
 pub use verdicts::{VerdictKind, VerdictTable};

@@ -60,6 +60,12 @@ pub enum NotPlain {
         /// The function.
         function: String,
     },
+    /// It is a program, or forbids that a running process loads it.
+    #[error("{} cannot be loaded", .0.display())]
+    NotLoaded(PathBuf),
+    /// It does not need the C library of the process, so it may be another one.
+    #[error("{} does not need the C library", .0.display())]
+    Independent(PathBuf),
     /// Another glibc than those that are known.
     #[error("{} is of an unknown release", .0.display())]
     UnknownLibrary(PathBuf),

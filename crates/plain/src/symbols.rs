@@ -38,8 +38,10 @@ pub const UNSEEN: &[&str] = &[
     "dlvsym",
 ];
 
-/// The filter is needed from the first call of one of these on. They load libraries by names that
-/// no file states, or make watched calls that no redirection sees.
+/// A program that imports one of these can be plain. Some load libraries by names that no file
+/// states: the process needs the filter before a library that is not plain. Others make watched
+/// calls that no redirection sees: the process needs the filter before the first call. The recorder
+/// knows which (`auto/loads.c`, `auto/hooks.c`, `auto/stubs.S`).
 pub const AT_CALL: &[&str] = &[
     "dlopen",
     "iconv_open",

@@ -8,11 +8,13 @@
 //! - A verdict is about one content: another content has another state, so it is not found.
 //! - Recorders read while the supervisor writes. The verdict of an entry is written last, and an
 //!   entry is never changed.
-//! - The verdicts about programs hold for one state of the loader's cache, which the table names.
+//! - The verdicts about programs and about loads hold for one state of the loader's cache, which
+//!   the table names.
 //!
 //! Absent on purpose: the removal of an entry. A full table takes no more, and what is not found is
 //! asked for.
 
+use crate::loads::LoadVerdict;
 use crate::symbols::InnerActs;
 use backstory_abi::{
     VERDICT_CONNECTS, VERDICT_KIND, VERDICT_LIBRARY, VERDICT_LOADS, VERDICT_NOT, VERDICT_PROGRAM,
@@ -26,7 +28,7 @@ const ENTRY: usize = 6;
 /// Words before the first entry: the magic number and padding, then the entry of the cache.
 const HEAD: usize = 2 + ENTRY;
 
-/// The two kinds of verdicts. A file can have both.
+/// The two kinds of verdicts about a file. It can have both, and a [`LoadVerdict`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum VerdictKind {
     /// A program with the libraries that it needs.
@@ -46,11 +48,16 @@ impl VerdictKind {
 
 /// A verdict as a number: what a plain file may do, or `None` if it is not plain.
 pub(crate) fn encoded(kind: VerdictKind, plain: Option<InnerActs>) -> u64 {
+    kind.bits() | encoded_acts(plain)
+}
+
+/// The same without the kind.
+pub(crate) fn encoded_acts(plain: Option<InnerActs>) -> u64 {
     let bits = |acts: InnerActs| {
         let connects = if acts.connects { VERDICT_CONNECTS } else { 0 };
         connects | if acts.loads { VERDICT_LOADS } else { 0 }
     };
-    kind.bits() | plain.map_or(VERDICT_NOT, bits)
+    plain.map_or(VERDICT_NOT, bits)
 }
 
 /// The verdict of such a number. `None`: the number is of no verdict.
@@ -102,10 +109,18 @@ impl<'a> VerdictTable<'a> {
     /// Adds a verdict: what a plain file may do, or `None` if it is not plain. False: there is no
     /// room. Of one table, only one thread may add verdicts.
     pub fn insert(self, file: Ident, kind: VerdictKind, plain: Option<InnerActs>) -> bool {
-        if self.get(file, kind).is_some() {
+        self.insert_number(file, encoded(kind, plain))
+    }
+
+    /// Adds a verdict about a library that a process loads while it runs. False: there is no room.
+    pub fn insert_load(self, file: Ident, load: LoadVerdict) -> bool {
+        self.insert_number(file, load.number())
+    }
+
+    fn insert_number(self, file: Ident, verdict: u64) -> bool {
+        if self.find(file, verdict & VERDICT_KIND).is_some() {
             return true;
         }
-        let verdict = encoded(kind, plain);
         let free = self
             .slots(file)
             .find(|slot| slot[ENTRY - 1].load(Ordering::Acquire) == 0);
@@ -114,14 +129,20 @@ impl<'a> VerdictTable<'a> {
 
     /// Whether a content is plain. `None`: unknown.
     pub fn get(self, file: Ident, kind: VerdictKind) -> Option<bool> {
+        let verdict = self.find(file, kind.bits())?;
+        Some(verdict & VERDICT_NOT == 0)
+    }
+
+    /// The verdict of this kind about a content, as a number.
+    fn find(self, file: Ident, kind: u64) -> Option<u64> {
         for slot in self.slots(file) {
             let verdict = slot[ENTRY - 1].load(Ordering::Acquire);
             if verdict == 0 {
                 return None;
             }
             let found: [u64; ENTRY - 1] = std::array::from_fn(|n| slot[n].load(Ordering::Relaxed));
-            if found == numbers(file) && verdict & VERDICT_KIND == kind.bits() {
-                return Some(verdict & VERDICT_NOT == 0);
+            if found == numbers(file) && verdict & VERDICT_KIND == kind {
+                return Some(verdict);
             }
         }
         None
@@ -148,6 +169,7 @@ fn put(slot: &[AtomicU64], file: Ident, verdict: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use backstory_abi::{VERDICT_ALONE, VERDICT_LOADED, path_hash};
 
     const ACTS: Option<InnerActs> = Some(InnerActs {
         connects: true,
@@ -188,6 +210,27 @@ mod tests {
         };
         assert_eq!(table.get(larger, VerdictKind::Program), None);
         assert_eq!(table.get(file(3, 5), VerdictKind::Program), None);
+    }
+
+    #[test]
+    fn a_verdict_about_a_load_is_beside_the_others_and_names_a_path() {
+        let memory = memory();
+        let table = VerdictTable::begin(&memory, file(1, 1)).unwrap();
+        let load = LoadVerdict {
+            plain: ACTS,
+            alone: true,
+            path: path_hash(b"printf"),
+        };
+        assert!(table.insert_load(file(2, 5), load));
+        assert!(table.insert(file(2, 5), VerdictKind::Library, ACTS));
+        assert!(table.insert_load(file(2, 5), LoadVerdict::default()));
+        assert!(table.insert_load(file(2, 6), LoadVerdict::default()));
+        let bits = VERDICT_LOADED | VERDICT_ALONE | VERDICT_CONNECTS | VERDICT_LOADS;
+        let found = table.find(file(2, 5), VERDICT_LOADED);
+        assert_eq!(found, Some(0x156b_2bb8 << 32 | bits));
+        let other = table.find(file(2, 6), VERDICT_LOADED);
+        assert_eq!(other, Some(VERDICT_LOADED | VERDICT_NOT));
+        assert_eq!(table.get(file(2, 5), VerdictKind::Library), Some(true));
     }
 
     #[test]

@@ -1,9 +1,14 @@
 //! Programs of each kind, compiled here, and bytes that are no program.
 #![allow(clippy::unwrap_used)]
 
-use backstory_plain::{Classifier, NotPlain, Object, Verdict, find_certain_entry, find_entry};
+use backstory_abi::{NO_PATH, path_hash};
+use backstory_plain::{
+    Classifier, ExaminedLoad, NotPlain, Object, Verdict, find_certain_entry, find_entry,
+};
 use proptest::prelude::*;
-use std::fs::{self, Permissions};
+use std::ffi::OsStr;
+use std::fs::{self, File, Permissions};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -151,6 +156,100 @@ fn a_library_decides_for_the_programs_that_need_it() {
     let text = "int own(void); int main(void) { return own(); }";
     let verdict = shop.verdict("user", text, &[library.to_str().unwrap()]);
     assert!(matches!(verdict, Err(NotPlain::Search(_))), "{verdict:?}");
+}
+
+/// Whether a process can load this library without the filter.
+fn load(shop: &mut Workshop, library: &Path) -> ExaminedLoad {
+    let mut file = File::open(library).unwrap();
+    let path = library.as_os_str().as_bytes();
+    shop.classifier.load(&mut file, library, path)
+}
+
+#[test]
+fn a_library_is_loaded_plainly_only_if_all_that_it_needs_is_in_the_cache_and_plain() {
+    let Some(mut shop) = Workshop::open() else {
+        return;
+    };
+    let shared = ["-shared", "-fPIC"];
+    let text = "#include <stdlib.h>\nvoid *own(void) { return malloc(1); }";
+    let library = shop.compile("libown.so", text, &shared);
+    let found = load(&mut shop, &library);
+    assert!(found.verdict.plain.is_some(), "{found:?}");
+    assert!(found.verdict.alone, "{found:?}");
+    assert_eq!(found.verdict.path, NO_PATH, "the cache does not have it");
+    let names = "#include <pwd.h>\nvoid *f(void) { return getpwnam(\"a\"); }";
+    let names = shop.compile("libnames.so", names, &shared);
+    let found = load(&mut shop, &names);
+    assert!(
+        found.verdict.plain.is_some_and(|acts| acts.connects),
+        "{found:?}"
+    );
+
+    let user = [&shared[..], &[library.to_str().unwrap()]].concat();
+    let calls = "void *own(void); void *f(void) { return own(); }";
+    let user = shop.compile("libuser.so", calls, &user);
+    let found = load(&mut shop, &user);
+    assert!(
+        matches!(found.reason, Some(NotPlain::Search(_))),
+        "{found:?}"
+    );
+    let call = "void f(void) { __asm__ volatile(\"syscall\"); }";
+    let raw = shop.compile("libraw.so", call, &shared);
+    let found = load(&mut shop, &raw);
+    let reason = found.reason;
+    assert!(
+        matches!(reason, Some(NotPlain::EntersKernel { .. })),
+        "{reason:?}"
+    );
+    let program = shop.compile(
+        "program",
+        "int main(void) { return 0; }",
+        &["-pie", "-fPIE"],
+    );
+    let found = load(&mut shop, &program);
+    assert!(
+        matches!(found.reason, Some(NotPlain::NotLoaded(_))),
+        "{found:?}"
+    );
+}
+
+/// A copy beside the C library of the process would make its calls where no redirection is.
+#[test]
+fn the_c_library_is_loaded_by_no_process_a_second_time() {
+    let Some(mut shop) = Workshop::open() else {
+        return;
+    };
+    let own = shop.classifier.load_by_name(b"libc.so.6").unwrap();
+    assert!(
+        matches!(own.reason, Some(NotPlain::Independent(_))),
+        "{own:?}"
+    );
+    let copy = shop.dir.path().join("libother.so");
+    fs::copy(OsStr::from_bytes(&own.paths[0]), &copy).unwrap();
+    let found = load(&mut shop, &copy);
+    assert!(
+        matches!(found.reason, Some(NotPlain::Independent(_))),
+        "{found:?}"
+    );
+    assert!(shop.classifier.load_by_name(b"libnone.so.1").is_none());
+}
+
+#[test]
+fn a_name_in_the_cache_leads_to_a_library_and_its_path() {
+    let Some(mut shop) = Workshop::open() else {
+        return;
+    };
+    let found = shop.classifier.load_by_name(b"libm.so.6").unwrap();
+    assert!(
+        found.verdict.plain.is_some() && found.verdict.alone,
+        "{found:?}"
+    );
+    assert_eq!(found.verdict.path, path_hash(&found.paths[0]));
+    let again = load(
+        &mut shop,
+        Path::new("/usr/lib/../lib/x86_64-linux-gnu/libm.so.6"),
+    );
+    assert_eq!(again.verdict, found.verdict);
 }
 
 #[test]
