@@ -75,12 +75,15 @@ struct ReadSet {
     /// Paths that were looked up in this examination, each of which led to a file. Another look
     /// would find the same.
     looked: FxHashSet<Vec<u8>>,
-    /// Programs whose libraries were looked up in this examination.
+    /// Programs, and libraries that were loaded later, whose libraries were looked up in this
+    /// examination.
     executed: FxHashSet<Vec<u8>>,
     /// The directories of this examination. Later their paths may lead to others.
     near: NearDirectories,
     /// Finds what the loader of a plain program reads, if programs start without the filter.
     loaded: Option<unfiltered::LoadedFiles>,
+    /// The same for a library that a process loads while it runs.
+    loaded_later: Option<unfiltered::LoadedFiles>,
     /// Threads that may have executed a program without the filter that is not there; true if a
     /// child on the thread's stack did. Until it is known that the calls failed, every file counts
     /// as read.

@@ -43,11 +43,47 @@ bool bs_before_exec(int dir, const char *path, char *const *env, int flags);
  */
 bool bs_has_plain_files(u64 *verdict);
 
+/* The same for a library that was loaded, by its path. */
+bool bs_is_plain_library(const char *path);
+/*
+ * The verdict of a kind about the file at a path, and the file's identity. 0: the table has none.
+ */
+u64 bs_verdict_of(const char *path, u64 kind, struct bs_ident *ident);
+/* True if the loader's cache is the one for which the verdicts hold. */
+bool bs_has_same_cache(void);
+
+/* A call of the loader's function. */
+struct bs_load {
+    bs_load_function *real;
+    const char *name;
+    int mode;
+    const void *caller;
+    s64 space;
+    int argc;
+    char **argv, **env;
+    void *loaded; /* the result */
+};
+/* auto/loads.c: makes the call. The process gets the filter first, unless all is plain. */
+void *bs_load(struct bs_load *load);
+
+/*
+ * auto/filter.c: asks whether a library is plain that is about to be loaded. Returns 0, or the low
+ * half of its verdict, and puts up to `size` bytes of the paths behind the response into `paths`.
+ * With descriptor -1, `path` is a name.
+ */
+u64 bs_ask_load(s64 fd, const char *path, char *paths, u64 size);
+/* Logs that the loader reads its cache. */
+void bs_log_loader_cache(void);
+/* Logs that the process runs without a filter that it needs. */
+void bs_note_unguarded(void);
+
 /* auto/filter.c: the program begins. */
 void bs_auto_begin(void);
 
 /* redirect.c: true if the redirections of libc are in place that this program needs first. */
 bool bs_redirect_first(u64 verdict);
+/* True if the recorder sees where libc itself connects and binds. */
+extern bool bs_connects_are_seen;
 /* loader.c: returns the interpreter that a script names; null if it names none. */
 const char *bs_script_interpreter(u8 *text, u64 size);
 

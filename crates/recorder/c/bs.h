@@ -383,6 +383,16 @@ bool bs_is_logged_library(const char *name); /* a library of the link map with t
 void bs_log_first_libraries(void);
 void bs_log_new_libraries(void);
 u64 bs_library_loads(void); /* the loader's count of loads, of all namespaces */
+#ifdef BS_AUTO
+/*
+ * Acts once while the list of libraries cannot change. `loads` is the loader's count. The loader's
+ * lock is taken, as by each load.
+ */
+typedef void library_act(u64 loads, void *data);
+void bs_with_libraries(library_act *act, void *data);
+/* All libraries are logged that were loaded between these counts. */
+void bs_skip_new_libraries(u64 before, u64 after);
+#endif
 
 /* procfs.c */
 extern u64 bs_environment_end;
@@ -398,6 +408,10 @@ struct bs_jump {
 };
 /* Only while one thread exists, and with signals blocked. */
 void bs_write_jumps(struct bs_jump *jumps, u32 count);
+
+/* The loader's function behind `dlopen`, the name service and the converters of characters. */
+typedef void *bs_load_function(const char *name, int mode, const void *caller, s64 space, int argc,
+                               char **argv, char **env);
 
 /* redirect.c */
 void bs_redirect_stdio(void);

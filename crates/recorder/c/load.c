@@ -93,6 +93,33 @@ void bs_log_new_libraries(void)
     known = walk.adds;
 }
 
+#ifdef BS_AUTO
+struct locked {
+    library_act *act;
+    void *data;
+};
+
+static int act_once(struct library *library, size_t size, void *data)
+{
+    (void)size;
+    const struct locked *locked = data;
+    locked->act(library->adds, locked->data);
+    return 1; /* no further library */
+}
+
+void bs_with_libraries(library_act *act, void *data)
+{
+    struct locked locked = {act, data};
+    BS_NEXT(dl_iterate_phdr)(act_once, &locked);
+}
+
+void bs_skip_new_libraries(u64 before, u64 after)
+{
+    if (known == before)
+        known = after;
+}
+#endif
+
 /*
  * The loader's search depends on the caller's own library, so the loader must see the real caller.
  * The wrapper therefore ends in a jump, and the next opportunity logs the libraries.

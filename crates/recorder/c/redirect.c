@@ -20,6 +20,9 @@ static s64 (*real_read)(void *, void *, s64);
 static s64 (*real_write)(void *, const void *, s64);
 static int (*real_close)(void *);
 bool bs_closes_are_seen, bs_exec_is_redirected, bs_lists_are_seen;
+#ifdef BS_AUTO
+bool bs_connects_are_seen;
+#endif
 static bool internal_tried;
 
 /* ---- streams --------------------------------------------------------------------------------- */
@@ -174,23 +177,25 @@ static bool asks_soon(const u8 *function, u32 from, u32 nr)
 }
 
 #if defined(BS_AUTO) || defined(BS_FUNCTIONS) || defined(BS_DEEP)
-/* The loader's function behind `dlopen`, the name service and the converters of characters. */
-typedef void *load_function(const char *name, int mode, const void *caller, s64 space, int argc,
-                            char **argv, char **env);
-static load_function *real_load;
+static bs_load_function *real_load;
 
 /*
- * The loader's calls have a `syscall` instruction of its own, so the guard must see them. A loaded
- * library may have functions whose calls are redirected, or instructions that ask the processor.
+ * The loader's calls have a `syscall` instruction of its own, so the guard must see them, or they
+ * must be known before. A loaded library may have functions whose calls are redirected, or
+ * instructions that ask the processor.
  */
 static void *load_for_libc(const char *name, int mode, const void *caller, s64 space, int argc,
                            char **argv, char **env)
 {
-    BS_AUTO_DO(if (name && *name) bs_need_filter());
+#ifdef BS_AUTO
+    struct bs_load load = {real_load, name, mode, caller, space, argc, argv, env, 0};
+    return bs_load(&load);
+#else
     void *loaded = real_load(name, mode, caller, space, argc, argv, env);
     BS_FUNCTIONS_DO(bs_redirect_libraries());
     BS_DEEP_DO(bs_instructions_loaded());
     return loaded;
+#endif
 }
 
 /* True if the address is in the same object as `end`, before it. */
@@ -209,7 +214,7 @@ static bool is_before(u64 at, u64 end)
  * Finds the entry of the loader's table that `dlopen` calls through. `dlopen` loads the address of
  * its inner function into rdi. The inner function loads the entry. Null if the code is another.
  */
-static load_function **load_entry(void)
+static bs_load_function **load_entry(void)
 {
     enum { SOON = 128 };
     const u8 *outer = bs_next_or_null("dlopen"), *inner = 0;
@@ -220,7 +225,7 @@ static load_function **load_entry(void)
     for (const u8 *c = inner; inner && table && c < inner + SOON; c++)
         if (c[0] == 0x48 && c[1] == 0x8b && c[2] == 0x80) { /* mov offset(%rax),%rax */
             u32 offset = *(const u32 *)(c + 3);
-            load_function **entry = (load_function **)(table + offset);
+            bs_load_function **entry = (bs_load_function **)(table + offset);
             if (offset < 0x800 && offset % 8 == 0 && is_before((u64)*entry, (u64)table))
                 return entry;
         }
@@ -229,7 +234,7 @@ static load_function **load_entry(void)
 
 bool bs_redirect_load(void)
 {
-    load_function **entry = load_entry();
+    bs_load_function **entry = load_entry();
     u64 page = (u64)entry & ~(u64)(BS_PAGE - 1);
     if (!entry || bs_raw(__NR_mprotect, page, BS_PAGE, PROT_READ | PROT_WRITE) < 0)
         return false;
@@ -428,6 +433,7 @@ bool bs_redirect_first(u64 verdict)
     for (u32 i = 0; i < count; i++)
         if (!jumps[i].written && i != CLOSE && i != EXECUTE)
             return false;
+    bs_connects_are_seen = verdict & BS_VERDICT_CONNECTS;
     if (verdict & BS_VERDICT_LOADS)
         see_loads();
     return true;

@@ -6,6 +6,7 @@ enum {
     DT_PLTRELSZ = 2,
     DT_STRTAB = 5,
     DT_SYMTAB = 6,
+    DT_SONAME = 14,
     DT_JMPREL = 23,
     DT_GNU_HASH = 0x6ffffef5,
     DT_VERSYM = 0x6ffffff0
@@ -22,16 +23,20 @@ static const void *placed(const struct bs_link_map *library, u64 address)
 
 bool bs_find_symbols(const struct bs_link_map *library, struct bs_symbols *symbols)
 {
+    u64 name = 0; /* the first string of the table is empty */
     *symbols = (struct bs_symbols){0};
     for (const u64 *d = library->dynamic; d && d[0] != DT_NULL; d += 2)
         switch (d[0]) {
         case DT_GNU_HASH: symbols->hash = placed(library, d[1]); break;
         case DT_SYMTAB: symbols->table = placed(library, d[1]); break;
         case DT_STRTAB: symbols->names = placed(library, d[1]); break;
+        case DT_SONAME: name = d[1]; break;
         case DT_VERSYM: symbols->versions = placed(library, d[1]); break;
         case DT_JMPREL: symbols->jumps = placed(library, d[1]); break;
         case DT_PLTRELSZ: symbols->jumps_size = d[1]; break;
         }
+    if (name && symbols->names)
+        symbols->library = symbols->names + name;
     const u32 *hash = symbols->hash;
     return hash && symbols->table && symbols->names && hash[0] && hash[2];
 }

@@ -30,6 +30,7 @@ struct bs_symbols {
     const uint16_t *versions;
     const struct bs_relocation *jumps; /* DT_JMPREL */
     u64 jumps_size;                    /* in bytes */
+    const char *library;               /* DT_SONAME; null if there is none */
 };
 
 /* False: the library has no GNU hash table. */

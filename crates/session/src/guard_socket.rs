@@ -1,8 +1,8 @@
 //! The supervisor's socket for processes without the guard's filter (`--guard=auto`).
 //!
-//! It lies beside the arena and belongs to the user alone. A process asks whether a program is
-//! plain, and passes the listener of its filter. It can request the instructions of the filter, and
-//! that a content is preserved.
+//! It lies beside the arena and belongs to the user alone. A process asks whether a program or a
+//! library is plain, and passes the listener of its filter. It can request the instructions of the
+//! filter, and that a content is preserved.
 //!
 //! Threads accept connections, and each serves one at a time. A thread is started only when the
 //! last idle one takes a connection.
@@ -20,7 +20,8 @@ use crate::guard_filters::GuardFilters;
 use crate::plain_programs::PlainPrograms;
 use crate::preserve_requests::PreserveRequests;
 use backstory_abi::{
-    GUARD_FILTER, GUARD_LIBRARY, GUARD_LISTENER, GUARD_PRESERVE, GUARD_PROGRAM, GuardRequest,
+    GUARD_FILTER, GUARD_LIBRARY, GUARD_LISTENER, GUARD_LOAD, GUARD_PRESERVE, GUARD_PROGRAM,
+    GuardRequest,
 };
 use backstory_sys as sys;
 use rustix::net::sockopt::socket_peercred;
@@ -28,6 +29,7 @@ use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, socket_with,
 };
 use rustix::process::umask;
+use std::borrow::Cow;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -217,49 +219,57 @@ impl Service {
     /// Serves a connection to its end.
     fn serve(&self, connection: BorrowedFd<'_>) {
         let mut bytes = [0; GuardRequest::SIZE + PATH];
-        let offered = &self.offered;
         while let Some((count, file)) = sys::receive_message(connection, &mut bytes) {
             let Some(request) = GuardRequest::read(&bytes[..count]) else {
                 return;
             };
-            let (result, more) = match (request.kind, file) {
-                (GUARD_PROGRAM, Some(file)) => {
-                    (offered.programs.program(File::from(file)), &[][..])
-                }
-                (GUARD_LIBRARY, Some(file)) => {
-                    (offered.programs.library(File::from(file)), &[][..])
-                }
-                (GUARD_FILTER, _) => (0, &offered.instructions[..]),
-                (GUARD_PRESERVE, file) => {
-                    let Some(caller) = process_of(connection) else {
-                        return;
-                    };
-                    let path = &bytes[GuardRequest::SIZE..count];
-                    (
-                        offered.contents.serve(caller, &request, path, file),
-                        &[][..],
-                    )
-                }
-                (GUARD_LISTENER, Some(file)) => {
-                    (self.join(connection, file, request.recorded != 0), &[][..])
-                }
-                _ => return,
+            let text = &bytes[GuardRequest::SIZE..count];
+            let Some((result, more)) = self.respond(connection, &request, text, file) else {
+                return;
             };
             let response = GuardRequest {
                 kind: request.kind,
                 result,
                 ..GuardRequest::default()
             };
-            let message = [&response.to_bytes()[..], more].concat();
+            let message = [&response.to_bytes()[..], &more].concat();
             let sent = sys::send_message(connection, &message, None);
             if request.kind == GUARD_LISTENER {
                 // The process goes on meanwhile.
-                offered.filters.settle();
+                self.offered.filters.settle();
             }
             if sent.is_err() {
                 return;
             }
         }
+    }
+
+    /// Does what a request wants. Returns its result, and the bytes behind the response. `None`:
+    /// there is no such request.
+    fn respond(
+        &self,
+        connection: BorrowedFd<'_>,
+        request: &GuardRequest,
+        text: &[u8],
+        file: Option<OwnedFd>,
+    ) -> Option<(i32, Cow<'_, [u8]>)> {
+        let offered = &self.offered;
+        let result = match (request.kind, file) {
+            (GUARD_PROGRAM, Some(file)) => offered.programs.program(File::from(file)),
+            (GUARD_LIBRARY, Some(file)) => offered.programs.library(File::from(file)),
+            (GUARD_LOAD, file) => {
+                let (verdict, paths) = offered.programs.load(file.map(File::from), text);
+                return Some((verdict, Cow::Owned(paths)));
+            }
+            (GUARD_FILTER, _) => return Some((0, Cow::Borrowed(&offered.instructions[..]))),
+            (GUARD_PRESERVE, file) => {
+                let caller = process_of(connection)?;
+                offered.contents.serve(caller, request, text, file)
+            }
+            (GUARD_LISTENER, Some(file)) => self.join(connection, file, request.recorded != 0),
+            _ => return None,
+        };
+        Some((result, Cow::Borrowed(&[])))
     }
 
     /// Has a listener served. Returns 0, or a negative errno.

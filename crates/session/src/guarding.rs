@@ -198,6 +198,7 @@ impl GuardSession {
             directory: std::env::current_dir().ok().map(PathBuf::into_os_string),
             program: ways.program.clone(),
             loaded: programs.loaded_files(),
+            loaded_later: programs.files_of_load(),
         };
         let mut session = GuardSession::prepare(run, shell, ways, stock, to_keeper);
         if let Some(preserver) = &session.bridge.preserver {

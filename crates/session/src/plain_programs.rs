@@ -13,10 +13,11 @@ use backstory_arena::ChunkSupply;
 use backstory_eventlog::Reason;
 use backstory_files::{Ident, now};
 use backstory_plain::symbols::InnerActs;
-use backstory_plain::{Classifier, Examined, VerdictKind, VerdictTable};
+use backstory_plain::{Classifier, Examined, ExaminedLoad, VerdictKind, VerdictTable};
 use backstory_preserve::LoadedFiles;
 use std::fs::File;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -85,6 +86,18 @@ impl KnownPrograms {
         })
     }
 
+    /// Finds the files that the loader reads when a process loads a library by its path. `None`: it
+    /// is not plain.
+    pub(crate) fn files_of_load(&self) -> LoadedFiles {
+        let known = self.clone();
+        Box::new(move |library| {
+            let mut file = backstory_files::regular::open(library).ok()?;
+            let path = library.as_os_str().as_bytes();
+            let load = known.classifier().load(&mut file, library, path);
+            load.verdict.plain.map(|_| load.needed)
+        })
+    }
+
     fn classifier(&self) -> MutexGuard<'_, Classifier> {
         let lock = self.classifier.lock();
         lock.unwrap_or_else(PoisonError::into_inner)
@@ -148,11 +161,52 @@ impl PlainPrograms {
         plain.is_some().into()
     }
 
+    /// The low half of the verdict about a library that a process loads by this path or name. 0: it
+    /// is not plain. Then the paths of the files that the loader opens, each with its NUL.
+    pub(crate) fn load(&self, file: Option<File>, name: &[u8]) -> (i32, Vec<u8>) {
+        let mut classifier = self.known.classifier();
+        let load = match file {
+            Some(mut file) => {
+                let path = path_of(&file);
+                Some(classifier.load(&mut file, &path, name))
+            }
+            None => classifier.load_by_name(name),
+        };
+        let Some(load) = load else {
+            return (0, Vec::new());
+        };
+        self.note_load(&load);
+        if load.verdict.plain.is_none() {
+            return (0, Vec::new());
+        }
+        let mut paths = load.paths.join(&0);
+        paths.push(0);
+        (load.verdict.bits().cast_signed(), paths)
+    }
+
+    /// Adds the verdicts about a library that a process loads, and about those that it needs. The
+    /// caller holds the lock of the classifier.
+    fn note_load(&self, load: &ExaminedLoad) {
+        let plain = load.verdict.plain.is_some();
+        let loaded = load.needed.iter().chain(&load.library);
+        for library in loaded.filter(|_| plain) {
+            self.note(*library, VerdictKind::Library, Some(InnerActs::default()));
+        }
+        if let (Some(library), Some(table)) = (load.library, self.table())
+            && library.changed_before(now())
+        {
+            table.insert_load(library, load.verdict);
+        }
+    }
+
+    fn table(&self) -> Option<VerdictTable<'_>> {
+        self.stock.arena.table().and_then(VerdictTable::of)
+    }
+
     /// Adds a verdict to the table. The caller holds the lock of the classifier, so no other thread
     /// does this.
     fn note(&self, file: Ident, kind: VerdictKind, plain: Option<InnerActs>) {
-        let table = self.stock.arena.table().and_then(VerdictTable::of);
-        if let (true, Some(table)) = (file.changed_before(now()), table) {
+        if let (true, Some(table)) = (file.changed_before(now()), self.table()) {
             // A full table takes no more, and the next process asks again.
             table.insert(file, kind, plain);
         }

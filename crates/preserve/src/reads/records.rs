@@ -103,6 +103,8 @@ impl ReadSet {
                 if h.aux & EXEC_ANNOUNCED != 0 && raw.caller.is_none() {
                     self.starts_unfiltered(record, raw, pid, found.then_some(path));
                 }
+            } else if h.op == op::LOAD {
+                self.loads_later(raw, path);
             }
         }
     }

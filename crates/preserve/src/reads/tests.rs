@@ -2,7 +2,7 @@
 
 use super::unfiltered::UnfilteredStart;
 use super::*;
-use backstory_abi::{EXEC_ANNOUNCED, F_CHILD, OPAQUE_UNGUARDED, op};
+use backstory_abi::{EXEC_ANNOUNCED, F_CHILD, LOAD_ANNOUNCED, OPAQUE_UNGUARDED, op};
 use backstory_eventlog::chunk::ChunkBuilder;
 use backstory_eventlog::record::RecordBuilder;
 use backstory_files::Ident;
@@ -143,6 +143,32 @@ fn a_child_on_its_parents_memory_starts_in_its_own_directory() {
 }
 
 #[test]
+fn what_an_announced_library_needs_counts_as_read_before_it_is_loaded() {
+    let (dir, mut known) = process_in_directory();
+    let (needed, key) = file(&dir.path().join("d/file"));
+    let loaded = move |library: &Path| library.ends_with("library").then(|| vec![needed]);
+    known.loaded_later = Some(Box::new(loaded));
+    let library = bytes(&dir.path().join("library"));
+    let mut record = RecordBuilder::new();
+    record
+        .start(op::LOAD, 1)
+        .fd(libc::AT_FDCWD)
+        .string(&library);
+    apply(&mut known, PROCESS, record.result(0));
+    assert!(known.files.contains(&file(&dir.path().join("library")).1));
+    assert!(!known.files.contains(&key), "it was loaded with the filter");
+    record.start(op::LOAD, 2).fd(libc::AT_FDCWD);
+    record.aux(LOAD_ANNOUNCED).string(&library);
+    apply(&mut known, PROCESS, record.result(0));
+    assert!(known.files.contains(&key) && !known.everything);
+    let missing = bytes(&dir.path().join("missing"));
+    record.start(op::LOAD, 3).fd(libc::AT_FDCWD);
+    record.aux(LOAD_ANNOUNCED).string(&missing);
+    apply(&mut known, PROCESS, record.result(0));
+    assert!(known.everything, "it may be another library by now");
+}
+
+#[test]
 fn everything_counts_as_read_once_a_program_may_read_anything() {
     let (_dir, mut known) = process_in_directory();
     executes(&mut known, b"library");
@@ -248,6 +274,7 @@ fn a_command_without_the_filter_has_read_its_libraries_and_starts_where_the_supe
         directory: Some(dir.path().as_os_str().to_owned()),
         program: b"program".to_vec(),
         loaded,
+        loaded_later: Box::new(|_| None),
     });
     let mut known = lock(&reads.known);
     assert!(known.files.contains(&file(&dir.path().join("library")).1));

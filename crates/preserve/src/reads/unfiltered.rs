@@ -7,9 +7,11 @@
 //! - The program is plain, so the libraries that its loader can take are known. All of them count
 //!   as read from then on. The recorder in the program logs later which ones were.
 //! - The program starts in the directory in which its process was.
+//! - A library that the process loads later is announced by a record before it is loaded. All files
+//!   that the loader can read for it count as read from then on, too.
 
 use super::{ReadSet, Reads, Taken, ThreadKey, lock};
-use backstory_abi::{F_CHILD, LOADER_CACHE, Record, op};
+use backstory_abi::{F_CHILD, LOAD_ANNOUNCED, LOADER_CACHE, Record, op};
 use backstory_eventlog::record::RawRecord;
 use backstory_files::Ident;
 use backstory_sys::clock;
@@ -20,8 +22,8 @@ use std::path::Path;
 /// Counts of the clock by which the clocks of two processors may differ.
 const CLOCKS_DIFFER: u64 = 4096;
 
-/// Finds the files that the loader can take for the program at a path. `None`: the program there is
-/// not plain, or is missing.
+/// Finds the files that the loader can take for the program or the library at a path. `None`: the
+/// file there is not plain, or is missing.
 pub type LoadedFiles = Box<dyn Fn(&Path) -> Option<Vec<Ident>> + Send + Sync>;
 
 /// The start of a command without the filter.
@@ -32,8 +34,10 @@ pub struct UnfilteredStart {
     pub directory: Option<OsString>,
     /// The path of the command's program.
     pub program: Vec<u8>,
-    /// Finds what the loader reads.
+    /// Finds what the loader reads for a program.
     pub loaded: LoadedFiles,
+    /// Finds what the loader reads for a library that a process loads.
+    pub loaded_later: LoadedFiles,
 }
 
 impl Reads {
@@ -41,6 +45,7 @@ impl Reads {
     pub(crate) fn starts_without_filter(&self, start: UnfilteredStart) {
         let mut known = lock(&self.known);
         known.loaded = Some(start.loaded);
+        known.loaded_later = Some(start.loaded_later);
         let Some(directory) = &start.directory else {
             known.everything = true;
             return;
@@ -123,17 +128,32 @@ impl ReadSet {
         self.paths.starts(started, directory);
     }
 
+    /// A process without the filter is about to load the library at `path`, if the record says so.
+    pub(super) fn loads_later(&mut self, raw: &RawRecord<'_>, path: Vec<u8>) {
+        if raw.head.aux & LOAD_ANNOUNCED != 0 && raw.caller.is_none() {
+            self.loads_files(path, |known| known.loaded_later.as_ref());
+        }
+    }
+
     /// The loader can take these files for the program at `path`. The guard is not notified of what
     /// it opens.
     fn loads(&mut self, path: Vec<u8>) {
+        self.loads_files(path, |known| known.loaded.as_ref());
+    }
+
+    fn loads_files(
+        &mut self,
+        path: Vec<u8>,
+        finder: impl FnOnce(&ReadSet) -> Option<&LoadedFiles>,
+    ) {
         if self.executed.contains(&path) {
             return;
         }
         self.read(LOADER_CACHE.as_bytes(), false);
-        let program = Path::new(OsStr::from_bytes(&path));
+        let file = Path::new(OsStr::from_bytes(&path));
         let loaded = match crate::is_interface(&path) {
             true => None, // it would be this process's own
-            false => self.loaded.as_ref().and_then(|loaded| loaded(program)),
+            false => finder(self).and_then(|loaded| loaded(file)),
         };
         self.executed.insert(path);
         let Some(loaded) = loaded else {

@@ -138,6 +138,20 @@ bool bs_ask_verdict(u32 kind, s64 fd)
     return plain;
 }
 
+u64 bs_ask_load(s64 fd, const char *path, char *paths, u64 size)
+{
+    u64 mask = block_signals();
+    struct bs_guard_request request = {.kind = BS_GUARD_LOAD}, response = {0};
+    s64 socket = connection(), got = -BS_EINVAL;
+    if (socket >= 0 && ask_about(socket, &request, fd, path))
+        got = answer(socket, &response, paths, size - 1);
+    if (socket >= 0)
+        bs_raw(__NR_close, socket);
+    restore_signals(mask);
+    paths[got > 0 ? got : 0] = 0;
+    return got >= 0 ? (u64)(u32)response.result : 0;
+}
+
 /* ---- whether there is a filter --------------------------------------------------------------- */
 
 /* A signal that arrives before the supervisor has received the call interrupts the call. */
@@ -347,7 +361,7 @@ static s64 get_filter(bool goes_on)
  * Logs that the process runs without a filter that it needs. It may read any file from now on, so
  * the supervisor must look at this record before the next change.
  */
-static BS_COLD void note_unguarded(void)
+BS_COLD void bs_note_unguarded(void)
 {
     bs_end(bs_begin_path(BS_OP_OPAQUE, -1, 0, 0, BS_OPAQUE_UNGUARDED), 0);
     if (bs_arena && bs_arena->flags & BS_ARENA_KEEP)
@@ -367,7 +381,7 @@ static BS_COLD void need_filter(bool goes_on)
         __atomic_store_n(&bs_filtered, true, __ATOMIC_RELEASE);
     restore_signals(mask);
     if (!filtered && bs_is_ready(BS_OP_OPAQUE))
-        note_unguarded();
+        bs_note_unguarded();
 }
 
 void bs_need_filter(void)
@@ -381,7 +395,7 @@ void bs_need_filter_for_exec(void)
 }
 
 /* The supervisor derives the same records from a `bs_start`. */
-static void log_loader_cache(void)
+void bs_log_loader_cache(void)
 {
     bs_note_path(bs_now(), BS_OP_OPEN, BS_AT_FDCWD, O_RDONLY | O_CLOEXEC, 0, BS_LOADER_CACHE,
                  BS_LOADER_DESCRIPTOR);
@@ -398,13 +412,13 @@ void bs_auto_begin(void)
         return;
     if (!bs_is_ready(BS_OP_START))
         return;
-    log_loader_cache();
+    bs_log_loader_cache();
     if (!redirected)
         bs_need_filter();
     if (plain)
         return;
     /* The caller had looked at the program. A file was replaced meanwhile, and its code ran. */
-    note_unguarded();
+    bs_note_unguarded();
     bs_need_filter();
 }
 

@@ -20,10 +20,27 @@
     .size \name, . - \name
     .endm
 
-    stub dlsym
     stub tmpfile, tmpfile64
     stub sem_open
     stub sem_unlink
+
+/*
+ * `dlsym` in a certain library: what it returns decides. With RTLD_DEFAULT (0) and RTLD_NEXT (-1),
+ * the result depends on the caller.
+ */
+    .section .rodata.str1.1, "aMS", @progbits, 1
+9:  .asciz "dlsym"
+    .text
+    .globl dlsym
+    .type dlsym, @function
+dlsym:
+    lea 1(%rdi), %rax
+    cmp $1, %rax
+    ja 1f
+    lea 9b(%rip), %rax
+    jmp bs_unseen_function
+1:  jmp bs_find_in_library
+    .size dlsym, . - dlsym
 
     .type bs_unseen_function, @function
 bs_unseen_function:

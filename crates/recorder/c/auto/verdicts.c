@@ -65,10 +65,21 @@ static bool is_plain(const struct bs_look *look, s64 fd, u64 kind)
     return plain;
 }
 
+u64 bs_verdict_of(const char *path, u64 kind, struct bs_ident *ident)
+{
+    struct bs_look look = {.dir = BS_AT_FDCWD, .path = path, .wanted = true};
+    return bs_identify(look, ident) == 0 ? verdict_about(ident, kind) : 0;
+}
+
 static bool is_plain_file(const char *path, u64 kind)
 {
     struct bs_look look = {.dir = BS_AT_FDCWD, .path = path, .wanted = true};
     return is_plain(&look, -1, kind);
+}
+
+bool bs_is_plain_library(const char *path)
+{
+    return is_plain_file(path, BS_VERDICT_LIBRARY);
 }
 
 static bool is_plain_descriptor(s64 fd)
@@ -144,25 +155,26 @@ static bool has_directory(const char *name)
  */
 static bool is_plain_program(u64 *verdict)
 {
-    struct bs_look look = {.dir = BS_AT_FDCWD, .path = (const char *)bs_stack_end, .wanted = true};
+    const char *path = (const char *)bs_stack_end;
     struct bs_ident ident;
-    u64 found = bs_stack_end && bs_identify(look, &ident) == 0
-                    ? verdict_about(&ident, BS_VERDICT_PROGRAM)
-                    : 0;
+    u64 found = path ? bs_verdict_of(path, BS_VERDICT_PROGRAM, &ident) : 0;
     if (!found || found & BS_VERDICT_NOT)
         return is_plain_file("/proc/self/exe", BS_VERDICT_PROGRAM);
     *verdict = found;
     return true;
 }
 
-bool bs_has_plain_files(u64 *verdict)
+bool bs_has_same_cache(void)
 {
     struct bs_look look = {.dir = BS_AT_FDCWD, .path = BS_LOADER_CACHE, .wanted = true};
     struct bs_ident cache;
     const struct bs_verdicts *verdicts = table();
-    if (!verdicts || bs_identify(look, &cache) != 0 || !is_about(&verdicts->cache, &cache))
-        return false;
-    if (!is_plain_program(verdict))
+    return verdicts && bs_identify(look, &cache) == 0 && is_about(&verdicts->cache, &cache);
+}
+
+bool bs_has_plain_files(u64 *verdict)
+{
+    if (!bs_has_same_cache() || !is_plain_program(verdict))
         return false;
     for (struct bs_link_map *l = bs_first_library; l; l = l == bs_last_library ? 0 : l->next)
         if (l->name != bs_recorder_file && has_directory(l->name) &&
