@@ -7,6 +7,7 @@ use backstory_testkit::{need, program};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -110,14 +111,26 @@ fn a_process_gets_the_filter_for_all_threads_before_it_needs_it() {
         return;
     };
     place.write_program("not-a-program", "text");
-    for what in ["nothing", "gettid", "vfork", "vfork-static"] {
+    let without = [
+        "nothing",
+        "gettid",
+        "vfork",
+        "vfork-static",
+        "dlopen",
+        "dlsym-recorder",
+        "iconv",
+        "unwind",
+    ];
+    for what in without {
         assert_eq!(recorded(&place, &[&program, what]), "00\n", "{what}");
     }
     for what in [
         "mprotect",
         "mmap",
-        "dlopen",
+        "dlopen-none",
+        "deepbind",
         "dlsym",
+        "dlsym-libc",
         "thread",
         "setrlimit",
         "tmpfile",
@@ -132,6 +145,148 @@ fn a_process_gets_the_filter_for_all_threads_before_it_needs_it() {
         "seccomp",
     ] {
         assert_eq!(recorded(&place, &[&program, what]), "02\n", "{what}");
+    }
+}
+
+/// Libraries that a program loads: by file, source, and further options of the compiler.
+const LIBRARIES: [(&str, &str, &[&str]); 5] = [
+    (
+        "plain.so",
+        "#include <stdio.h>\n\
+         __attribute__((constructor)) static void f(void) { fclose(fopen(\"by-plain\", \"w\")); }",
+        &[],
+    ),
+    (
+        "raw.so",
+        "__attribute__((constructor)) static void f(void) { long a = 85; \
+         __asm__ volatile(\"syscall\" : \"+a\"(a) : \"D\"(\"by-raw\"), \"S\"(0600L) \
+         : \"rcx\", \"r11\", \"memory\"); }",
+        &[],
+    ),
+    (
+        "swaps.so",
+        "#include <stdio.h>\n\
+         __attribute__((constructor)) static void f(void) { rename(\"raw.so\", \"swaps.so\"); }",
+        &[],
+    ),
+    (
+        "fails.so",
+        "void nowhere(void); void f(void) { nowhere(); }",
+        &["-Wl,--no-as-needed", "-lm"],
+    ),
+    (
+        "needs.so",
+        "double cos(double); double f(double a) { return cos(a); }",
+        &["-lm", "-fno-builtin"],
+    ),
+];
+
+/// Compiles these libraries into a place. False, with a line that says so, without a compiler.
+fn compile_libraries(place: &Place) -> bool {
+    if !need::needs("libraries that a program loads", &["cc"]) {
+        return false;
+    }
+    for (name, text, options) in LIBRARIES {
+        let source = format!("{name}.c");
+        place.write(&source, text);
+        let mut compiler = Command::new("cc");
+        compiler.args(["-shared", "-fPIC", "-o", &place.path(name)]);
+        compiler.arg(place.path(&source)).args(options);
+        assert!(compiler.status().unwrap().success(), "{name}");
+    }
+    true
+}
+
+#[test]
+fn a_library_that_is_loaded_is_recorded_with_the_filter_only_if_it_is_not_plain() {
+    let Some(place) = place("libraries that a program loads") else {
+        return;
+    };
+    let Some(program) = needs_filter(&place) else {
+        return;
+    };
+    if !compile_libraries(&place) {
+        return;
+    }
+    for (library, mode) in [("plain", "00"), ("needs", "00"), ("raw", "02")] {
+        let path = place.path(&format!("{library}.so"));
+        // The second program finds the verdict in the table.
+        let line = format!("for i in 1 2; do LIBRARY={path} {program} load; done");
+        let out = recorded(&place, &["sh", "-c", &line]);
+        assert_eq!(out, format!("{mode}\n{mode}\n"), "{library}");
+        let files = accesses(&place);
+        assert!(files[&path].contains("read"), "{library}: {files:?}");
+        let made = place.path(&format!("by-{library}"));
+        let is_made = files.get(&made).is_some_and(|all| all.contains("write"));
+        assert_eq!(is_made, library != "needs", "{library}: {files:?}");
+        let needed = files.keys().any(|path| path.ends_with("/libm.so.6"));
+        assert_eq!(needed, library == "needs", "{library}: {files:?}");
+    }
+}
+
+#[test]
+fn a_library_that_was_replaced_while_it_was_loaded_makes_the_run_incomplete() {
+    let Some(place) = place("a replaced library") else {
+        return;
+    };
+    let Some(program) = needs_filter(&place) else {
+        return;
+    };
+    if !compile_libraries(&place) {
+        return;
+    }
+    let line = format!("LIBRARY={} {program} load", place.path("swaps.so"));
+    let answer = place.run(&[&AUTO[..], &["sh", "-c", &line]].concat());
+    assert_eq!(answer.out, "02\n", "{answer:?}");
+    place.finalized();
+    let shown = place.json(&["show", "--json"]);
+    assert_eq!(shown["complete"], false, "{shown}");
+}
+
+/// Each line loads a library in another way, or fails to.
+#[test]
+fn loads_are_recorded_as_with_the_filter_and_report_the_same_errors() {
+    let Some(place) = place("ways to load a library") else {
+        return;
+    };
+    let Some(program) = needs_filter(&place) else {
+        return;
+    };
+    if !compile_libraries(&place) {
+        return;
+    }
+    for library in [
+        "$PWD/plain.so",
+        "$PWD/needs.so",
+        "$PWD/fails.so",
+        "$PWD/raw.so",
+        "$PWD/../work/plain.so",
+        "./plain.so",
+        "$PWD/none.so",
+        "$PWD/plain.so.c",
+        "$PWD",
+        "libm.so.6",
+        "libc.so.6",
+        "libnosuchlibrary.so.1",
+    ] {
+        let from = place.path("");
+        let text = format!("cp {from}*.so {from}*.c .; LIBRARY={library} {program} load >said");
+        let (on, auto) = (outcome(&text, "--guard=on"), outcome(&text, "--guard=auto"));
+        assert_eq!(on, auto, "{library}");
+        let load = format!("LIBRARY={library} {program} load");
+        let native = place.shell(&load);
+        let recorded = recorded(&place, &["sh", "-c", &load]);
+        let without_mode = |text: &str| text.trim_end_matches(['0', '2', '\n']).to_owned();
+        assert_eq!(
+            without_mode(&native.out),
+            without_mode(&recorded),
+            "{library}"
+        );
+    }
+    for what in ["dlsym-libc", "iconv", "unwind"] {
+        let text = format!("{program} {what} >/dev/null; getent passwd root; id -un");
+        let (on, auto) = (outcome(&text, "--guard=on"), outcome(&text, "--guard=auto"));
+        assert_eq!(on, auto, "{what}");
     }
 }
 
@@ -279,6 +434,16 @@ const STEPS: &[&str] = &[
     "install -m 600 @ %",
     "diff @ %",
     "split -l 1 @ part",
+    "iconv -f UTF-8 -t UTF-16 @ >%",
+    "iconv -f EUC-JP -t UTF-8 @ >%",
+    "getent passwd root",
+    "perl -MList::Util=sum -e 'print sum 1, 2' >%",
+    "perl -MSocket -MEncode -e 'print AF_UNIX' >%",
+    "perl -MDynaLoader -e 'print DynaLoader::dl_load_file(\"libm.so.6\") ? 1 : 0'",
+    "perl -MDynaLoader -e 'print DynaLoader::dl_load_file(\"libnone.so.1\") ? 1 : 0'",
+    "perl -MDynaLoader -e 'print DynaLoader::dl_load_file(\"./@\") ? 1 : 0'",
+    "python3 -c 'import json, zlib, sqlite3; open(\"%\", \"a\")'",
+    "python3 -c 'import threading as t; t.Thread(target=open, args=(\"@\",)).start()'",
 ];
 
 /// A program of up to ten steps, as a script of a shell.
