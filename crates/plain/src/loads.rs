@@ -24,7 +24,7 @@ use std::path::Path;
 /// The verdict about a library that a process loads, as recorders see it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LoadVerdict {
-    /// What it and the libraries that it needs may do inside libc. `None`: it is not plain.
+    /// The acts inside libc of the library, and of those that it needs. `None`: it is not plain.
     pub plain: Option<InnerActs>,
     /// It needs none but the C library.
     pub alone: bool,

@@ -6,12 +6,12 @@
  * library it is known before which files it opens:
  *
  * - For a path, it opens the file. For a name, it reads its cache, which leads to one path.
- * - What the library needs is in the cache. No library of the process names directories.
+ * - All libraries that it needs are in the cache. No library of the process names directories.
  * - A name or path by which a library is already loaded opens nothing.
  *
  * Invariants:
  *
- * - Whatever is unclear is loaded with the filter.
+ * - A library of which anything is unclear is loaded with the filter.
  * - The record about a library is written before its load, and those about the libraries that it
  *   needs afterwards, from the loader's list. If the load fails, they are logged nevertheless.
  * - Each library that the loader took is looked up again afterwards. If one is not plain, the
