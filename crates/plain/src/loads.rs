@@ -6,8 +6,8 @@
 //!
 //! - The loader finds each needed library at one path. So it is known which files it opens, also if
 //!   the load fails.
-//! - The library needs the C library by name. So it is not the C library itself: a copy at another
-//!   path would be loaded beside the one that the recorder has redirected.
+//! - The library needs the C library, itself or by another library. So it is not the C library
+//!   itself: a copy at another path would be loaded beside the one that the recorder has redirected.
 
 use crate::classify::{Classifier, NeededLibraries, open};
 use crate::part::{C_LIBRARY, NotPlain, WANTED};
@@ -112,10 +112,13 @@ impl Classifier {
         let (state, part) = self.file(VerdictKind::Library, file, path)?;
         *library = Some(state);
         let part = part?;
-        if !part.needed.iter().any(|name| name == C_LIBRARY) {
+        let acts = self.with_libraries(part, needed)?;
+        let [c_library] = self.cache.paths(C_LIBRARY) else {
+            return Err(NotPlain::Search(path.to_owned()));
+        };
+        if !needed.paths.contains(c_library) {
             return Err(NotPlain::Independent(path.to_owned()));
         }
-        let acts = self.with_libraries(part, needed)?;
         match needed.has_choice {
             true => Err(NotPlain::Search(path.to_owned())),
             false => Ok(acts),

@@ -78,7 +78,18 @@ u64 bs_library_loads(void)
     return walk.adds;
 }
 
-/* New libraries stand at the list's end. */
+static u64 first_libraries(void)
+{
+    u64 count = 0;
+    for (struct bs_link_map *l = bs_first_library; l; l = l == bs_last_library ? 0 : l->next)
+        count++;
+    return count;
+}
+
+/*
+ * New libraries stand at the list's end, behind those that the program began with. A library that
+ * could not be loaded counts as well, but the list does not have it.
+ */
 void bs_log_new_libraries(void)
 {
     if (!bs_arena || !known || bs_me.borrowed)
@@ -88,7 +99,8 @@ void bs_log_new_libraries(void)
     u64 fresh = walk.adds - known;
     if (!fresh)
         return;
-    walk.skip = walk.count > fresh ? walk.count - fresh : 0;
+    u64 first = first_libraries();
+    walk.skip = walk.count > first + fresh ? walk.count - fresh : first;
     BS_NEXT(dl_iterate_phdr)(log_one, &walk);
     known = walk.adds;
 }

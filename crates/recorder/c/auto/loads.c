@@ -82,6 +82,16 @@ static bool is_loaded(const char *name)
     return search.found;
 }
 
+/* A library is needed by its name. The loader itself is loaded from another path than its own. */
+static bool is_needed_loaded(const char *path)
+{
+    const char *name = path;
+    for (const char *c = path; *c; c++)
+        if (*c == '/')
+            name = c + 1;
+    return is_loaded(path) || is_loaded(name);
+}
+
 static bool has(const char *name, char letter)
 {
     for (const char *c = name; *c; c++)
@@ -265,7 +275,7 @@ static BS_COLD void log_needed(const struct plan *plan)
     bool more = false;
     const char *path = paths;
     for (bool first = true; got && *path; path += bs_length(path, ANSWER_ROOM) + 1, first = false)
-        if (!first && !is_loaded(path)) {
+        if (!first && !is_needed_loaded(path)) {
             note_load(path, 0);
             more = true;
         }
