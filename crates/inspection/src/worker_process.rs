@@ -158,17 +158,17 @@ impl WorkerProcess {
         self.child.wait()
     }
 
-    /// True if the worker runs, or could run if a processor were free. The limit of processor time
-    /// ends such a worker.
-    fn wants_processor(&self) -> bool {
+    /// True if the worker runs, or waits for a processor or a disk. Both serve it last, so a busy
+    /// machine can delay it for long. The limit of processor time ends such a worker.
+    fn wants_machine(&self) -> bool {
         let stat = std::fs::read(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
         let state =
             backstory_sys::process_tree::stat_fields(&stat).and_then(|mut fields| fields.next());
-        state == Some("R")
+        matches!(state, Some("R" | "D"))
     }
 
     /// Reads both outputs until the worker closes them, or a limit is reached. The answer may have
-    /// `longest` bytes. With a `patience`, a worker that waits for a processor gets no more time.
+    /// `longest` bytes. With a `patience`, a worker that waits for the machine gets no more time.
     pub fn outputs(&mut self, longest: usize, patience: Option<Duration>) -> io::Result<Written> {
         let begin = Instant::now();
         let mut end = begin + patience.unwrap_or(Duration::from_secs(SECONDS));
@@ -183,7 +183,7 @@ impl WorkerProcess {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 let may_wait = patience.is_none() && begin.elapsed().as_secs() < MOST_SECONDS;
-                if may_wait && self.wants_processor() {
+                if may_wait && self.wants_machine() {
                     end = Instant::now() + Duration::from_millis(200);
                     continue;
                 }
