@@ -6,8 +6,8 @@
 //!
 //! - The loader finds each needed library at one path. So it is known which files it opens, also if
 //!   the load fails.
-//! - The library needs the C library, itself or by another library. So it is not the C library
-//!   itself: a copy at another path would be loaded beside the one that the recorder has redirected.
+//! - The library needs the C library, directly or by another one. So it is not the C library: a
+//!   copy of that at another path would be loaded beside the one that the recorder has redirected.
 
 use crate::classify::{Classifier, NeededLibraries, open};
 use crate::part::{C_LIBRARY, NotPlain, WANTED};
