@@ -185,7 +185,7 @@ fn commit_of(arrived: &ArrivedCommit) -> Commit<'_> {
         position: format!("{:X}/{:X}", position >> 32, position & 0xffff_ffff),
         changes: &transaction.changes,
         left_out: transaction.left_out,
-        tables: arrived.tables.clone(),
+        tables: arrived.transaction.tables.clone(),
         makers: Vec::new(),
     }
 }

@@ -2,7 +2,7 @@
 
 mod upkeep;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -22,7 +22,6 @@ use backstory_database::error::Error;
 use backstory_database::log_news::{LogNews, wait_for};
 use backstory_database::log_reader::LogReader;
 use backstory_database::logged_transaction::LoggedTransaction;
-use backstory_database::row_change::StreamTable;
 use backstory_database::transaction_records::TransactionRecorder;
 use backstory_session::SourceRun;
 use backstory_sys as sys;
@@ -57,7 +56,6 @@ const ATTEMPTS: u32 = 10;
 /// A commit, and when it arrived.
 pub(crate) struct ArrivedCommit {
     pub(crate) transaction: CommittedTransaction,
-    pub(crate) tables: BTreeMap<u64, StreamTable>,
     pub(crate) arrived: Instant,
 }
 
@@ -267,11 +265,7 @@ impl WatchedDatabase for PostgresWatch {
         let any = !received.is_empty();
         for transaction in received {
             self.gaps.left_out(transaction.left_out);
-            let numbers: BTreeSet<u64> = transaction.changes.iter().map(|one| one.table).collect();
-            let tables = numbers.into_iter();
-            let tables = tables.filter_map(|one| Some((one, stream.decoder.table(one)?.clone())));
             self.commits.push_back(ArrivedCommit {
-                tables: tables.collect(),
                 transaction,
                 arrived: Instant::now(),
             });

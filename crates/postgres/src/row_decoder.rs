@@ -3,7 +3,7 @@
 //! In: messages, in the order of the stream. Out: committed transactions with their row changes.
 //! `https://www.postgresql.org/docs/15/protocol-logicalrep-message-formats.html`
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use backstory_database::change_budget::ChangeBudget;
 use backstory_database::row_change::{ColumnValue, RowChange, RowImage, RowOperation, StreamTable};
@@ -22,6 +22,9 @@ pub(crate) struct CommittedTransaction {
     /// The position of its commit in the write-ahead log.
     pub(crate) position: u64,
     pub(crate) changes: Vec<RowChange>,
+    /// The changed tables by their numbers, as they were at the commit. A later transaction may
+    /// alter them.
+    pub(crate) tables: BTreeMap<u64, StreamTable>,
     /// The number of changes beyond the [`ChangeBudget`].
     pub(crate) left_out: u64,
 }
@@ -87,11 +90,6 @@ impl Reader<'_> {
 }
 
 impl RowDecoder {
-    /// A table of a change.
-    pub(crate) fn table(&self, number: u64) -> Option<&StreamTable> {
-        self.tables.get(&u32::try_from(number).ok()?)
-    }
-
     /// Decodes the next message. A commit completes a transaction.
     ///
     /// # Errors
@@ -115,10 +113,11 @@ impl RowDecoder {
                     time: time.saturating_mul(1000),
                     position,
                     changes: Vec::new(),
+                    tables: BTreeMap::new(),
                     left_out: 0,
                 });
             }
-            b'C' => return Some(self.open.take()),
+            b'C' => return Some(self.committed()),
             b'R' => {
                 let number = reader.u32()?;
                 let table = relation(&mut reader)?;
@@ -161,6 +160,15 @@ impl RowDecoder {
             _ => (),
         }
         Some(None)
+    }
+
+    fn committed(&mut self) -> Option<CommittedTransaction> {
+        let mut transaction = self.open.take()?;
+        let changed = self.changed.iter();
+        let tables =
+            changed.filter_map(|one| Some((u64::from(*one), self.tables.get(one)?.clone())));
+        transaction.tables = tables.collect();
+        Some(transaction)
     }
 
     /// True between the first message of a transaction and its commit.
@@ -429,11 +437,28 @@ mod tests {
     }
 
     #[test]
+    fn a_transaction_has_its_tables_as_they_were_at_its_commit() {
+        let mut decoder = RowDecoder::default();
+        let mut transaction = |messages: [&[u8]; 2]| {
+            decoder.message(&begin()).unwrap();
+            for message in messages {
+                decoder.message(message).unwrap();
+            }
+            decoder.message(b"C").unwrap().unwrap()
+        };
+        let insertion = change(b'I', &[(b'N', [Some("1"), None])]);
+        let former = transaction([&relation(), &insertion]);
+        let later = transaction([&full(), &insertion]);
+        assert_eq!(former.tables[&7].identity, ["id"]);
+        assert!(later.tables[&7].identity.is_empty());
+    }
+
+    #[test]
     fn a_table_with_full_identity_has_no_key_of_the_stream_and_lacks_nothing() {
         let mut decoder = RowDecoder::default();
         let mut table = |message: Vec<u8>| {
             decoder.message(&message).unwrap();
-            decoder.table(7).unwrap().clone()
+            decoder.tables[&7].clone()
         };
         let by_default = table(relation());
         assert_eq!(by_default.identity, ["id"]);
