@@ -158,9 +158,12 @@ const LIBRARIES: [(&str, &str, &[&str]); 5] = [
     ),
     (
         "raw.so",
-        "__attribute__((constructor)) static void f(void) { long a = 85; \
-         __asm__ volatile(\"syscall\" : \"+a\"(a) : \"D\"(\"by-raw\"), \"S\"(0600L) \
-         : \"rcx\", \"r11\", \"memory\"); }",
+        // `creat` and `close`
+        "static long call(long number, const void *a, long b) { \
+         __asm__ volatile(\"syscall\" : \"+a\"(number) : \"D\"(a), \"S\"(b) \
+         : \"rcx\", \"r11\", \"memory\"); return number; }\n\
+         __attribute__((constructor)) static void f(void) { \
+         call(3, (void *)call(85, \"by-raw\", 0600), 0); }",
         &[],
     ),
     (
