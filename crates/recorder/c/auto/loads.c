@@ -273,15 +273,16 @@ static BS_COLD void log_needed(const struct plan *plan)
     if (fd >= 0)
         bs_raw(__NR_close, fd);
     bool more = false;
-    const char *path = paths;
-    for (bool first = true; got && *path; path += bs_length(path, ANSWER_ROOM) + 1, first = false)
+    const char *path = paths, *end = paths + ANSWER_ROOM - 2;
+    for (bool first = true; got && path < end && *path;
+         path += bs_length(path, ANSWER_ROOM) + 1, first = false)
         if (!first && !is_needed_loaded(path)) {
             note_load(path, 0);
             more = true;
         }
     if (more && !plan->by_name)
         bs_log_loader_cache();
-    if (!got || path >= paths + ANSWER_ROOM - 2)
+    if (!got || path >= end) /* the answer may have been cut */
         bs_note_unguarded();
     if ((u64)memory < -4096ull)
         bs_raw(__NR_munmap, memory, ANSWER_ROOM);
