@@ -359,12 +359,14 @@ struct image {
     u64 begin, end; /* 0: not known yet */
 };
 
-static void find_image(struct image *image, const char *symbol)
+/* A library is found by its own name. Another one may have functions of the same names. */
+static void find_image(struct image *image, const char *name)
 {
-    u64 known = (u64)bs_next_or_null(symbol);
     for (struct bs_link_map *l = bs_first_library; l; l = l == bs_last_library ? 0 : l->next) {
-        u64 end = known >= l->base ? end_of(l) : 0;
-        if (known < end) {
+        struct bs_symbols symbols;
+        bs_find_symbols(l, &symbols);
+        u64 end = symbols.library && bs_same(symbols.library, name) ? end_of(l) : 0;
+        if (end) {
             __atomic_store_n(&image->begin, l->base, __ATOMIC_RELAXED);
             __atomic_store_n(&image->end, end, __ATOMIC_RELEASE);
             return;
@@ -372,11 +374,11 @@ static void find_image(struct image *image, const char *symbol)
     }
 }
 
-/* True if an address is not certainly outside of the library that has the symbol. */
-static bool may_be_beside(u64 at, const char *symbol, struct image *image)
+/* True if an address is not certainly outside of the library of this name. */
+static bool may_be_in(u64 at, const char *name, struct image *image)
 {
     if (!__atomic_load_n(&image->end, __ATOMIC_ACQUIRE))
-        find_image(image, symbol);
+        find_image(image, name);
     u64 end = __atomic_load_n(&image->end, __ATOMIC_ACQUIRE);
     return !end || (image->begin <= at && at < end);
 }
@@ -391,7 +393,7 @@ __attribute__((used)) void *bs_find_in_library(void *handle, const char *name)
     void *found = BS_NEXT(dlsym)(handle, name);
     u64 at = (u64)found;
     if (found && !bs_is_filtered() &&
-        (may_be_beside(at, "dlsym", &libc) || may_be_beside(at, "_rtld_global_ro", &loader)))
+        (may_be_in(at, "libc.so.6", &libc) || may_be_in(at, "ld-linux-x86-64.so.2", &loader)))
         bs_need_filter();
     return found;
 }
