@@ -128,10 +128,14 @@ impl Classifier {
     /// The hash of the only path at which the loader's cache has the last name of `path`, if it
     /// leads to this library.
     fn cached_path(&self, path: &[u8], library: Ident) -> u32 {
-        let name = path.rsplit(|byte| *byte == b'/').next();
-        let [cached] = name.map_or(&[][..], |name| self.cache.paths(name)) else {
+        let name = last_name(path);
+        let [cached] = self.cache.paths(name) else {
             return NO_PATH;
         };
+        // The recorder takes the last name of this path for the name that leads to it.
+        if last_name(cached) != name {
+            return NO_PATH;
+        }
         let leads = Path::new(OsStr::from_bytes(cached));
         let there = statx(CWD, leads, AtFlags::empty(), WANTED);
         match there.is_ok_and(|there| Ident::from(&there) == library) {
@@ -139,4 +143,9 @@ impl Classifier {
             false => NO_PATH,
         }
     }
+}
+
+/// The part of a path behind its last slash.
+fn last_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
 }
