@@ -25,6 +25,7 @@
 enum {
     PATH_ROOM = 256,
     ANSWER_ROOM = 32768,
+    NAMES_ROOM = 131072,
     /* requests of a process, after which the filter is cheaper */
     MANY = 16,
     /* modes of `dlopen` */
@@ -208,6 +209,9 @@ struct news {
     bool more;         /* the loader searched its cache for a library */
     bool plain;        /* all of them */
     bool own_is_plain; /* the library that was to be loaded */
+    char *names;       /* the paths of the new libraries, each with its NUL */
+    u64 size;          /* bytes of these paths */
+    bool cut;          /* there was no room for all of them */
 };
 
 static void note_load(const char *path, u32 aux)
@@ -215,8 +219,11 @@ static void note_load(const char *path, u32 aux)
     bs_note_path(bs_now(), BS_OP_LOAD, BS_AT_FDCWD, 0, aux, path, 0);
 }
 
-/* New libraries stand at the end of the list. Another thread may have loaded some of them. */
-static void look_at_new(u64 loads, void *data)
+/*
+ * New libraries stand at the end of the list. Another thread may have loaded some of them. They are
+ * only listed here. If another thread forks meanwhile, the loader's lock stays taken in its child.
+ */
+static void list_new(u64 loads, void *data)
 {
     struct news *news = data;
     u64 fresh = loads - news->before;
@@ -226,16 +233,44 @@ static void look_at_new(u64 loads, void *data)
         l = l->next;
     for (; fresh > 1 && l->prev != bs_last_library && l != bs_last_library; fresh--)
         l = l->prev;
-    for (; fresh && l && l != bs_last_library; l = l->next) {
-        bool own = bs_same(l->name, news->plan->path);
+    for (; fresh && l && l != bs_last_library && !news->cut; l = l->next) {
+        u64 size = bs_length(l->name, BS_PATH_MAX) + 1;
+        if (news->size + size > NAMES_ROOM) {
+            news->cut = true;
+            return;
+        }
+        bs_copy(news->names + news->size, l->name, size);
+        news->size += size;
+    }
+}
+
+static void look_at_new(struct news *news)
+{
+    const char *end = news->names + news->size;
+    for (const char *name = news->names; name < end; name += bs_length(name, BS_PATH_MAX) + 1) {
+        bool own = bs_same(name, news->plan->path);
         if (!own) {
-            note_load(l->name, 0);
+            note_load(name, 0);
             news->more = true;
         }
-        bool plain = bs_is_logged_library(l->name) && bs_is_plain_library(l->name);
+        bool plain = bs_is_logged_library(name) && bs_is_plain_library(name);
         news->plain &= plain;
         news->own_is_plain &= plain || !own;
     }
+}
+
+/* Without room for the list, it is not known which libraries are new. */
+static void find_new(struct news *news)
+{
+    s64 memory = bs_raw(__NR_mmap, 0, NAMES_ROOM, 3, 0x22, -1, 0);
+    news->names = (char *)memory;
+    news->cut = (u64)memory >= -4096ull;
+    bs_with_libraries(list_new, news);
+    look_at_new(news);
+    news->plain &= !news->cut;
+    news->own_is_plain &= !news->cut;
+    if ((u64)memory < -4096ull)
+        bs_raw(__NR_munmap, memory, NAMES_ROOM);
 }
 
 /*
@@ -245,9 +280,9 @@ static void look_at_new(u64 loads, void *data)
 static void check_new(const struct plan *plan, u64 before)
 {
     struct news news = {.plan = plan, .before = before, .plain = true, .own_is_plain = true};
-    bs_with_libraries(look_at_new, &news);
-    if (news.after == before)
+    if (bs_library_loads() == before)
         return;
+    find_new(&news);
     bs_skip_new_libraries(before, news.after);
     bool searched = news.more || plan->by_name;
     if (news.more && !(plan->by_name && plan->path[0]))
