@@ -149,7 +149,7 @@ fn a_process_gets_the_filter_for_all_threads_before_it_needs_it() {
 }
 
 /// Libraries that a program loads: by file, source, and further options of the compiler.
-const LIBRARIES: [(&str, &str, &[&str]); 5] = [
+const LIBRARIES: [(&str, &str, &[&str]); 6] = [
     (
         "plain.so",
         "#include <stdio.h>\n\
@@ -171,6 +171,12 @@ const LIBRARIES: [(&str, &str, &[&str]); 5] = [
         "#include <stdio.h>\n\
          __attribute__((constructor)) static void f(void) { rename(\"raw.so\", \"swaps.so\"); }",
         &[],
+    ),
+    (
+        "leaves.so",
+        "#include <unistd.h>\n\
+         __attribute__((constructor)) static void f(void) { execl(\"/bin/true\", \"true\", NULL); }",
+        &["-Wl,--no-as-needed", "-lm"],
     ),
     (
         "fails.so",
@@ -241,6 +247,26 @@ fn a_library_that_was_replaced_while_it_was_loaded_makes_the_run_incomplete() {
     let line = format!("LIBRARY={} {program} load", place.path("swaps.so"));
     let answer = place.run(&[&AUTO[..], &["sh", "-c", &line]].concat());
     assert_eq!(answer.out, "02\n", "{answer:?}");
+    place.finalized();
+    let shown = place.json(&["show", "--json"]);
+    assert_eq!(shown["complete"], false, "{shown}");
+}
+
+/// Which libraries the loader took is not known then.
+#[test]
+fn a_library_that_ends_the_program_while_it_is_loaded_makes_the_run_incomplete() {
+    let Some(place) = place("a library that executes a program") else {
+        return;
+    };
+    let Some(program) = needs_filter(&place) else {
+        return;
+    };
+    if !compile_libraries(&place) {
+        return;
+    }
+    let line = format!("LIBRARY={} {program} load", place.path("leaves.so"));
+    let answer = place.run(&[&AUTO[..], &["sh", "-c", &line]].concat());
+    assert_eq!((answer.status, &*answer.out), (0, ""), "{answer:?}");
     place.finalized();
     let shown = place.json(&["show", "--json"]);
     assert_eq!(shown["complete"], false, "{shown}");

@@ -169,8 +169,8 @@ static u64 verdict_of_name(const char *name, char *path)
 }
 
 /*
- * True if the loader's calls are known, and the process needs no filter. Only a load that fails is
- * caught, and only if the library needs others.
+ * True if the loader's calls are known, and the process needs no filter. Errors of the load must
+ * pass through here.
  */
 static bool plan_load(const struct bs_load *load, struct plan *plan)
 {
@@ -194,11 +194,10 @@ static bool plan_load(const struct bs_load *load, struct plan *plan)
         bs_copy(plan->path, load->name, n + 1);
         plan->verdict = verdict_of_path(plan->path);
     }
-    bool alone = plan->verdict & BS_VERDICT_ALONE,
-         catches =
-             bs_next_or_null("_dl_catch_exception") && bs_next_or_null("_dl_signal_exception");
+    bool catches =
+        bs_next_or_null("_dl_catch_exception") && bs_next_or_null("_dl_signal_exception");
     bool seen = bs_connects_are_seen || !(plan->verdict & BS_VERDICT_CONNECTS);
-    return plan->verdict && (alone || catches) && seen;
+    return plan->verdict && catches && seen;
 }
 
 /* ---- what the loader did --------------------------------------------------------------------- */
@@ -285,7 +284,7 @@ static void check_new(const struct plan *plan, u64 before)
     find_new(&news);
     bs_skip_new_libraries(before, news.after);
     bool searched = news.more || plan->by_name;
-    if (news.more && !(plan->by_name && plan->path[0]))
+    if (news.more && !plan->by_name)
         bs_log_loader_cache();
     bool as_planned = news.plain && (!searched || bs_has_same_cache());
     if (as_planned || (news.own_is_plain && bs_is_filtered()))
@@ -332,17 +331,52 @@ static void call_loader(void *data)
                               load->argv, load->env);
 }
 
+/*
+ * A constructor may end the process, or execute another program. The libraries are then not looked
+ * at, so the load counts as a lost operation while it lasts. A child that a constructor forks does
+ * not end the load of its parent.
+ */
+static s64 begin_unseen(void)
+{
+    __atomic_add_fetch(&bs_arena->lost, 1, __ATOMIC_RELAXED);
+    return bs_raw(__NR_getpid, 0);
+}
+
+static void end_unseen(s64 pid)
+{
+    if (pid == bs_raw(__NR_getpid, 0))
+        __atomic_sub_fetch(&bs_arena->lost, 1, __ATOMIC_RELAXED);
+}
+
+/*
+ * The load failed. The loader's list is as before. A file that was replaced since it was looked at
+ * may need others than before.
+ */
+static BS_COLD void after_failure(const struct plan *plan, u64 before)
+{
+    struct bs_ident ident;
+    u32 now = (u32)bs_verdict_of(plan->path, BS_VERDICT_LOADED, &ident);
+    if (!(plan->verdict & BS_VERDICT_ALONE) || now != (u32)plan->verdict)
+        log_needed(plan);
+    bs_skip_new_libraries(before, bs_library_loads());
+}
+
 /* The loader reports an error by a jump to the function of libc that catches it. */
 static void call_and_catch(struct bs_load *load, const struct plan *plan)
 {
     catch_function *catch = bs_next_or_null("_dl_catch_exception");
     signal_function *signal = bs_next_or_null("_dl_signal_exception");
     struct exception caught = {0};
+    u64 before = bs_library_loads();
+    s64 pid = begin_unseen();
     int error = catch (&caught, call_loader, load);
-    if (!caught.text)
-        return;
-    log_needed(plan);
-    signal(error, &caught, 0);
+    if (caught.text)
+        after_failure(plan, before);
+    else
+        check_new(plan, before);
+    end_unseen(pid);
+    if (caught.text)
+        signal(error, &caught, 0);
 }
 
 void *bs_load(struct bs_load *load)
@@ -352,20 +386,14 @@ void *bs_load(struct bs_load *load)
     bool plain = named && !bs_is_filtered() && plan_load(load, &plan);
     if (named && !plain)
         bs_need_filter();
-    if (!plain) {
+    if (!plain || !plan.path[0]) {
         call_loader(load);
         return load->loaded;
     }
-    u64 before = bs_library_loads();
-    if (plan.path[0] && plan.by_name)
+    if (plan.by_name)
         bs_log_loader_cache();
-    if (plan.path[0])
-        note_load(plan.path, BS_LOAD_ANNOUNCED);
-    if (plan.path[0] && !(plan.verdict & BS_VERDICT_ALONE))
-        call_and_catch(load, &plan);
-    else
-        call_loader(load);
-    check_new(&plan, before);
+    note_load(plan.path, BS_LOAD_ANNOUNCED);
+    call_and_catch(load, &plan);
     return load->loaded;
 }
 
