@@ -41,6 +41,6 @@ pub use classify::{Classifier, Examined, KNOWN_RELEASES, Verdict};
 pub use elf::{Damaged, Object, Segment};
 pub use instructions::{Entry, find_certain_entry, find_entry};
 pub use known_file::Ignored;
-pub use loads::{ExaminedLoad, LoadVerdict};
+pub use loads::ExaminedLoad;
 pub use part::NotPlain;
-pub use verdicts::{VerdictKind, VerdictTable};
+pub use verdicts::{LoadVerdict, VerdictKind, VerdictTable};

@@ -12,39 +12,14 @@
 use crate::classify::{Classifier, NeededLibraries, open};
 use crate::part::{C_LIBRARY, NotPlain, WANTED};
 use crate::symbols::InnerActs;
-use crate::verdicts::{VerdictKind, encoded_acts};
-use backstory_abi::{NO_PATH, VERDICT_ALONE, VERDICT_LOADED, path_hash};
+use crate::verdicts::{LoadVerdict, VerdictKind};
+use backstory_abi::{NO_PATH, path_hash};
 use backstory_files::Ident;
 use rustix::fs::{AtFlags, CWD, statx};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-
-/// The verdict about a library that a process loads, as recorders see it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LoadVerdict {
-    /// The acts inside libc of the library, and of those that it needs. `None`: it is not plain.
-    pub plain: Option<InnerActs>,
-    /// It needs none but the C library.
-    pub alone: bool,
-    /// The hash of the only path at which the loader's cache has its name, or
-    /// [`NO_PATH`](backstory_abi::NO_PATH).
-    pub path: u32,
-}
-
-impl LoadVerdict {
-    /// The low half of its number in the table of verdicts.
-    pub fn bits(self) -> u32 {
-        let alone = if self.alone { VERDICT_ALONE } else { 0 };
-        (VERDICT_LOADED | alone | encoded_acts(self.plain)) as u32
-    }
-
-    /// Its number in the table of verdicts.
-    pub(crate) fn number(self) -> u64 {
-        u64::from(self.path) << 32 | u64::from(self.bits())
-    }
-}
 
 /// A library that a process loads, with its verdict.
 #[derive(Debug)]

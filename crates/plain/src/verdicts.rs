@@ -14,11 +14,10 @@
 //! Absent on purpose: the removal of an entry. A full table takes no more, and what is not found is
 //! asked for.
 
-use crate::loads::LoadVerdict;
 use crate::symbols::InnerActs;
 use backstory_abi::{
-    VERDICT_CONNECTS, VERDICT_KIND, VERDICT_LIBRARY, VERDICT_LOADS, VERDICT_NOT, VERDICT_PROGRAM,
-    VERDICT_TRIES, VERDICTS, VERDICTS_MAGIC, reads_hash,
+    VERDICT_ALONE, VERDICT_CONNECTS, VERDICT_KIND, VERDICT_LIBRARY, VERDICT_LOADED, VERDICT_LOADS,
+    VERDICT_NOT, VERDICT_PROGRAM, VERDICT_TRIES, VERDICTS, VERDICTS_MAGIC, reads_hash,
 };
 use backstory_files::Ident;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,6 +26,31 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const ENTRY: usize = 6;
 /// Words before the first entry: the magic number and padding, then the entry of the cache.
 const HEAD: usize = 2 + ENTRY;
+
+/// The verdict about a library that a process loads, as recorders see it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LoadVerdict {
+    /// The acts inside libc of the library, and of those that it needs. `None`: it is not plain.
+    pub plain: Option<InnerActs>,
+    /// It needs none but the C library.
+    pub alone: bool,
+    /// The hash of the only path at which the loader's cache has its name, or
+    /// [`NO_PATH`](backstory_abi::NO_PATH).
+    pub path: u32,
+}
+
+impl LoadVerdict {
+    /// The low half of its number in the table of verdicts.
+    pub fn bits(self) -> u32 {
+        let alone = if self.alone { VERDICT_ALONE } else { 0 };
+        (VERDICT_LOADED | alone | encoded_acts(self.plain)) as u32
+    }
+
+    /// Its number in the table of verdicts.
+    fn number(self) -> u64 {
+        u64::from(self.path) << 32 | u64::from(self.bits())
+    }
+}
 
 /// The two kinds of verdicts about a file. It can have both, and a [`LoadVerdict`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -169,7 +193,7 @@ fn put(slot: &[AtomicU64], file: Ident, verdict: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use backstory_abi::{VERDICT_ALONE, VERDICT_LOADED, path_hash};
+    use backstory_abi::path_hash;
 
     const ACTS: Option<InnerActs> = Some(InnerActs {
         connects: true,
