@@ -273,6 +273,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     p.add_argument("--libfuse", default=LIBFUSE, metavar="DIR", help="where passthrough_hp and passthrough_ll are")
     p.add_argument("--katcher", action="store_true", help="run the original Postmark in 30 processes")
+    p.add_argument("--places", metavar="NAME,...", help="the places to measure, by their names in the table")
+    p.add_argument("--perf", type=Path, metavar="DIR", help="profile all processors in each place into DIR (root)")
     p.add_argument("--out", help="CSV to write")
     p.set_defaults(do=main_mounted)
     p = commands.add_parser("inspected", help="measure Postmark with text files, whose changes are then inspected")

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-from . import backstory_program, progress
+from . import backstory_program, load_profile, progress
 from .report import write_rows
 
 FIELDS = ["place", "round", "transactions_s", "all_s"]
@@ -207,14 +207,32 @@ def run_threads(program: Path, at: Path, size: Mapping[str, int]) -> tuple[float
     return float(printed[0]), float(printed[1])
 
 
-def measure(place: Place, program: Path | None, size: Mapping[str, int], base: Path) -> tuple[float, float]:
+def profile_name(place: Place) -> str:
+    """Returns the name of a place as that of a file."""
+    return re.sub(r"[^a-z0-9_]+", "-", place.name.lower()).strip("-")
+
+
+def selected(named: str | None, places: Sequence[Place]) -> list[Place]:
+    """Returns the places of a comma-separated list, or all without a list."""
+    if named is None:
+        return list(places)
+    known = {place.name: place for place in places}
+    words = [word.strip() for word in named.split(",")]
+    if unknown := [word for word in words if word not in known]:
+        raise SystemExit(f"backstory-bench: no place {unknown[0]!r}; the places are: {', '.join(known)}")
+    return [known[word] for word in words]
+
+
+def measure(
+    place: Place, program: Path | None, size: Mapping[str, int], base: Path, perf: Path | None = None
+) -> tuple[float, float]:
     """Returns the seconds of the transactions, and those of all phases.
 
-    Without a `program`, Katcher's Postmark runs.
+    Without a `program`, Katcher's Postmark runs. A profile is written into the directory `perf`.
     """
     top = Path(tempfile.mkdtemp(prefix="bench-mounted-", dir=base))
     try:
-        with opened(place, top) as at:
+        with opened(place, top) as at, load_profile.profiled(perf, profile_name(place)):
             os.sync()
             if program is None:
                 return run_katcher(Path(KATCHER), at, size, top)
@@ -249,7 +267,9 @@ def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
 
 def main_mounted(args: argparse.Namespace) -> int:
     """Runs the command."""
-    chosen = places(backstory_program.chosen(), args.libfuse, args.other)
+    chosen = selected(args.places, places(backstory_program.chosen(), args.libfuse, args.other))
+    if args.perf and (reason := load_profile.missing()):
+        raise SystemExit(f"backstory-bench: {reason}")
     if args.katcher and shutil.which(KATCHER) is None:
         raise SystemExit(f"backstory-bench: {KATCHER} is not installed (Debian: apt install postmark)")
     lacking = [(place.name, place.missing()) for place in chosen if place.missing()]
@@ -264,7 +284,7 @@ def main_mounted(args: argparse.Namespace) -> int:
         for number in range(args.rounds):
             for place in random.sample(chosen, k=len(chosen)):
                 try:
-                    times = measure(place, None if args.katcher else program, size, base)
+                    times = measure(place, None if args.katcher else program, size, base, args.perf)
                     words = [f"{each:.3f}" for each in times]
                 except HungError:
                     words = [HUNG, HUNG]

@@ -8,7 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from backstory_bench.mounted import HUNG, PAPER, HungError, Place, katcher_script, larger, opened, places, summary
+from backstory_bench.mounted import (
+    HUNG,
+    PAPER,
+    HungError,
+    Place,
+    katcher_script,
+    larger,
+    opened,
+    places,
+    profile_name,
+    selected,
+    summary,
+)
 
 
 def test_a_small_part_has_no_transactions_that_katcher_divides_by_zero() -> None:
@@ -38,6 +50,16 @@ def test_larger_files_have_the_bytes_of_the_paper() -> None:
     assert size["files"] * size["mean"] == PAPER["files"] * PAPER["mean"]
     assert size["transactions"] * size["mean"] == PAPER["transactions"] * PAPER["mean"]
     assert larger(PAPER, 3000)["threads"] == 3
+
+
+def test_places_are_chosen_by_name_and_each_has_a_profile_of_its_own() -> None:
+    known = places("backstory", "/libfuse", [])
+    assert selected(None, known) == known
+    chosen = selected("passthrough_ll, the directory", known)
+    assert [place.name for place in chosen] == ["passthrough_ll", "the directory"]
+    with pytest.raises(SystemExit, match="no place 'nowhere'; the places are: "):
+        selected("nowhere", known)
+    assert len({profile_name(place) for place in known}) == len(known)
 
 
 def test_a_missing_program_of_libfuse_says_how_to_get_it(tmp_path: Path) -> None:
