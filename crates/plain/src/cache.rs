@@ -3,9 +3,11 @@
 //!
 //! In: the bytes of the file. Out: the paths at which the loader looks for a name.
 //!
-//! Absent on purpose: the choice between several paths, which depends on the processor.
+//! Absent on purpose: the choice between several paths, which depends on the processor. A name is
+//! left out if all of its paths are for certain processors: on others, the loader searches
+//! directories.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
 const OLD_MAGIC: &[u8] = b"ld.so-1.7.0\0";
@@ -45,12 +47,19 @@ impl LibraryCache {
         let count = word(table, 20)? as usize;
         let entries = table.get(HEAD..)?.get(..count.checked_mul(ENTRY)?)?;
         let mut paths = BTreeMap::<_, Vec<_>>::new();
+        let mut found_everywhere = BTreeSet::new();
         for entry in entries.chunks_exact(ENTRY) {
             if word(entry, 0)? == X86_64 {
                 let (name, path) = (text(word(entry, 4)?)?, text(word(entry, 8)?)?);
+                // The release of the kernel, and the 64 bits of the processor.
+                let wants = [12, 16, 20].map(|at| word(entry, at));
+                if wants == [Some(0); 3] {
+                    found_everywhere.insert(name.clone());
+                }
                 paths.entry(name).or_default().push(path);
             }
         }
+        paths.retain(|name, _| found_everywhere.contains(name));
         Some(LibraryCache { paths })
     }
 
@@ -64,6 +73,9 @@ impl LibraryCache {
 mod tests {
     use super::*;
 
+    /// Entries whose path has this word are for certain processors.
+    const CERTAIN: &str = "glibc-hwcaps";
+
     fn cache(entries: &[(u32, &str, &str)]) -> Vec<u8> {
         let strings = HEAD + ENTRY * entries.len();
         let (mut table, mut text) = (Vec::new(), Vec::new());
@@ -74,8 +86,9 @@ mod tests {
                 text.push(0);
                 at
             };
+            let processor = u32::from(path.contains(CERTAIN)) << 30;
             let (name, path) = (place(name), place(path));
-            for word in [*flags, name, path, 0, 0, 0] {
+            for word in [*flags, name, path, 0, 0, processor] {
                 table.extend_from_slice(&word.to_le_bytes());
             }
         }
@@ -91,10 +104,12 @@ mod tests {
             (X86_64, "liba.so.1", "/lib/liba.so.1"),
             (3, "liba.so.1", "/lib32/liba.so.1"),
             (X86_64, "liba.so.1", "/lib/glibc-hwcaps/x86-64-v3/liba.so.1"),
+            (X86_64, "libc.so.1", "/lib/glibc-hwcaps/x86-64-v3/libc.so.1"),
         ]);
         let cache = LibraryCache::parse(&file).unwrap();
         assert_eq!(cache.paths(b"liba.so.1").len(), 2);
         assert!(cache.paths(b"libb.so.1").is_empty());
+        assert!(cache.paths(b"libc.so.1").is_empty());
         let mut old = OLD_MAGIC.to_vec();
         old.extend(1u32.to_le_bytes());
         old.resize(32, 0);
