@@ -186,6 +186,13 @@ pub struct DeepPrograms {
     bytes: u64,
 }
 
+/// The first of these names, with a sign that there are more. `None`: the list is empty.
+fn first_names(mut names: impl Iterator<Item = String>) -> Option<String> {
+    let shown: Vec<String> = names.by_ref().take(NAMED).collect();
+    let more = if names.next().is_some() { ", …" } else { "" };
+    (!shown.is_empty()).then(|| format!("{}{more}", shown.join(", ")))
+}
+
 impl DeepPrograms {
     /// Compares the deep log with the programs that the run executed.
     pub fn of(log: &DeepLog, executed: &[ProcessLine], own_calls: Vec<Bytes>) -> DeepPrograms {
@@ -243,33 +250,16 @@ impl DeepPrograms {
         let size = when::size(self.bytes);
         let deep = counted(deep, "process is deep", "processes are deep");
         let mut lines = vec![("deep", format!("{deep} ({size})"))];
-        let names: Vec<String> = self
-            .shallow
-            .iter()
-            .take(NAMED)
-            .map(|(pid, path)| format!("{} ({pid})", String::from_utf8_lossy(path)))
-            .collect();
-        if !names.is_empty() {
-            let more = if self.shallow.len() > NAMED {
-                ", …"
-            } else {
-                ""
-            };
-            let text = format!("{}{more}", names.join(", "));
-            lines.push(("  shallow", one_line(&text)));
+        let shallow = self.shallow.iter();
+        let shallow =
+            shallow.map(|(pid, path)| format!("{} ({pid})", String::from_utf8_lossy(path)));
+        if let Some(names) = first_names(shallow) {
+            lines.push(("  shallow", one_line(&names)));
         }
-        let own = self.own_calls.iter().take(NAMED);
-        let own: Vec<_> = own.map(|path| String::from_utf8_lossy(path)).collect();
-        if !own.is_empty() {
-            let more = if self.own_calls.len() > NAMED {
-                ", …"
-            } else {
-                ""
-            };
-            let text = format!(
-                "{}{more} can make system calls without libc, which no record has",
-                own.join(", ")
-            );
+        let own = self.own_calls.iter();
+        let own = own.map(|path| String::from_utf8_lossy(path).into_owned());
+        if let Some(names) = first_names(own) {
+            let text = format!("{names} can make system calls without libc, which no record has");
             lines.push(("  own calls", one_line(&text)));
         }
         lines

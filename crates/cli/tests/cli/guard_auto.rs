@@ -190,10 +190,13 @@ const LIBRARIES: [(&str, &str, &[&str]); 6] = [
     ),
 ];
 
-/// Compiles these libraries into a place. False, with a line that says so, without a compiler.
-fn compile_libraries(place: &Place) -> bool {
-    if !need::needs("libraries that a program loads", &["cc"]) {
-        return false;
+/// A place with these libraries, and the fixture that loads them. `None`, with a line that says so:
+/// the machine lacks something for this test.
+fn place_with_libraries(test: &str) -> Option<(Place, String)> {
+    let place = place(test)?;
+    let program = needs_filter(&place)?;
+    if !need::needs(test, &["cc"]) {
+        return None;
     }
     for (name, text, options) in LIBRARIES {
         let source = format!("{name}.c");
@@ -203,20 +206,25 @@ fn compile_libraries(place: &Place) -> bool {
         compiler.arg(place.path(&source)).args(options);
         assert!(compiler.status().unwrap().success(), "{name}");
     }
-    true
+    Some((place, program))
+}
+
+/// Loads a library after which the run is not complete. Returns what the program printed.
+fn loaded_in_an_incomplete_run(place: &Place, program: &str, library: &str) -> String {
+    let line = format!("LIBRARY={} {program} load", place.path(library));
+    let answer = place.run(&[&AUTO[..], &["sh", "-c", &line]].concat());
+    assert_eq!(answer.status, 0, "{answer:?}");
+    place.finalized();
+    let shown = place.json(&["show", "--json"]);
+    assert_eq!(shown["complete"], false, "{shown}");
+    answer.out
 }
 
 #[test]
 fn a_library_that_is_loaded_is_recorded_with_the_filter_only_if_it_is_not_plain() {
-    let Some(place) = place("libraries that a program loads") else {
+    let Some((place, program)) = place_with_libraries("libraries that a program loads") else {
         return;
     };
-    let Some(program) = needs_filter(&place) else {
-        return;
-    };
-    if !compile_libraries(&place) {
-        return;
-    }
     for (library, mode) in [("plain", "00"), ("needs", "00"), ("raw", "02")] {
         let path = place.path(&format!("{library}.so"));
         // The second program finds the verdict in the table.
@@ -235,55 +243,29 @@ fn a_library_that_is_loaded_is_recorded_with_the_filter_only_if_it_is_not_plain(
 
 #[test]
 fn a_library_that_was_replaced_while_it_was_loaded_makes_the_run_incomplete() {
-    let Some(place) = place("a replaced library") else {
+    let Some((place, program)) = place_with_libraries("a replaced library") else {
         return;
     };
-    let Some(program) = needs_filter(&place) else {
-        return;
-    };
-    if !compile_libraries(&place) {
-        return;
-    }
-    let line = format!("LIBRARY={} {program} load", place.path("swaps.so"));
-    let answer = place.run(&[&AUTO[..], &["sh", "-c", &line]].concat());
-    assert_eq!(answer.out, "02\n", "{answer:?}");
-    place.finalized();
-    let shown = place.json(&["show", "--json"]);
-    assert_eq!(shown["complete"], false, "{shown}");
+    let printed = loaded_in_an_incomplete_run(&place, &program, "swaps.so");
+    assert_eq!(printed, "02\n");
 }
 
 /// Which libraries the loader took is not known then.
 #[test]
 fn a_library_that_ends_the_program_while_it_is_loaded_makes_the_run_incomplete() {
-    let Some(place) = place("a library that executes a program") else {
+    let Some((place, program)) = place_with_libraries("a library that executes a program") else {
         return;
     };
-    let Some(program) = needs_filter(&place) else {
-        return;
-    };
-    if !compile_libraries(&place) {
-        return;
-    }
-    let line = format!("LIBRARY={} {program} load", place.path("leaves.so"));
-    let answer = place.run(&[&AUTO[..], &["sh", "-c", &line]].concat());
-    assert_eq!((answer.status, &*answer.out), (0, ""), "{answer:?}");
-    place.finalized();
-    let shown = place.json(&["show", "--json"]);
-    assert_eq!(shown["complete"], false, "{shown}");
+    let printed = loaded_in_an_incomplete_run(&place, &program, "leaves.so");
+    assert_eq!(printed, "");
 }
 
 /// Each line loads a library in another way, or fails to.
 #[test]
 fn loads_are_recorded_as_with_the_filter_and_report_the_same_errors() {
-    let Some(place) = place("ways to load a library") else {
+    let Some((place, program)) = place_with_libraries("ways to load a library") else {
         return;
     };
-    let Some(program) = needs_filter(&place) else {
-        return;
-    };
-    if !compile_libraries(&place) {
-        return;
-    }
     for library in [
         "$PWD/plain.so",
         "$PWD/needs.so",
