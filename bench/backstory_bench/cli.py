@@ -158,6 +158,12 @@ def _workdir() -> str:
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()
 
 
+def _add_libfuse(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--libfuse", default=LIBFUSE, metavar="DIR", help="where passthrough_hp and passthrough_ll are"
+    )
+
+
 def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     p = commands.add_parser("run", help="measure workloads under collectors; suite ci lists what has become slower")
     p.add_argument(
@@ -271,7 +277,7 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--other", action="append", default=[], metavar="NAME='WORDS {behind} {at}'", help="add a file system"
     )
-    p.add_argument("--libfuse", default=LIBFUSE, metavar="DIR", help="where passthrough_hp and passthrough_ll are")
+    _add_libfuse(p)
     p.add_argument("--katcher", action="store_true", help="run the original Postmark in 30 processes")
     p.add_argument("--places", metavar="NAME,...", help="the places to measure, by their names in the table")
     p.add_argument("--perf", type=Path, metavar="DIR", help="profile all processors in each place into DIR (root)")
@@ -284,7 +290,12 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--text", type=int, nargs="+", default=[0, 5, 10, 25], metavar="PERCENT", help="shares of text files"
     )
-    p.add_argument("--mounted", action="store_true", help="record by `mount --contents=all` instead of `record` (root)")
+    p.add_argument(
+        "--mounted",
+        action="store_true",
+        help="record by `mount --contents=all` instead of `record`, beside passthrough_ll (root)",
+    )
+    _add_libfuse(p)
     p.add_argument("--out", help="CSV to write")
     p.set_defaults(do=main_inspected)
     p = commands.add_parser("durability", help="measure `record --durability` with programs that make files durable")

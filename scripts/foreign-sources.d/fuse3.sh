@@ -1,4 +1,4 @@
-# what: passthrough_hp and passthrough_ll, libfuse's own pass-through file systems, for `backstory-bench mounted`
+# what: passthrough_hp and passthrough_ll, libfuse's own pass-through file systems, for `backstory-bench mounted` and `inspected --mounted`
 # They use the installed library (Debian: fuse3). Its package of headers is not needed.
 mkdir -p built
 echo '#define LIBFUSE_BUILT_WITH_VERSIONED_SYMBOLS 1' >built/libfuse_config.h
