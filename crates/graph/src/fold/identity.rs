@@ -52,8 +52,16 @@ impl<S: Sink> Fold<'_, S> {
     /// Whether a symbolic link was put at `path` after `time`. Its target then says nothing of the
     /// file that was there before.
     pub(super) fn became_link(&self, path: PathId, time: Time) -> bool {
-        self.hint(path, false)
-            .is_some_and(|link| kind_of(link.mode) == EntityKind::Symlink && link.ctime > time)
+        self.hint(path, false).is_some_and(|link| {
+            kind_of(link.mode) == EntityKind::Symlink && !self.was_there(&link, time)
+        })
+    }
+
+    /// Whether the link that is at a path after the run was there at `time`. The run must not have
+    /// made it before `time`. Its time stamp can be older than the call that made it, so a stamp
+    /// close to `time` proves nothing.
+    pub(super) fn was_there(&self, link: &Ident, time: Time) -> bool {
+        link.ctime < time - SLACK || self.made_before(link)
     }
 
     /// The object with this identity, or a new one.

@@ -3,6 +3,7 @@
 use super::check;
 use crate::common::*;
 use backstory_eventlog::event::{CWD, Op, Outcome};
+use backstory_files::Ident;
 
 #[test]
 fn a_symbolic_link_is_another_name_for_its_target() {
@@ -94,5 +95,29 @@ fn a_renamed_directory_takes_files_and_directories_in_use_along() {
          sh#1 Rename e@2
          sh#1 Stat e@2
          sh#1 Write d/x@1",
+    );
+}
+
+/// The clock of the file system's times is behind, so the new link seems to be older than the
+/// look at the file.
+#[test]
+fn a_file_that_is_looked_at_just_before_a_link_replaces_it_is_still_the_one_that_was_read() {
+    let mut s = Scene::new(&["sh"]);
+    s.symlink(2, "e", "c");
+    s.reads(2, "c");
+    let (dir, path, flags) = (CWD, bytes("e"), 0x100);
+    s.done(2, Op::Stat { dir, path, flags });
+    let stamp = s.time - 1_000_000;
+    s.symlink(2, "c", "new");
+    s.rename(2, "new", "e").ident = Some(ident(7, START - STEP, START - STEP));
+    let mut after = After::default();
+    let mode = 0o120_777;
+    let link = ident(8, stamp, stamp);
+    after.links.insert(b"/w/e".to_vec(), Ident { mode, ..link });
+    s.after = Some(after);
+    check(
+        &s,
+        "e@1 from new@1
+         sh#1 Delete new@1",
     );
 }
