@@ -1,10 +1,57 @@
-//! The files that a process has mapped (`/proc/PID/maps`).
+//! The memory that a process has mapped (`/proc/PID/maps`).
+//!
+//! In: the content of the file in `/proc`. Out: all mappings, or those of files. A line that is no
+//! mapping is left out.
 
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+
+/// A mapping, of a file or of other memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mapping<'a> {
+    /// Its first address.
+    pub start: u64,
+    /// The address behind it.
+    pub end: u64,
+    /// Its memory can be executed.
+    pub is_executable: bool,
+    /// Its memory is a copy: the file stays as it is when it is written to.
+    pub is_private: bool,
+    /// The position in the file, or 0.
+    pub offset: u64,
+    /// The inode of the file, or 0.
+    pub inode: u64,
+    /// The path of the file, as the process has it, or a name such as `[vdso]`. It may be empty.
+    pub name: &'a [u8],
+}
+
+impl<'a> Mapping<'a> {
+    /// All of them, in the order of addresses. `maps` is the content of the file in `/proc`.
+    pub fn all(maps: &'a [u8]) -> impl Iterator<Item = Mapping<'a>> {
+        maps.split(|&byte| byte == b'\n').filter_map(Mapping::read)
+    }
+
+    fn read(line: &'a [u8]) -> Option<Mapping<'a>> {
+        // Addresses, rights, position, device, inode, name. The kernel aligns names by spaces.
+        let mut fields = line.splitn(6, |&byte| byte == b' ');
+        let mut word = || std::str::from_utf8(fields.next()?).ok();
+        let (start, end) = word()?.split_once('-')?;
+        let (access, offset, _, inode) = (word()?, word()?, word()?, word()?);
+        let hexadecimal = |text| u64::from_str_radix(text, 16).ok();
+        Some(Mapping {
+            start: hexadecimal(start)?,
+            end: hexadecimal(end)?,
+            is_executable: access.contains('x'),
+            is_private: access.ends_with('p'),
+            offset: hexadecimal(offset)?,
+            inode: inode.parse().ok()?,
+            name: fields.next().unwrap_or_default().trim_ascii_start(),
+        })
+    }
+}
 
 /// A mapping that has a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,28 +72,22 @@ pub struct FileMapping<'a> {
     pub path: &'a [u8],
 }
 
-impl FileMapping<'_> {
+impl<'a> FileMapping<'a> {
     /// All of them, in the order of addresses. `maps` is the content of the file in `/proc`.
-    pub fn all(maps: &[u8]) -> impl Iterator<Item = FileMapping<'_>> {
-        maps.split(|&byte| byte == b'\n')
-            .filter_map(FileMapping::read)
+    pub fn all(maps: &'a [u8]) -> impl Iterator<Item = FileMapping<'a>> {
+        Mapping::all(maps).filter_map(FileMapping::of)
     }
 
-    fn read(line: &[u8]) -> Option<FileMapping<'_>> {
-        let path = &line[line.iter().position(|&byte| byte == b'/')?..];
-        let words = std::str::from_utf8(&line[..line.len() - path.len()]).ok()?;
-        let mut words = words.split_ascii_whitespace();
-        let (start, end) = words.next()?.split_once('-')?;
-        let hexadecimal = |text| u64::from_str_radix(text, 16).ok();
-        let access = words.next()?;
-        Some(FileMapping {
-            start: hexadecimal(start)?,
-            end: hexadecimal(end)?,
-            is_executable: access.contains('x'),
-            is_private: access.ends_with('p'),
-            offset: hexadecimal(words.next()?)?,
-            inode: words.nth(1)?.parse().ok()?,
-            path,
+    /// `None`: the name of the mapping is no path.
+    fn of(mapping: Mapping<'a>) -> Option<FileMapping<'a>> {
+        mapping.name.starts_with(b"/").then_some(FileMapping {
+            start: mapping.start,
+            end: mapping.end,
+            is_executable: mapping.is_executable,
+            is_private: mapping.is_private,
+            offset: mapping.offset,
+            inode: mapping.inode,
+            path: mapping.name,
         })
     }
 
@@ -70,8 +111,87 @@ impl FileMapping<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::FileMapping;
+    use super::{FileMapping, Mapping};
     use std::os::unix::ffi::OsStrExt;
+
+    const MAPS: &[u8] = b"\
+555555554000-555555556000 r-xp 00001000 fe:00 77                         /w/a  program (deleted)
+555555556000-555555557000 rw-s 00000000 fe:0a 78                         /w/\xff.data
+7ffff7d00000-7ffff7d01000 rw-p 00000000 00:00 0                          [anon:arena /of/it]
+7ffff7fa0000-7ffff7fa1000 rwxp 00000000 00:00 0\x20
+7ffff7fa1000-7ffff7fa2000 ---p 00000000 00:00 0
+7ffff7fc9000-7ffff7fcb000 r-xp 00000000 00:00 0                          [vdso]
+";
+
+    #[test]
+    fn mappings_of_files_and_of_other_memory_have_their_names() {
+        let names: Vec<&[u8]> = Mapping::all(MAPS).map(|one| one.name).collect();
+        let expected: [&[u8]; 6] = [
+            b"/w/a  program (deleted)",
+            b"/w/\xff.data",
+            b"[anon:arena /of/it]",
+            b"",
+            b"",
+            b"[vdso]",
+        ];
+        assert_eq!(names, expected);
+        let code = Mapping::all(MAPS).filter(|one| one.is_executable);
+        let starts: Vec<u64> = code.map(|one| one.start).collect();
+        let expected = [0x5555_5555_4000, 0x7fff_f7fa_0000, 0x7fff_f7fc_9000];
+        assert_eq!(starts, expected);
+    }
+
+    #[test]
+    fn only_a_mapping_whose_name_is_a_path_is_one_of_a_file() {
+        let files: Vec<FileMapping<'_>> = FileMapping::all(MAPS).collect();
+        let program = FileMapping {
+            start: 0x5555_5555_4000,
+            end: 0x5555_5555_6000,
+            is_executable: true,
+            is_private: true,
+            offset: 0x1000,
+            inode: 77,
+            path: b"/w/a  program (deleted)",
+        };
+        let data = FileMapping {
+            start: 0x5555_5555_6000,
+            end: 0x5555_5555_7000,
+            is_executable: false,
+            is_private: false,
+            offset: 0,
+            inode: 78,
+            path: b"/w/\xff.data",
+        };
+        assert_eq!(files, [program, data]);
+    }
+
+    #[test]
+    fn lines_that_are_no_mappings_are_left_out() {
+        for line in [
+            "",
+            "no list",
+            "1-2 r-xp",
+            "1-2 r-xp 0 00:00",
+            "1-g r-xp 0 00:00 7 /w/program",
+            "1-2 r-xp 0 00:00 seven /w/program",
+        ] {
+            let maps = [line.as_bytes(), b"\n", MAPS].concat();
+            assert!(Mapping::all(&maps).eq(Mapping::all(MAPS)), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_stack_of_this_process_is_in_a_mapping_without_a_file() {
+        let local = 0_u8;
+        let address = std::ptr::from_ref(&local) as u64;
+        let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
+        let found = Mapping::all(&maps).find(|one| (one.start..one.end).contains(&address));
+        assert!(
+            found.is_some_and(|one| one.is_private && one.inode == 0),
+            "{found:?}"
+        );
+        assert!(!FileMapping::all(&maps).any(|one| one.contains(address)));
+    }
 
     #[test]
     fn the_code_of_this_process_is_in_a_mapping_of_its_program() {

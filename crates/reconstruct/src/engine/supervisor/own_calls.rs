@@ -8,6 +8,7 @@ use super::Supervisor;
 use crate::engine::caller::NotifiedCall;
 use crate::engine::filter::{ASKED, PLACE};
 use backstory_deep::shared_code::is_shared_code;
+use backstory_sys::mappings::Mapping;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -56,20 +57,12 @@ fn is_shared_at(code: &[MappedCode], at: u64) -> Option<bool> {
 
 /// The executable mappings in a list of the kernel (`/proc/PID/maps`).
 fn mapped_code(maps: &[u8]) -> Vec<MappedCode> {
-    let maps = String::from_utf8_lossy(maps);
-    let one = |line: &str| {
-        // Addresses, rights, position, device, inode, path.
-        let mut fields = line.splitn(6, ' ');
-        let (from, to) = fields.next()?.split_once('-')?;
-        let is_code = fields.next()?.as_bytes().get(2) == Some(&b'x');
-        let path = fields.nth(3).unwrap_or_default().trim_start();
-        let address = |text| u64::from_str_radix(text, 16).ok();
-        is_code.then_some(MappedCode {
-            addresses: address(from)?..address(to)?,
-            is_shared: is_shared_code(path.as_bytes()),
-        })
-    };
-    maps.lines().filter_map(one).collect()
+    let code = Mapping::all(maps).filter(|one| one.is_executable);
+    code.map(|one| MappedCode {
+        addresses: one.start..one.end,
+        is_shared: is_shared_code(one.name),
+    })
+    .collect()
 }
 
 impl Supervisor {
@@ -108,6 +101,6 @@ mod tests {
         ] {
             assert_eq!(is_shared_at(&code, at), is_shared, "{at:x}");
         }
-        assert!(mapped_code(b"no list\n\n1-2 r-xp").len() <= 1);
+        assert!(mapped_code(b"no list\n\n1-2 r-xp").is_empty());
     }
 }
