@@ -32,11 +32,9 @@ static const struct bs_elf *library_below(u64 at)
 static bool is_code(u64 from, u64 to)
 {
     const struct bs_elf *elf = library_below(from);
-    if (!elf || !bs_readable(elf, BS_PAGE) || !bs_is_elf(elf) ||
-        elf->header_size != sizeof(struct bs_program_header) || elf->headers >= BS_PAGE ||
-        elf->header_count > (BS_PAGE - elf->headers) / sizeof(struct bs_program_header))
+    const struct bs_program_header *segments = bs_segments(elf);
+    if (!segments)
         return false;
-    const struct bs_program_header *segments = (const void *)((const u8 *)elf + elf->headers);
     for (u32 i = 0; i < elf->header_count; i++)
         if (has(&segments[i], (u64)elf, from, to))
             return true;

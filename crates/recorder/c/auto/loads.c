@@ -403,18 +403,8 @@ void *bs_load(struct bs_load *load)
 static u64 end_of(const struct bs_link_map *library)
 {
     const struct bs_elf *elf = (const struct bs_elf *)library->base;
-    u64 end = 0;
-    if (!elf || !bs_readable(elf, BS_PAGE) || !bs_is_elf(elf) ||
-        elf->header_size != sizeof(struct bs_program_header) || elf->headers >= BS_PAGE ||
-        elf->header_count > (BS_PAGE - elf->headers) / sizeof(struct bs_program_header))
-        return 0;
-    const struct bs_program_header *segments = (const void *)((const u8 *)elf + elf->headers);
-    for (u32 i = 0; i < elf->header_count; i++) {
-        u64 behind = library->base + segments[i].address + segments[i].in_memory;
-        if (segments[i].type == PT_LOAD && behind > end)
-            end = behind;
-    }
-    return end;
+    const struct bs_program_header *segments = bs_segments(elf);
+    return segments ? bs_loaded_memory(library->base, segments, elf->header_count).end : 0;
 }
 
 /* The memory of a library. All threads find the same. */

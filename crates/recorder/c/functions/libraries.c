@@ -13,8 +13,6 @@
  */
 #include "objects.h"
 
-enum { PT_DYNAMIC = 2 };
-
 typedef int description_function(struct bs_description *, size_t size, void *data);
 int dl_iterate_phdr(description_function *function, void *data);
 void *dlsym(void *handle, const char *name);

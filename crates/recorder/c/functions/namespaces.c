@@ -20,16 +20,6 @@ struct namespace
     const struct namespace *next; /* from version 2 on */
 };
 
-/* The head of Elf64_Ehdr, which stands at the beginning of a loaded library. */
-struct file_head {
-    u8 magic[16];
-    uint16_t type, machine;
-    u32 version;
-    u64 entry, segments, sections;
-    u32 flags;
-    uint16_t size, segment_size, segment_count;
-};
-
 enum { FIRST_WITH_NEXT = 2 };
 
 static const struct namespace *first_other(void)
@@ -40,15 +30,15 @@ static const struct namespace *first_other(void)
 
 static bool describe(const struct bs_link_map *object, struct bs_description *description)
 {
-    const struct file_head *head = (const struct file_head *)object->base;
-    if (!head || !object->dynamic || *(const u32 *)head->magic != 0x464c457f ||
-        head->segment_size != sizeof(struct bs_segment))
+    const struct bs_elf *elf = (const struct bs_elf *)object->base;
+    if (!elf || !object->dynamic || !bs_is_elf(elf) ||
+        elf->header_size != sizeof(struct bs_program_header))
         return false;
     *description = (struct bs_description){
         .base = object->base,
         .name = object->name,
-        .segments = (const struct bs_segment *)(object->base + head->segments),
-        .segment_count = head->segment_count,
+        .segments = (const struct bs_program_header *)(object->base + elf->headers),
+        .segment_count = elf->header_count,
     };
     return true;
 }

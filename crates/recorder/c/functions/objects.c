@@ -5,7 +5,6 @@
  */
 #include "objects.h"
 
-enum { PT_LOAD = 1, PT_GNU_RELRO = 0x6474e552 };
 enum {
     DT_NULL = 0,
     DT_STRTAB = 5,
@@ -64,15 +63,11 @@ bool bs_read_object(struct bs_object *object, u64 base, const u64 *dynamic)
 
 void bs_read_segments(struct bs_object *object, const struct bs_description *description)
 {
-    object->memory.start = ~0ull;
+    const struct bs_program_header *segments = description->segments;
+    object->memory = bs_loaded_memory(object->base, segments, description->segment_count);
     for (u32 i = 0; i < description->segment_count; i++) {
-        const struct bs_segment *segment = &description->segments[i];
-        u64 start = object->base + segment->address, end = start + segment->in_memory;
-        if (segment->type == PT_LOAD && start < object->memory.start)
-            object->memory.start = start;
-        if (segment->type == PT_LOAD && end > object->memory.end)
-            object->memory.end = end;
-        if (segment->type == PT_GNU_RELRO)
+        u64 start = object->base + segments[i].address, end = start + segments[i].in_memory;
+        if (segments[i].type == PT_GNU_RELRO)
             object->read_only =
                 (struct bs_range){start & ~(u64)(BS_PAGE - 1), end & ~(u64)(BS_PAGE - 1)};
     }

@@ -4,28 +4,18 @@
 
 #include "functions.h"
 
+#include "../elf.h"
 #include "../symbols.h"
 
 #pragma GCC visibility push(hidden)
-
-/* Elf64_Phdr */
-struct bs_segment {
-    u32 type, flags;
-    u64 offset, address, physical, in_file, in_memory, align;
-};
 
 /* The description of a loaded object that `dl_iterate_phdr` passes. */
 struct bs_description {
     u64 base;
     const char *name;
-    const struct bs_segment *segments;
+    const struct bs_program_header *segments;
     uint16_t segment_count;
     u64 adds, removals; /* loads and unloads since the start */
-};
-
-/* A part of an object's memory, as addresses. */
-struct bs_range {
-    u64 start, end;
 };
 
 struct bs_object {
