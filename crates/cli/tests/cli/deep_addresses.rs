@@ -21,10 +21,7 @@ fn may_fix_addresses() -> bool {
 
 /// Records a shell line with fixed addresses.
 fn record(place: &Place, line: &str) {
-    let head = "$B record --deep --outputs full --fixed-addresses --name deep --contents=lazy --";
-    let answer = place.shell(&line.replace("RECORD", head));
-    assert_eq!(answer.status, 0, "{answer:?}");
-    assert_eq!(place.run(&["index", "--wait"]).status, 0);
+    place.deep_with("--outputs full --fixed-addresses --contents=lazy", line);
 }
 
 /// The answer if the run is not equal again.

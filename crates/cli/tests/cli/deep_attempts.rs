@@ -44,13 +44,8 @@ fn a_request_that_depends_on_its_moment_is_equal_at_another_one() {
         return;
     }
     let place = Place::new();
-    place.write_server(WAITER);
-    place.write_aged("client.py", WAITED);
     // The record has digests of what left, which do not say where the answers differ.
-    let answer = place
-        .shell("python3 client.py & $B record --deep --name deep -- python3 server.py && wait");
-    assert_eq!(answer.status, 0, "{answer:?}");
-    assert_eq!(place.run(&["index", "--wait"]).status, 0);
+    place.deep_server_with("", WAITER, WAITED);
     let number = std::fs::read_to_string(place.path("number")).unwrap();
     let Some(answer) = place.again(&["--request", &number, "--json"]) else {
         return;

@@ -11,10 +11,7 @@ const TABLE: &str = "3,cedar,30\n1,ash,10\n2,birch,20\n";
 impl Place {
     /// Records a shell line deeply, without contents of files.
     fn deep_without_contents(&self, line: &str) {
-        let head = "$B record --deep --name deep --contents=off --";
-        let answer = self.shell(&line.replace("RECORD", head));
-        assert_eq!(answer.status, 0, "{answer:?}");
-        assert_eq!(self.run(&["index", "--wait"]).status, 0);
+        self.deep_with("--contents=off", line);
     }
 
     fn remove(&self, name: &str) {
@@ -205,9 +202,7 @@ fn bytes_of_an_answer_lead_to_the_bytes_of_its_request() {
     let Some(engine) = engine(&place) else {
         return;
     };
-    place.write_server(SERVER);
-    place.write_aged("client.py", CLIENT);
-    place.deep_without_contents("python3 client.py & RECORD python3 server.py && wait");
+    place.deep_server_with("--contents=off", SERVER, CLIENT);
     let peers = std::fs::read_to_string(place.path("peers")).unwrap();
     let peers: Vec<&str> = peers.lines().collect();
     let socket = |peer: usize, start, end| {

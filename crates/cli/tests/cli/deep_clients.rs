@@ -7,7 +7,7 @@ use backstory_testkit::need::needs;
 use serde_json::{Value, json};
 
 use super::Place;
-use super::deep_replay::{KEEPER, KEEPER_CLIENT};
+use super::deep_replay::{KEEPER, KEEPER_CLIENT, recorded_server};
 
 /// Returns what it receives on one connection, reversed.
 const SERVER: &str = r#"
@@ -127,8 +127,7 @@ fn a_request_of_a_client_runs_again_with_all_before_it_and_ends_the_record() {
     ] {
         assert!(answer.err.contains(part), "{part}: {answer:?}");
     }
-    let answer = place.again(&["--request", "2", "--json"]).unwrap();
-    let answer: Value = serde_json::from_str(&answer.out).unwrap();
+    let answer = place.report(&["--request", "2"], 0).unwrap();
     assert_eq!(answer["reconstruction"]["request"]["role"], "client");
     let outputs = answer["outputs"].as_array().unwrap();
     assert_eq!(values(outputs, "state"), ["identical"], "{answer:#}");
@@ -206,8 +205,7 @@ fn a_thread_of_a_client_that_computes_without_an_end_does_not_keep_the_replay() 
     for part in said {
         assert!(answer.err.contains(part), "{part}: {answer:?}");
     }
-    let answer = place.again(&[&request[..], &["--json"]].concat()).unwrap();
-    let answer: Value = serde_json::from_str(&answer.out).unwrap();
+    let answer = place.report(&request, 0).unwrap();
     let of = &answer["reconstruction"]["request"];
     assert!(of["worked_on_s"].as_u64() >= Some(1), "{answer:#}");
     let outputs = answer["outputs"].as_array().unwrap();
@@ -261,11 +259,9 @@ fn a_turn_runs_again_from_its_wait_to_its_last_call() {
 
 #[test]
 fn a_run_of_a_server_has_no_turns_and_says_so() {
-    if !needs("a server", &["python3"]) {
+    let Some(place) = recorded_server("a server", KEEPER, KEEPER_CLIENT) else {
         return;
-    }
-    let place = Place::new();
-    place.deep_server(KEEPER, KEEPER_CLIENT);
+    };
     assert!(requests(&place, &["--turns"]).is_empty());
     let text = place.run(&["requests", "deep", "--turns"]).out;
     assert!(text.contains("No client of the run"), "{text}");

@@ -7,6 +7,7 @@ use backstory_testkit::need::needs;
 use backstory_testkit::procs;
 
 use super::Place;
+use super::deep_replay::recorded_server;
 use super::deep_time::deep_log;
 
 /// Reads lines without a buffer, and writes each with its number. The record has many chunks.
@@ -98,11 +99,9 @@ for n in range(200):
 
 #[test]
 fn more_output_than_a_whole_request_of_a_cut_log_has_is_a_difference() {
-    if !needs("a request of a cut log", &["python3"]) {
+    let Some(place) = recorded_server("a request of a cut log", SERVER, CLIENT) else {
         return;
-    }
-    let place = Place::new();
-    place.deep_server(SERVER, CLIENT);
+    };
     let log = fs::read(deep_log(&place)).unwrap();
     fs::write(deep_log(&place), &log[..log.len() * 2 / 3]).unwrap();
     let Some(answer) = place.again(&["--request", "3"]) else {

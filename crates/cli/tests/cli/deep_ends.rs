@@ -1,7 +1,7 @@
 //! `replay --deep` compares how programs end: with which status, or by which signal.
 
 use super::Place;
-use super::deep_replay::{compiled, is_equal};
+use super::deep_replay::{is_equal, recorded_program};
 
 /// Writes the same bytes in each case, and then ends as its variables say. With an argument, a
 /// child of it does so, and it does not look at how the child ended.
@@ -37,12 +37,7 @@ int main(int count, char **words)
 
 /// Where such a program was recorded. `None`: there is no compiler.
 fn recorded(line: &str) -> Option<Place> {
-    let place = Place::new();
-    if !compiled(&place, "", "ending", ENDING) {
-        return None;
-    }
-    place.deep(line);
-    Some(place)
+    recorded_program("", "ending", ENDING, line)
 }
 
 fn is_equal_again(place: &Place) {

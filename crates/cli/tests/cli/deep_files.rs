@@ -5,7 +5,7 @@ use backstory_testkit::need::needs;
 use serde_json::{Value, json};
 
 use super::Place;
-use super::deep_replay::compiled;
+use super::deep_replay::{recorded_server, replayed_program};
 
 /// Writes a file that is always the same, and one with the time-stamp counter, which no log has.
 /// Its output is the same each time.
@@ -21,13 +21,6 @@ int main(void)
 }
 "#;
 
-/// The report as JSON. `None`: this machine has no namespaces.
-fn report(place: &Place, more: &[&str], status: i32) -> Option<Value> {
-    let answer = place.again(&[&["--json"], more].concat())?;
-    assert_eq!(answer.status, status, "{answer:?}");
-    Some(serde_json::from_str(&answer.out).unwrap())
-}
-
 /// The state of an output, by the end of its path.
 fn state(report: &Value, name: &str) -> String {
     let outputs = report["outputs"].as_array().unwrap();
@@ -39,12 +32,8 @@ fn state(report: &Value, name: &str) -> String {
 
 #[test]
 fn a_run_whose_file_differs_is_different_in_words_in_json_and_by_its_status() {
-    let place = Place::new();
-    if !compiled(&place, "", "marker", MARKER) {
-        return;
-    }
-    place.deep("RECORD ./marker | cat > out");
-    let Some(answer) = place.again(&[]) else {
+    let line = "RECORD ./marker | cat > out";
+    let Some((place, answer)) = replayed_program("", "marker", MARKER, line) else {
         return;
     };
     assert_eq!(answer.status, 1, "{answer:?}");
@@ -57,7 +46,7 @@ fn a_run_whose_file_differs_is_different_in_words_in_json_and_by_its_status() {
     ] {
         assert!(answer.err.contains(part), "{part}: {answer:?}");
     }
-    let report = report(&place, &[], 1).unwrap();
+    let report = place.report(&[], 1).unwrap();
     let of = &report["reconstruction"];
     // Nothing else differs.
     assert_eq!(of["processes"][0]["difference"], Value::Null, "{of:#}");
@@ -88,11 +77,10 @@ for n in range(2):
 
 #[test]
 fn a_request_whose_file_differs_is_different_although_its_answer_is_equal() {
-    if !needs("a server that writes files", &["python3"]) {
+    let what = "a server that writes files";
+    let Some(place) = recorded_server(what, WRITER, WRITER_CLIENT) else {
         return;
-    }
-    let place = Place::new();
-    place.deep_server(WRITER, WRITER_CLIENT);
+    };
     let Some(both) = place.again(&["--request", "1-2"]) else {
         return;
     };
@@ -105,7 +93,7 @@ fn a_request_whose_file_differs_is_different_although_its_answer_is_equal() {
     ] {
         assert!(both.err.contains(part), "{part}: {both:?}");
     }
-    let second = report(&place, &["--request", "2"], 1).unwrap();
+    let second = place.report(&["--request", "2"], 1).unwrap();
     let of = &second["reconstruction"];
     assert_eq!(of["verdict"], "different", "{of:#}");
     assert_eq!(of["processes"][0]["difference"], Value::Null, "{of:#}");
@@ -120,7 +108,7 @@ fn a_file_of_a_program_that_did_not_run_again_is_no_difference_and_is_said() {
     let all = processes.as_array().unwrap();
     let sort = all.iter().find(|one| one["argv"][0] == "sort").unwrap();
     let pid = sort["pid"].to_string();
-    let Some(report) = report(&place, &["--process", &pid], 0) else {
+    let Some(report) = place.report(&["--process", &pid], 0) else {
         return;
     };
     assert_eq!(state(&report, "/sorted"), "identical", "{report:#}");
@@ -171,7 +159,7 @@ fn bytes_that_the_kernel_moves_to_a_socket_do_not_count_as_compared() {
             assert!(answer.err.contains(said), "{said}: {answer:?}");
         }
     }
-    let report = report(&place, &["--request", "1"], 0).unwrap();
+    let report = place.report(&["--request", "1"], 0).unwrap();
     let of = &report["reconstruction"];
     let numbers = (&of["bytes_compared"], &of["bytes_counted"]);
     assert_eq!(numbers, (&json!(12), &json!(600)), "{of:#}");

@@ -37,10 +37,8 @@ fn record_with_gap(place: &Place) {
 /// The states of the outputs by name, of a replay that ends with this status. `None`: this machine
 /// has no namespaces.
 fn states(place: &Place, more: &[&str], status: i32) -> Option<BTreeMap<String, String>> {
-    let answer = place.again(&[&["--json"], more].concat())?;
-    assert_eq!(answer.status, status, "{answer:?}");
-    let json: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
-    let outputs = json["outputs"].as_array().unwrap().iter();
+    let report = place.report(more, status)?;
+    let outputs = report["outputs"].as_array().unwrap().iter();
     let states = outputs.map(|output| {
         let path = output["path"].as_str().unwrap();
         let name = path.rsplit('/').next().unwrap();

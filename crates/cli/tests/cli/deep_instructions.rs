@@ -1,7 +1,7 @@
 //! `record --deep --time exact`: instructions that ask the processor get the recorded answers.
 
 use super::Place;
-use super::deep_replay::compiled;
+use super::deep_replay::{compiled, recorded_program};
 use super::deep_time::{deep_log, is_same, record};
 use backstory_abi::deep;
 use backstory_deep::DeepLog;
@@ -252,9 +252,8 @@ fn an_instruction_that_stays_is_not_recorded_and_the_verdict_says_so() {
 
 #[test]
 fn an_ordinary_deep_record_leaves_the_instructions_alone() {
-    let place = Place::new();
-    if compiled(&place, "-O0 -mno-red-zone", "careful", CAREFUL) {
-        place.deep("RECORD ./careful");
+    let options = "-O0 -mno-red-zone";
+    if let Some(place) = recorded_program(options, "careful", CAREFUL, "RECORD ./careful") {
         assert_eq!(facts(&place, deep::COUNTER), 0);
         assert_eq!(facts(&place, deep::UNCOUNTED), 0);
     }

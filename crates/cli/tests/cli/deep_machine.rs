@@ -1,7 +1,6 @@
 //! `replay --deep`: what a program asks about the machine and its file systems.
 
-use super::Place;
-use super::deep_replay::{compiled, is_equal};
+use super::deep_replay::{is_equal, replayed_program};
 
 /// Prints figures that another moment, and another root, do not have.
 const ASKER: &str = r#"
@@ -23,12 +22,7 @@ int main(void) {
 
 #[test]
 fn figures_of_the_machine_and_of_file_systems_come_again() {
-    let place = Place::new();
-    if !compiled(&place, "", "asker", ASKER) {
-        return;
-    }
-    place.deep("RECORD ./asker > out");
-    if let Some(answer) = place.again(&[]) {
+    if let Some((_, answer)) = replayed_program("", "asker", ASKER, "RECORD ./asker > out") {
         assert!(is_equal(&answer), "{answer:?}");
     }
 }

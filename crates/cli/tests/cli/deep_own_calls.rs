@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
-use super::Place;
-use super::deep_replay::compiled;
+use super::deep_replay::{recorded_program, replayed_program};
+use super::{Answer, Place};
 
 /// Reads its input by an instruction of its own. With an argument, it asks for its number in that
 /// way, and reads nothing.
@@ -28,6 +28,16 @@ int main(int count, char **words)
 }
 "#;
 
+/// Where a line that executes the program was recorded. `None`: there is no compiler.
+fn recorded(line: &str) -> Option<Place> {
+    recorded_program("", "raw", RAW, line)
+}
+
+/// The same, and the answer of its replay.
+fn replayed(line: &str) -> Option<(Place, Answer)> {
+    replayed_program("", "raw", RAW, line)
+}
+
 /// The member `deep` of the run, and the text of `show`.
 fn shown(place: &Place) -> (Value, String) {
     let json = place.json(&["show", "deep", "--json"])["deep"].clone();
@@ -36,11 +46,9 @@ fn shown(place: &Place) -> (Value, String) {
 
 #[test]
 fn show_names_a_program_that_can_make_calls_without_libc_and_no_other_one() {
-    let place = Place::new();
-    if !compiled(&place, "", "raw", RAW) {
+    let Some(place) = recorded("echo one | RECORD sh -c './raw | cat' > out") else {
         return;
-    }
-    place.deep("echo one | RECORD sh -c './raw | cat' > out");
+    };
     assert_eq!(place.shell("cat out").out, "got one\n");
     let (deep, text) = shown(&place);
     let own = deep["own_calls"].as_array().unwrap();
@@ -65,12 +73,7 @@ fn a_run_of_usual_programs_has_no_calls_without_libc() {
 
 #[test]
 fn a_replay_counts_the_calls_without_libc_and_is_equal_at_most_where_it_was_recorded() {
-    let place = Place::new();
-    if !compiled(&place, "", "raw", RAW) {
-        return;
-    }
-    place.deep("RECORD ./raw done | cat > out");
-    let Some(answer) = place.again(&[]) else {
+    let Some((place, answer)) = replayed("RECORD ./raw done | cat > out") else {
         return;
     };
     assert_eq!(answer.status, 0, "{answer:?}");
@@ -80,20 +83,14 @@ fn a_replay_counts_the_calls_without_libc_and_is_equal_at_most_where_it_was_reco
     ] {
         assert!(answer.err.contains(part), "{part}: {answer:?}");
     }
-    let answer = place.again(&["--json"]).unwrap();
-    let report: Value = serde_json::from_str(&answer.out).unwrap();
+    let report = place.report(&[], 0).unwrap();
     let program = &report["reconstruction"]["processes"][0];
     assert_eq!(program["own_calls"], 1, "{report:#}");
 }
 
 #[test]
 fn input_that_was_read_without_libc_is_missing_and_the_report_says_why() {
-    let place = Place::new();
-    if !compiled(&place, "", "raw", RAW) {
-        return;
-    }
-    place.deep("echo one | RECORD ./raw | cat > out");
-    let Some(answer) = place.again(&[]) else {
+    let Some((_, answer)) = replayed("echo one | RECORD ./raw | cat > out") else {
         return;
     };
     assert_eq!(answer.status, 1, "{answer:?}");

@@ -4,6 +4,7 @@ use std::fs;
 
 use backstory_testkit::need::{needs, skipped};
 use backstory_testkit::program;
+use serde_json::Value;
 
 use super::{Answer, Place};
 
@@ -12,6 +13,9 @@ const LISTEN: &str = r#"s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(
 with open("port.new", "w") as f: f.write(str(s.getsockname()[1]))
 os.rename("port.new", "port")
 "#;
+
+/// The options of a record that has the bytes that left.
+const WITH_OUTPUTS: &str = "--outputs full --contents=lazy";
 
 impl Place {
     /// Writes a server, with the lines [`LISTEN`] in the place of its line `LISTEN`.
@@ -23,20 +27,30 @@ impl Place {
         self.write_aged(name, &script.replace("LISTEN\n", LISTEN));
     }
 
-    /// Records a shell line deeply, with the bytes that left. Returns the run's id.
-    pub(super) fn deep(&self, line: &str) -> String {
-        let head = "$B record --deep --outputs full --name deep --contents=lazy --";
-        let answer = self.shell(&line.replace("RECORD", head));
+    /// Records a shell line deeply, with the bytes that left, as the run `deep`.
+    pub(super) fn deep(&self, line: &str) {
+        self.deep_with(WITH_OUTPUTS, line);
+    }
+
+    /// Records a shell line deeply with these options, as the run `deep`.
+    pub(super) fn deep_with(&self, options: &str, line: &str) {
+        let head = format!("$B record --deep {options} --name deep --");
+        let answer = self.shell(&line.replace("RECORD", &head));
         assert_eq!(answer.status, 0, "{answer:?}");
         assert_eq!(self.run(&["index", "--wait"]).status, 0);
-        "deep".to_owned()
     }
 
     /// Records a server deeply while a client talks to it. Both are in Python.
     pub(super) fn deep_server(&self, server: &str, client: &str) {
+        self.deep_server_with(WITH_OUTPUTS, server, client);
+    }
+
+    /// The same with these options.
+    pub(super) fn deep_server_with(&self, options: &str, server: &str, client: &str) {
         self.write_server(server);
         self.write_aged("client.py", client);
-        self.deep("python3 client.py & RECORD python3 server.py && wait");
+        let line = "python3 client.py & RECORD python3 server.py && wait";
+        self.deep_with(options, line);
     }
 
     /// Runs the deep run again, without the files of the working directory. `None`: this machine
@@ -50,12 +64,59 @@ impl Place {
         Some(answer)
     }
 
+    /// The report of such an execution as JSON, with this exit status. `None`: this machine has no
+    /// namespaces.
+    pub(super) fn report(&self, more: &[&str], status: i32) -> Option<Value> {
+        let answer = self.again(&[&["--json"], more].concat())?;
+        assert_eq!(answer.status, status, "{answer:?}");
+        Some(serde_json::from_str(&answer.out).unwrap())
+    }
+
     fn is_equal_again(&self) {
         self.forget_everything();
         if let Some(answer) = self.again(&[]) {
             assert!(is_equal(&answer), "{answer:?}");
         }
     }
+}
+
+/// A place with a C program that a shell line executed in a deep record. `None`: there is no
+/// compiler.
+pub(super) fn recorded_program(
+    options: &str,
+    name: &str,
+    source: &str,
+    line: &str,
+) -> Option<Place> {
+    let place = Place::new();
+    if !compiled(&place, options, name, source) {
+        return None;
+    }
+    place.deep(line);
+    Some(place)
+}
+
+/// The same, and the answer of its replay. `None`: this machine has no namespaces, or no compiler.
+pub(super) fn replayed_program(
+    options: &str,
+    name: &str,
+    source: &str,
+    line: &str,
+) -> Option<(Place, Answer)> {
+    let place = recorded_program(options, name, source, line)?;
+    let answer = place.again(&[])?;
+    Some((place, answer))
+}
+
+/// A place where a server was recorded deeply while a client talked to it. `None`: there is no
+/// Python.
+pub(super) fn recorded_server(what: &str, server: &str, client: &str) -> Option<Place> {
+    if !needs(what, &["python3"]) {
+        return None;
+    }
+    let place = Place::new();
+    place.deep_server(server, client);
+    Some(place)
 }
 
 /// True for the answer that a run is equal again.
@@ -107,7 +168,7 @@ fn other_input_parts_from_the_record_and_the_report_has_both_sides() {
     let Some(json) = place.again(&["--feed", &other, "--json"]) else {
         return;
     };
-    let json: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    let json: Value = serde_json::from_str(&json.out).unwrap();
     let of = &json["reconstruction"];
     assert_eq!(of["verdict"], "different");
     let difference = &of["processes"][0]["difference"];
@@ -166,11 +227,9 @@ for n in range(3):
 
 #[test]
 fn a_server_answers_again_without_its_network_and_one_request_alone() {
-    if !needs("a server that runs again", &["python3"]) {
+    let Some(place) = recorded_server("a server that runs again", SERVER, CLIENT) else {
         return;
-    }
-    let place = Place::new();
-    place.deep_server(SERVER, CLIENT);
+    };
     let Some(answer) = place.again(&[]) else {
         return;
     };
@@ -358,20 +417,10 @@ int main(int count, char **arguments) {
 
 #[test]
 fn a_program_that_reads_its_own_mappings_sees_those_of_the_new_execution() {
-    let place = Place::new();
-    if !compiled(&place, "", "maps", MAPS) {
-        return;
-    }
-    place.deep("RECORD ./maps > out");
-    if let Some(answer) = place.again(&[]) {
+    if let Some((_, answer)) = replayed_program("", "maps", MAPS, "RECORD ./maps > out") {
         assert!(answer.err.contains("equal: 1 program"), "{answer:?}");
     }
-    let place = Place::new();
-    if !compiled(&place, "", "maps", MAPS) {
-        return;
-    }
-    place.deep("RECORD ./maps all > out");
-    if let Some(answer) = place.again(&[]) {
+    if let Some((_, answer)) = replayed_program("", "maps", MAPS, "RECORD ./maps all > out") {
         assert_eq!(answer.status, 1, "{answer:?}");
         for part in [
             "different: ",
@@ -426,6 +475,11 @@ fn a_tool_runs_outside_the_record_and_its_program_inside() {
     }
 }
 
+/// A recorded server whose requests depend on others. `None`: there is no Python.
+fn dependent_requests(server: &str, client: &str) -> Option<Place> {
+    recorded_server("requests that depend on others", server, client)
+}
+
 /// Keeps values that its clients set, with one process and `epoll`.
 pub(super) const KEEPER: &str = r#"
 import os, select, socket
@@ -458,11 +512,9 @@ ask(b"set a 1", b"set b 2"); ask(b"get a"); ask(b"get c")
 
 #[test]
 fn a_request_is_fed_with_the_earlier_ones_that_it_needs_and_no_more() {
-    if !needs("requests that depend on others", &["python3"]) {
+    let Some(place) = dependent_requests(KEEPER, KEEPER_CLIENT) else {
         return;
-    }
-    let place = Place::new();
-    place.deep_server(KEEPER, KEEPER_CLIENT);
+    };
     for (number, fed, tries) in [
         (1, vec![], 1),
         (2, vec![], 1),
@@ -473,7 +525,7 @@ fn a_request_is_fed_with_the_earlier_ones_that_it_needs_and_no_more() {
         let Some(answer) = place.again(&["--request", &number, "--json"]) else {
             return;
         };
-        let json: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+        let json: Value = serde_json::from_str(&answer.out).unwrap();
         let of = &json["reconstruction"];
         assert_eq!(of["verdict"], "equal", "{answer:?}");
         assert_eq!(of["request"]["fed"], serde_json::json!(fed), "{answer:?}");
@@ -492,7 +544,7 @@ fn a_request_is_fed_with_the_earlier_ones_that_it_needs_and_no_more() {
     }
     assert!(!answer.err.contains("     2  "), "{answer:?}");
     let answer = place.again(&["--request", "1,4", "--json"]).unwrap();
-    let json: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+    let json: Value = serde_json::from_str(&answer.out).unwrap();
     let numbers = json.as_array().unwrap().iter();
     let numbers: Vec<_> = numbers
         .map(|one| &one["reconstruction"]["request"]["number"])
@@ -550,15 +602,13 @@ ask(kept, b"get a"); kept.close()
 
 #[test]
 fn earlier_answers_of_another_length_do_not_change_the_verdict() {
-    if !needs("requests that depend on others", &["python3"]) {
+    let Some(place) = dependent_requests(COUNTER, COUNTER_CLIENT) else {
         return;
-    }
-    let place = Place::new();
-    place.deep_server(COUNTER, COUNTER_CLIENT);
+    };
     let Some(answer) = place.again(&["--request", "18", "--json"]) else {
         return;
     };
-    let json: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+    let json: Value = serde_json::from_str(&answer.out).unwrap();
     let of = &json["reconstruction"];
     assert_eq!(of["verdict"], "equal", "{answer:?}");
     // The counts of the other connections are not fed, so that those of this one are shorter.
@@ -599,17 +649,15 @@ for line in [b"get other", b"set first yellow", b"set alpha purple", b"get alpha
 
 #[test]
 fn a_request_finds_what_another_process_was_told_before_it() {
-    if !needs("requests that depend on others", &["python3"]) {
+    let Some(place) = dependent_requests(SHARER, SHARER_CLIENT) else {
         return;
-    }
-    let place = Place::new();
-    place.deep_server(SHARER, SHARER_CLIENT);
+    };
     for (number, fed) in [(1, vec![]), (3, vec![]), (4, vec![3])] {
         let number = number.to_string();
         let Some(answer) = place.again(&["--request", &number, "--json"]) else {
             return;
         };
-        let json: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+        let json: Value = serde_json::from_str(&answer.out).unwrap();
         let of = &json["reconstruction"];
         assert_eq!(of["verdict"], "equal", "{answer:?}");
         assert_eq!(of["request"]["fed"], serde_json::json!(fed), "{answer:?}");
@@ -622,7 +670,7 @@ fn a_request_finds_what_another_process_was_told_before_it() {
     let answer = place
         .again(&["--request", "4", "--tries", "1", "--json"])
         .unwrap();
-    let json: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+    let json: Value = serde_json::from_str(&answer.out).unwrap();
     let processes = json["reconstruction"]["processes"].as_array().unwrap();
     let mut sources = processes
         .iter()
@@ -648,10 +696,6 @@ for c in kept:
 
 #[test]
 fn a_request_finds_what_was_told_before_it_although_that_answer_was_still_being_sent() {
-    if !needs("requests that depend on others", &["python3"]) {
-        return;
-    }
-    let place = Place::new();
     // The call that sends the answer returns after the next request was served.
     let answer =
         "c.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096); c.sendall(b'done' * 10**6)";
@@ -659,11 +703,13 @@ fn a_request_finds_what_was_told_before_it_although_that_answer_was_still_being_
         .replace("c.sendall(b\"done\")", answer)
         .replace("range(4)", "range(3)")
         .replace("range(8)", "range(6)");
-    place.deep_server(&server, HASTY_CLIENT);
+    let Some(place) = dependent_requests(&server, HASTY_CLIENT) else {
+        return;
+    };
     let Some(answer) = place.again(&["--request", "3", "--json"]) else {
         return;
     };
-    let json: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+    let json: Value = serde_json::from_str(&answer.out).unwrap();
     let of = &json["reconstruction"];
     assert_eq!(of["verdict"], "equal", "{answer:?}");
     assert_eq!(of["request"]["fed"], serde_json::json!([2]), "{answer:?}");
@@ -713,11 +759,10 @@ with socket.create_connection(("127.0.0.1", int(open("port").read()))) as c, c.m
 
 #[test]
 fn input_is_not_there_yet_because_there_is_room_for_output() {
-    if !needs("a server that waits for room", &["python3"]) {
+    let what = "a server that waits for room";
+    let Some(place) = recorded_server(what, LOOKING_BOTH_WAYS, PATIENT_CLIENT) else {
         return;
-    }
-    let place = Place::new();
-    place.deep_server(LOOKING_BOTH_WAYS, PATIENT_CLIENT);
+    };
     if let Some(answer) = place.again(&["--request", "3"]) {
         assert_eq!(answer.status, 0, "{answer:?}");
         assert!(!answer.err.contains("requests before it"), "{answer:?}");
@@ -727,15 +772,14 @@ fn input_is_not_there_yet_because_there_is_room_for_output() {
 #[test]
 fn threads_with_another_result_each_time_are_counted_and_never_equal() {
     for (argument, unsteady) in [("", 1), (" alone", 0)] {
-        let place = Place::new();
-        if !compiled(&place, "-pthread", "unsteady", UNSTEADY) {
+        let line = format!("RECORD ./unsteady{argument} > out");
+        let Some(place) = recorded_program("-pthread", "unsteady", UNSTEADY, &line) else {
             return;
-        }
-        place.deep(&format!("RECORD ./unsteady{argument} > out"));
+        };
         let Some(answer) = place.again(&["--json"]) else {
             return;
         };
-        let json: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+        let json: Value = serde_json::from_str(&answer.out).unwrap();
         assert_eq!(json["reconstruction"]["verdict"], "different", "{answer:?}");
         assert_eq!(json["reconstruction"]["unsteady"], unsteady, "{answer:?}");
         let answer = place.again(&[]).unwrap();
@@ -750,20 +794,15 @@ fn a_text_is_found_where_it_entered_and_where_it_left() {
         return;
     }
     let place = Place::new();
-    place.write_server(KEEPER);
-    place.write_aged("client.py", KEEPER_CLIENT);
     // The record has digests of what left: only another execution shows the bytes.
-    let answer = place
-        .shell("python3 client.py & $B record --deep --name deep -- python3 server.py && wait");
-    assert_eq!(answer.status, 0, "{answer:?}");
-    assert_eq!(place.run(&["index", "--wait"]).status, 0);
+    place.deep_server_with("", KEEPER, KEEPER_CLIENT);
     let found = |more: &[&str]| place.run(&[&["when", "--run", "deep", "--json"], more].concat());
     let answer = found(&["set a 1"]);
     if answer.err.contains("namespace") {
         return skipped("a search in a server's bytes", &answer.err);
     }
     let list = |answer: &Answer| -> Vec<String> {
-        let all: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+        let all: Value = serde_json::from_str(&answer.out).unwrap();
         let all = all.as_array().unwrap().iter();
         // Python reads the text of the program, too.
         all.filter(|one| !one["object"].as_str().unwrap().ends_with(".py"))
@@ -834,16 +873,15 @@ for n in range(2):
 
 #[test]
 fn a_session_gets_the_descriptors_that_its_monitor_passes() {
-    if !needs("a server of several processes", &["python3"]) {
+    let what = "a server of several processes";
+    let Some(place) = recorded_server(what, MONITOR, MONITOR_CLIENT) else {
         return;
-    }
-    let place = Place::new();
-    place.deep_server(MONITOR, MONITOR_CLIENT);
+    };
     for (request, fed) in [("1", vec![]), ("4", vec![3])] {
         let Some(answer) = place.again(&["--request", request, "--json"]) else {
             return;
         };
-        let json: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+        let json: Value = serde_json::from_str(&answer.out).unwrap();
         let of = &json["reconstruction"];
         assert_eq!(of["verdict"], "equal", "{request}: {answer:?}");
         assert_eq!(of["request"]["fed"], serde_json::json!(fed), "{answer:?}");
@@ -874,7 +912,7 @@ for n in range(3):
 const DECLARED: [&str; 2] = ["--volatile", "cost [0-9]+"];
 
 /// The report on the second request alone. `None`: this machine has no namespaces.
-fn second_request(place: &Place, more: &[&str]) -> Option<serde_json::Value> {
+fn second_request(place: &Place, more: &[&str]) -> Option<Value> {
     let options = ["--request", "2", "--tries", "1", "--json"];
     let answer = place.again(&[&options, more].concat())?;
     Some(serde_json::from_str(&answer.out).unwrap())
@@ -882,11 +920,10 @@ fn second_request(place: &Place, more: &[&str]) -> Option<serde_json::Value> {
 
 #[test]
 fn a_request_is_judged_by_its_own_files_and_declared_parts_of_its_answer_may_differ() {
-    if !needs("a server that writes files", &["python3"]) {
+    let what = "a server that writes files";
+    let Some(place) = recorded_server(what, WRITER, WRITER_CLIENT) else {
         return;
-    }
-    let place = Place::new();
-    place.deep_server(WRITER, WRITER_CLIENT);
+    };
     let Some(plain) = second_request(&place, &[]) else {
         return;
     };
@@ -914,14 +951,13 @@ fn a_request_is_judged_by_its_own_files_and_declared_parts_of_its_answer_may_dif
 
 #[test]
 fn a_request_with_equal_files_whose_answer_differs_in_a_declared_part_is_equal_but_for_that() {
-    if !needs("a server that writes files", &["python3"]) {
-        return;
-    }
-    let place = Place::new();
     let journal = r#"    with open("journal", "a") as f: f.write(name)"#;
     let server = WRITER.replace(journal, "");
     assert_ne!(server, WRITER);
-    place.deep_server(&server, WRITER_CLIENT);
+    let what = "a server that writes files";
+    let Some(place) = recorded_server(what, &server, WRITER_CLIENT) else {
+        return;
+    };
     let Some(declared) = second_request(&place, &DECLARED) else {
         return;
     };
@@ -978,10 +1014,8 @@ fn another_build_that_runs_in_the_place_of_the_recorded_one_is_named() {
     if !compiled_as(&place, "aa11bb22") {
         return;
     }
-    let line = "echo 1 2 | $B record --deep --name deep --contents=off -- ./prog > out 2> errors";
-    let answer = place.shell(line);
-    assert_eq!(answer.status, 0, "{answer:?}");
-    assert_eq!(place.run(&["index", "--wait"]).status, 0);
+    let line = "echo 1 2 | RECORD ./prog > out 2> errors";
+    place.deep_with("--contents=off", line);
     let note = "another build than the recorded one runs: ";
     let Some(same) = place.again(&["--allow-host"]) else {
         return;
@@ -1010,7 +1044,7 @@ fn a_run_is_compared_between_two_moments_and_ends_at_the_second() {
         return;
     };
     let compared = |answer: &Answer| {
-        let json: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+        let json: Value = serde_json::from_str(&answer.out).unwrap();
         let of = &json["reconstruction"];
         assert_eq!(of["verdict"], "equal", "{answer:?}");
         let calls = of["recorded_calls"].as_u64().unwrap();

@@ -1,10 +1,8 @@
 //! `replay --deep --request`: each attempt starts the program, and the verdict says how much of the
 //! work that was.
 
-use backstory_testkit::need::needs;
-
 use super::Place;
-use super::deep_replay::{KEEPER, KEEPER_CLIENT};
+use super::deep_replay::{KEEPER, KEEPER_CLIENT, recorded_server};
 
 /// The part of the answer about one request. `None`: this machine has no namespaces.
 fn verdict(place: &Place, number: &str) -> Option<serde_json::Value> {
@@ -17,11 +15,10 @@ fn verdict(place: &Place, number: &str) -> Option<serde_json::Value> {
 
 #[test]
 fn the_verdict_counts_the_calls_of_all_attempts_and_of_their_starts() {
-    if !needs("requests that depend on others", &["python3"]) {
+    let what = "requests that depend on others";
+    let Some(place) = recorded_server(what, KEEPER, KEEPER_CLIENT) else {
         return;
-    }
-    let place = Place::new();
-    place.deep_server(KEEPER, KEEPER_CLIENT);
+    };
     let number = |value: &serde_json::Value| value.as_u64().unwrap();
     // It needs no other request: one attempt. All of its calls belong to the start or to it.
     let Some(of) = verdict(&place, "1") else {
@@ -82,11 +79,10 @@ for line in (b"one", b"two"):
 
 #[test]
 fn the_verdict_names_the_obstacles_to_a_copy_of_the_started_program() {
-    if !needs("a server with threads", &["python3"]) {
+    let what = "a server with threads";
+    let Some(place) = recorded_server(what, SHARING, TWO_CONNECTIONS) else {
         return;
-    }
-    let place = Place::new();
-    place.deep_server(SHARING, TWO_CONNECTIONS);
+    };
     let Some(of) = verdict(&place, "2") else {
         return;
     };

@@ -3,7 +3,7 @@
 use backstory_testkit::need::needs;
 
 use super::Place;
-use super::deep_replay::compiled;
+use super::deep_replay::{compiled, recorded_program, replayed_program};
 use super::deep_time::{is_same, record};
 
 /// The thread that was made first comes last. Sleeps take no time in a replay.
@@ -36,11 +36,10 @@ int main(void)
 
 #[test]
 fn threads_read_and_write_in_the_recorded_order() {
-    let place = Place::new();
-    if !compiled(&place, "-pthread", "turns", TURNS) {
+    let line = "printf abcd | RECORD ./turns | cat > out";
+    let Some(place) = recorded_program("-pthread", "turns", TURNS, line) else {
         return;
-    }
-    place.deep("printf abcd | RECORD ./turns | cat > out");
+    };
     // On a busy machine the order of the record may be another one. It is the same again.
     let out = std::fs::read_to_string(place.work().join("out")).unwrap();
     assert_eq!(out.lines().count(), 4, "{out}");
@@ -79,12 +78,8 @@ int main(void)
 
 #[test]
 fn a_thread_that_has_the_lock_of_another_one_goes_on() {
-    let place = Place::new();
-    if !compiled(&place, "-pthread", "locked", LOCKED) {
-        return;
-    }
-    place.deep("RECORD ./locked | cat > out");
-    if let Some(answer) = place.again(&[]) {
+    let line = "RECORD ./locked | cat > out";
+    if let Some((_, answer)) = replayed_program("-pthread", "locked", LOCKED, line) {
         assert!(!answer.err.contains("were ended"), "{answer:?}");
         let verdicts = ["equal: 1 program", "different"];
         assert!(
@@ -171,12 +166,11 @@ int main(void)
 
 #[test]
 fn a_child_ends_before_the_input_that_came_later() {
-    let place = Place::new();
-    if !compiled(&place, "", "loop", LOOP) {
-        return;
-    }
     let late = "for n in $(seq 600); do grep -qs ended out && break; sleep 0.05; done; echo late";
-    place.deep(&format!("(echo early; {late}) | RECORD ./loop | cat > out"));
+    let line = format!("(echo early; {late}) | RECORD ./loop | cat > out");
+    let Some(place) = recorded_program("", "loop", LOOP, &line) else {
+        return;
+    };
     let out = std::fs::read_to_string(place.work().join("out")).unwrap();
     assert_eq!(out, "early\nthe child ended: 3\nlate\n");
     if let Some(answer) = place.again(&[]) {

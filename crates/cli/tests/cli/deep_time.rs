@@ -8,10 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// Records a shell line with exact time.
 pub(super) fn record(place: &Place, line: &str) {
-    let head = "$B record --deep --outputs full --time exact --name deep --contents=lazy --";
-    let answer = place.shell(&line.replace("RECORD", head));
-    assert_eq!(answer.status, 0, "{answer:?}");
-    assert_eq!(place.run(&["index", "--wait"]).status, 0);
+    place.deep_with("--outputs full --time exact --contents=lazy", line);
 }
 
 /// The recorded output is the same again, byte for byte.

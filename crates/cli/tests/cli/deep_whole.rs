@@ -3,7 +3,7 @@
 use backstory_testkit::need::needs;
 
 use super::Place;
-use super::deep_replay::compiled;
+use super::deep_replay::{compiled, recorded_program};
 
 /// Records a shell line deeply, and runs it again. Its outputs are equal.
 fn runs_again(script: &str, line: &str) {
@@ -245,11 +245,10 @@ int main(void)
 
 #[test]
 fn streams_of_devices_have_a_position_and_those_of_pipes_have_none() {
-    let place = Place::new();
-    if !compiled(&place, "", "seeks", SEEKS) {
+    let line = "RECORD ./seeks < /dev/null > out";
+    let Some(place) = recorded_program("", "seeks", SEEKS, line) else {
         return;
-    }
-    place.deep("RECORD ./seeks < /dev/null > out");
+    };
     assert_eq!(place.shell("cat out").out, "0 0 -1\n0 1000 0\n-1 -1 102\n");
     runs_equal(&place, &[]);
 }
@@ -528,12 +527,11 @@ fn a_command_without_a_deep_record_runs_again_with_the_programs_that_it_executes
 
 #[test]
 fn a_command_of_another_architecture_is_refused() {
-    let place = Place::new();
     let source = r#"void _start(void) { __asm__("int $0x80" : : "a"(1), "b"(0)); }"#;
-    if !compiled(&place, "-m32 -static -nostdlib", "narrow", source) {
+    let options = "-m32 -static -nostdlib";
+    let Some(place) = recorded_program(options, "narrow", source, "RECORD ./narrow") else {
         return;
-    }
-    place.deep("RECORD ./narrow");
+    };
     if let Some(answer) = place.again(&["--patience", "5"]) {
         let said = answer.err.contains("no program with its start");
         assert!(answer.status != 0 && said, "{answer:?}");
