@@ -43,10 +43,14 @@ impl<S: Sink> Fold<'_, S> {
     /// - An earlier run left the file with exactly this identity.
     pub(super) fn made_before(&self, ident: &Ident) -> bool {
         let started = self.header.started;
-        let quiet = self.end.map_or(0, |end| end.quiet);
         let told =
             || (started - SLACK..=started).contains(&ident.ctime) && self.sink.made_before(ident);
-        (started - SLACK..quiet).contains(&ident.ctime) || told()
+        (started - SLACK..self.quiet()).contains(&ident.ctime) || told()
+    }
+
+    /// The reading of the file systems' clock when the command began, or 0 if the log lacks it.
+    pub(super) fn quiet(&self) -> Time {
+        self.end.map_or(0, |end| end.quiet)
     }
 
     /// Whether a symbolic link was put at `path` after `time`. Its target then says nothing of the

@@ -138,7 +138,11 @@ impl<S: Sink> Fold<'_, S> {
             return false;
         };
         // Links that this run made are followed by name.
-        let old = |ident: &Ident| ident.ctime < self.header.started + NEAR;
+        let began = match self.quiet() {
+            0 => self.header.started + NEAR,
+            quiet => quiet,
+        };
+        let old = |ident: &Ident| ident.ctime < began;
         let link = found
             .filter(old)
             .is_some_and(|i| kind_of(i.mode) == EntityKind::Symlink);

@@ -19,6 +19,7 @@ fn unrecorded(command: &[&str]) -> Scene {
         events: Vec::new(),
         time: common::START,
         after: None,
+        quiet: 0,
     };
     runs(&mut scene, 2, command);
     scene

@@ -312,17 +312,9 @@ fn changed_shortly_before(quiet: Option<i64>, changed: i64) -> Option<u64> {
         b"/w/d".to_vec(),
         ident(7, START - 9 * STEP, began + changed * MS),
     );
-    let quiet = quiet.map_or(0, |at| began + at * MS);
-    let end = backstory_eventlog::run::RunEnd { quiet, ..s.end() };
-    let mut graph = backstory_graph::memory::MemorySink::default();
-    backstory_graph::fold(
-        &s.header,
-        Some(&end),
-        s.events.iter().cloned(),
-        &after,
-        &mut graph,
-    )
-    .unwrap();
+    s.after = Some(after);
+    s.quiet = quiet.map_or(0, |at| began + at * MS);
+    let graph = s.graph();
     let read = graph.newest(b"/w/d").unwrap();
     read.ident.map(|ident| ident.ino)
 }

@@ -114,6 +114,8 @@ pub struct Scene {
     pub events: Vec<Event>,
     pub time: Time,
     pub after: Option<After>,
+    /// The file systems' clock when the command began, or 0.
+    pub quiet: Time,
 }
 
 impl Scene {
@@ -124,6 +126,7 @@ impl Scene {
             events: Vec::new(),
             time: START,
             after: None,
+            quiet: 0,
         };
         scene.exec(2, &format!("/bin/{}", command[0]), command);
         scene.start(2, 1, false);
@@ -338,6 +341,7 @@ impl Scene {
             exit: Some(0),
             command_ended: self.time + STEP,
             ended: self.time + STEP,
+            quiet: self.quiet,
             ..RunEnd::default()
         }
     }

@@ -4,6 +4,8 @@ use super::check;
 use crate::common::*;
 use backstory_eventlog::event::{CWD, Op, Outcome};
 use backstory_files::Ident;
+use backstory_graph::memory::MemorySink;
+use backstory_graph::model::{ByName, Entity, EntityKind, Relation};
 
 #[test]
 fn a_symbolic_link_is_another_name_for_its_target() {
@@ -98,26 +100,66 @@ fn a_renamed_directory_takes_files_and_directories_in_use_along() {
     );
 }
 
-/// The clock of the file system's times is behind, so the new link seems to be older than the
-/// look at the file.
+/// The state after a run that left a link at `e`, with this time stamp. The link's target is older
+/// than the run.
+fn link_at_e(stamp: i64) -> Option<After> {
+    let mut after = After::default();
+    let link = ident(8, stamp, stamp);
+    let mode = 0o120_777;
+    after.links.insert(b"/w/e".to_vec(), Ident { mode, ..link });
+    let old = START - 9 * STEP;
+    after.files.insert(b"/w/e".to_vec(), ident(9, old, old));
+    Some(after)
+}
+
+/// The only version of `e` that is older than the run.
+fn first_e(graph: &MemorySink) -> &Entity {
+    let is_first = |e: &&Entity| *e.path == *b"/w/e" && e.version == 0;
+    let mut all = graph.entities.values().filter(is_first);
+    let (first, other) = (all.next().unwrap(), all.next());
+    assert!(other.is_none(), "{other:?}");
+    first
+}
+
+/// The clock of the file system's times is behind, so the link seems to be older than the last use
+/// of the file that was there before.
 #[test]
-fn a_file_that_is_looked_at_just_before_a_link_replaces_it_is_still_the_one_that_was_read() {
+fn a_link_that_replaces_a_file_in_the_same_tick_tells_nothing_of_the_file() {
+    let mut s = Scene::new(&["sh"]);
+    s.reads(2, "e");
+    let opened = s.time - 2 * STEP;
+    s.symlink(2, "c", "new");
+    s.rename(2, "new", "e");
+    s.after = link_at_e(opened - 1_000_000);
+    assert_eq!(first_e(&s.graph()).ident, None, "not that of the target");
+    let mut s = Scene::new(&["sh"]);
+    s.reads(2, "e");
+    s.unlink(2, "e");
+    s.after = link_at_e(s.time - 1_000_000);
+    s.symlink(2, "c", "e");
+    let graph = s.graph();
+    assert_eq!(
+        first_e(&graph).kind,
+        EntityKind::File,
+        "the file was removed, no link"
+    );
+}
+
+/// The run takes less than a tick, so the link seems to be older than the run.
+#[test]
+fn a_file_that_was_read_through_one_link_and_replaced_by_another_was_read_by_both_names() {
     let mut s = Scene::new(&["sh"]);
     s.symlink(2, "e", "c");
     s.reads(2, "c");
-    let (dir, path, flags) = (CWD, bytes("e"), 0x100);
-    s.done(2, Op::Stat { dir, path, flags });
-    let stamp = s.time - 1_000_000;
     s.symlink(2, "c", "new");
-    s.rename(2, "new", "e").ident = Some(ident(7, START - STEP, START - STEP));
-    let mut after = After::default();
-    let mode = 0o120_777;
-    let link = ident(8, stamp, stamp);
-    after.links.insert(b"/w/e".to_vec(), Ident { mode, ..link });
-    s.after = Some(after);
-    check(
-        &s,
-        "e@1 from new@1
-         sh#1 Delete new@1",
+    s.rename(2, "new", "e");
+    s.after = link_at_e(START + 1);
+    s.quiet = START + 1;
+    let graph = s.graph();
+    let by_name = &first_e(&graph).by_name;
+    let is_read = |by: &ByName| by.seen & Relation::Read.bit() != 0;
+    assert!(
+        by_name.len() == 2 && by_name.iter().all(is_read),
+        "{by_name:?}"
     );
 }
