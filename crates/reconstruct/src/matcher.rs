@@ -23,7 +23,7 @@ const COMPLAINT_SHOWN: usize = 400;
 
 /// Length and flags (`GRND_NONBLOCK`) of the request that glibc's allocator makes. A recorder in
 /// the process does not see it.
-const LIBC_RANDOM: (u64, u64) = (8, 1);
+pub(crate) const LIBC_RANDOM: (u64, u64) = (8, 1);
 
 /// Recorded waits that the new execution may leave out at once.
 const TURNS_SKIPPED: usize = 16;

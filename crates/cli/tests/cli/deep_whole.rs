@@ -578,3 +578,29 @@ fn the_kernel_moves_bytes_of_a_file_again() {
         }
     }
 }
+
+/// Asks for as many random bytes as the allocator of glibc does, after that has done so.
+const RANDOM_NUMBER: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+int main(void)
+{
+    unsigned long number = 0;
+    char *volatile made = malloc(10);
+    if (!made || getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number)
+        return 1;
+    printf("%lx\n", number);
+    free(made);
+    return 0;
+}
+"#;
+
+#[test]
+fn the_allocator_of_libc_does_not_take_the_random_bytes_of_the_program() {
+    let place = Place::new();
+    if compiled(&place, "", "number", RANDOM_NUMBER) {
+        place.deep("RECORD ./number > out");
+        runs_equal(&place, &["number"]);
+    }
+}
