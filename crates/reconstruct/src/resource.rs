@@ -179,6 +179,46 @@ pub fn descriptor_path(path: &[u8], pid: u32) -> Option<i32> {
     number.parse().ok()
 }
 
+/// A directory of a process that has a name in `/proc`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamedDirectory {
+    /// Behind this descriptor.
+    Open(i32),
+    /// The current one.
+    Current,
+    /// The root.
+    Root,
+}
+
+/// The directory of the process with this id that a path leads through, and the rest of the path:
+/// `/proc/self/fd/3/x`, `/dev/fd/3/x`, `/proc/self/cwd/x`.
+pub fn through_directory(path: &[u8], pid: u32) -> Option<(NamedDirectory, &[u8])> {
+    let fds = match path.strip_prefix(b"/dev/fd/") {
+        Some(fds) => fds,
+        None => {
+            let below = within_process(path, pid)?;
+            if let Some(rest) = below.strip_prefix(b"cwd/") {
+                return Some((NamedDirectory::Current, rest));
+            }
+            if let Some(rest) = below.strip_prefix(b"root/") {
+                return Some((NamedDirectory::Root, rest));
+            }
+            below.strip_prefix(b"fd/")?
+        }
+    };
+    let end = fds.iter().position(|byte| *byte == b'/')?;
+    let number = std::str::from_utf8(&fds[..end]).ok()?.parse().ok()?;
+    Some((NamedDirectory::Open(number), &fds[end + 1..]))
+}
+
+/// A path in the directory of this process in `/proc`, from there on.
+fn within_process(path: &[u8], pid: u32) -> Option<&[u8]> {
+    let own = pid.to_string();
+    let rest = path.strip_prefix(b"/proc/")?;
+    let mut names = ["self", "thread-self", &own].into_iter();
+    names.find_map(|name| rest.strip_prefix(name.as_bytes())?.strip_prefix(b"/"))
+}
+
 /// A socket address in words.
 pub fn address_words(address: &[u8]) -> Option<String> {
     let family = u16::from_le_bytes(*address.first_chunk()?);
@@ -202,5 +242,40 @@ pub fn address_words(address: &[u8]) -> Option<String> {
             Some(String::from_utf8_lossy(path).into_owned())
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NamedDirectory, through_directory};
+
+    #[test]
+    fn a_path_through_a_directory_of_the_process_is_told_from_files_of_the_kernel() {
+        let open = NamedDirectory::Open(7);
+        let found: [(&[u8], NamedDirectory, &[u8]); 7] = [
+            (b"/proc/self/fd/7/x", open, b"x"),
+            (b"/proc/thread-self/fd/7/d/new", open, b"d/new"),
+            (b"/proc/12/fd/7/x", open, b"x"),
+            (b"/dev/fd/7/x", open, b"x"),
+            (b"/proc/self/fd/7/", open, b""),
+            (b"/proc/self/cwd/x", NamedDirectory::Current, b"x"),
+            (b"/proc/12/root/etc/x", NamedDirectory::Root, b"etc/x"),
+        ];
+        for (path, directory, rest) in found {
+            assert_eq!(through_directory(path, 12), Some((directory, rest)));
+        }
+        for path in [
+            &b"/proc/self/fd/7"[..],
+            b"/dev/fd/7",
+            b"/proc/self/fd/x/7",
+            b"/proc/self/cwd",
+            b"/proc/self/status",
+            b"/proc/123/fd/7/x",
+            b"/proc/1/cwd/x",
+            b"/sys/fd/7/x",
+            b"fd/7/x",
+        ] {
+            assert_eq!(through_directory(path, 12), None, "{}", path.escape_ascii());
+        }
     }
 }

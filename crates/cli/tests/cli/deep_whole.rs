@@ -604,3 +604,18 @@ fn the_allocator_of_libc_does_not_take_the_random_bytes_of_the_program() {
         runs_equal(&place, &["number"]);
     }
 }
+
+#[test]
+fn files_are_opened_again_through_the_names_of_directories_of_the_process() {
+    let script = r#"
+import os
+os.makedirs("d")
+with open("d/x", "w") as f: f.write("x\n")
+fd = os.open("d", os.O_RDONLY | os.O_DIRECTORY)
+for name in [f"/proc/self/fd/{fd}/x", f"/dev/fd/{fd}/x", "/proc/self/cwd/d/x"]:
+    with open(name) as f: print(name, f.read())
+with open(f"/proc/thread-self/fd/{fd}/new", "w") as f: f.write("new\n")
+print(sorted(os.listdir("d")))
+"#;
+    runs_again(script, "RECORD /usr/bin/python3 script.py > out");
+}

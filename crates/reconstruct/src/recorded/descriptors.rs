@@ -3,7 +3,9 @@
 use super::{Arranging, ended};
 use crate::control::{RecordedControl, passed_descriptors};
 use crate::process::{AcceptedConnection, Made, ResourceStreams};
-use crate::resource::{Origin, Resource, ResourceId, address_words, descriptor_path};
+use crate::resource::{
+    NamedDirectory, Origin, Resource, ResourceId, address_words, descriptor_path, through_directory,
+};
 use backstory_abi::deep;
 use backstory_deep::Call;
 use libc::{S_IFIFO, S_IFREG, S_IFSOCK, c_long};
@@ -123,10 +125,32 @@ impl Arranging {
                 self.table.insert(fd, id);
                 Made::Resource(id)
             }
-            _ => self.made(call.result, || Resource::new(Origin::Opened, &path, 0)),
+            _ => {
+                let name = self.behind_directory(&path);
+                let name = name.as_ref().unwrap_or(&path);
+                self.made(call.result, || Resource::new(Origin::Opened, name, 0))
+            }
         };
         let queue = self.process.opens.entry(path).or_default();
         queue.push_back((made, ended(call)));
+    }
+
+    /// The name of a file that was opened through a name of a directory in `/proc`. It is a file of
+    /// that directory, and the kernel does not make it up.
+    fn behind_directory(&self, path: &[u8]) -> Option<Vec<u8>> {
+        let (directory, rest) = through_directory(path, self.process.pid)?;
+        let base: &[u8] = match directory {
+            NamedDirectory::Open(fd) => {
+                let resource = &self.run.resources[*self.table.get(&fd)?];
+                match resource.link.is_empty() {
+                    true => &resource.name,
+                    false => &resource.link,
+                }
+            }
+            NamedDirectory::Current => b".",
+            NamedDirectory::Root => b"",
+        };
+        Some([base, b"/", rest].concat())
     }
 
     /// The result of a call that makes a descriptor.
