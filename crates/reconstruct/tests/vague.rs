@@ -138,3 +138,28 @@ fn a_thread_that_closes_a_descriptor_takes_no_file_that_another_opens_meanwhile(
     assert_eq!(names, [b"first".as_slice(), b"second"]);
     assert_eq!(run.resources[1].ident, Some((1, 9)));
 }
+
+#[test]
+fn a_file_under_a_number_that_a_call_had_used_was_not_open_from_the_start() {
+    let opened = call(libc::SYS_openat, -100, 3);
+    let calls = vec![
+        begin(deep::BY_EXEC),
+        with(opened, deep::PATH, 1, b"own"),
+        call(libc::SYS_close, 3, 0),
+        // A child in the same table of descriptors opened it.
+        leads_to(3, 7),
+        write(3),
+        // No call had this number.
+        leads_to(4, 8),
+        write(4),
+    ];
+    let run = RecordedRun::arrange([(1, 10, 1, calls.into_iter())].into_iter());
+    let of = |inode| {
+        let mut all = run.resources.iter();
+        all.position(|one| one.ident == Some((1, inode))).unwrap()
+    };
+    let inherited = &run.processes[0].inherited;
+    assert!(inherited.iter().all(|(fd, id, _)| (*fd, *id) == (4, of(8))));
+    assert_eq!(inherited.len(), 1);
+    assert!(run.resources[of(7)].is_native() && !run.resources[of(8)].is_native());
+}

@@ -39,6 +39,7 @@ mod deep_instructions;
 mod deep_isolated;
 mod deep_machine;
 mod deep_own_calls;
+mod deep_processes;
 mod deep_replay;
 mod deep_sshd;
 mod deep_starts;

@@ -49,10 +49,16 @@ impl Arranging {
             // It had the descriptor from the start, although its parent never used it.
             self.process.inherited.push((call.fd, id, None));
         }
-        let id = known.or(shared).unwrap_or_else(|| {
-            let id = self.new_resource(Resource::new(Origin::Inherited, name, kind));
-            self.process.inherited.push((call.fd, id, None));
-            id
+        // An earlier call of the process had the number, so it was not open from the start. A child
+        // opened it in the same table of descriptors (`CLONE_FILES`).
+        let is_opened_aside = kind == S_IFREG && self.made_at.contains_key(&call.fd);
+        let id = known.or(shared).unwrap_or_else(|| match is_opened_aside {
+            true => self.new_resource(Resource::new(Origin::Opened, name, kind)),
+            false => {
+                let id = self.new_resource(Resource::new(Origin::Inherited, name, kind));
+                self.process.inherited.push((call.fd, id, None));
+                id
+            }
         });
         if kind == S_IFREG
             && let Ok(position) = u64::try_from(call.b as i64)
