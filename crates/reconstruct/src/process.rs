@@ -162,9 +162,12 @@ pub struct ProcessStart {
 pub struct RecordedProcess {
     /// Its epoch in the log.
     pub epoch: u64,
-    /// The process id, as the program saw it.
+    /// The process id, as the process that made it saw it.
     pub pid: u32,
-    /// The process id of its parent, as the program saw it.
+    /// The process id, as the program saw it. Across pid namespaces, the two differ.
+    pub own_pid: u32,
+    /// The process id of its parent. 0: it is outside the pid namespace, and no recorded call made
+    /// this process.
     pub parent: u32,
     /// Its beginning.
     pub start: ProcessStart,
@@ -336,7 +339,7 @@ impl RecordedProcess {
     /// Adds a thread besides the first one. Numbers count up from that of the process, and begin
     /// anew below it behind the system's largest one (`/proc/sys/kernel/pid_max`).
     pub(crate) fn add_thread(&mut self, number: u32) {
-        let since = |number: u32| number.wrapping_sub(self.pid);
+        let since = |number: u32| number.wrapping_sub(self.own_pid);
         let at = |known: &u32| since(*known).cmp(&since(number));
         if let Err(place) = self.threads.binary_search_by(at) {
             self.threads.insert(place, number);
@@ -351,7 +354,7 @@ mod tests {
     #[test]
     fn threads_are_in_the_order_of_their_creation_when_numbers_begin_anew() {
         let mut process = RecordedProcess {
-            pid: 32_765,
+            own_pid: 32_765,
             ..RecordedProcess::default()
         };
         for number in [32_767, 301, 32_766, 301, 300] {

@@ -39,8 +39,11 @@ impl ReadLog {
             .iter()
             .map(|program| (program.process.epoch, program.is_whole))
             .collect();
+        let numbers = numbers(log.processes());
         let enter = |arranging: &mut Arranging, next: &DeepProcess| {
-            arranging.enter(next.epoch, next.own_pid, next.parent);
+            let (pid, parent) = numbers[&next.epoch];
+            arranging.enter(next.epoch, pid, parent);
+            arranging.sees_itself_as(next.own_pid);
             if whole.get(&next.epoch) == Some(&false) {
                 arranging.is_not_whole();
             }
@@ -126,5 +129,62 @@ impl ReadLog {
             found.before.extend(pairs);
         }
         found
+    }
+}
+
+/// The ids of each process and of its parent, by epoch, as the process that made it saw them.
+///
+/// A process that was made from outside its pid namespace has no parent there. The process that
+/// made it has another number of it: that of the supervisor, unless it is in a third namespace.
+fn numbers(processes: &[DeepProcess]) -> HashMap<u64, (u32, u32)> {
+    const OUTSIDE: u32 = 0;
+    let mut outside = HashMap::new();
+    let of = |process: &DeepProcess| {
+        let parent = outside.get(&process.parent).copied();
+        let pid = match process.parent {
+            OUTSIDE => process.pid,
+            _ => process.own_pid,
+        };
+        if pid != process.own_pid {
+            outside.insert(process.own_pid, pid);
+        }
+        (process.epoch, (pid, parent.unwrap_or(process.parent)))
+    };
+    processes.iter().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::numbers;
+    use backstory_deep::DeepProcess;
+
+    #[test]
+    fn a_process_from_outside_its_pid_namespace_has_the_number_that_its_maker_knows() {
+        let process = |epoch, pid, own_pid, parent| DeepProcess {
+            epoch,
+            pid,
+            own_pid,
+            parent,
+            tids: vec![own_pid],
+        };
+        let found = numbers(&[
+            process(1, 4690, 4690, 1),
+            process(2, 4693, 1, 0),
+            process(3, 4693, 1, 0),
+            process(4, 4694, 2, 1),
+            process(5, 4700, 3, 0),
+            process(6, 4701, 4, 3),
+        ]);
+        let mut all: Vec<_> = found.into_iter().collect();
+        all.sort_unstable();
+        let expected = [
+            (1, (4690, 1)),
+            (2, (4693, 0)),
+            (3, (4693, 0)),
+            (4, (2, 4693)),
+            (5, (4700, 0)),
+            (6, (4, 4700)),
+        ];
+        assert_eq!(all, expected);
     }
 }

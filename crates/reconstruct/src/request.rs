@@ -201,6 +201,7 @@ fn forget(process: &mut RecordedProcess) {
     *process = RecordedProcess {
         epoch: process.epoch,
         pid: process.pid,
+        own_pid: process.own_pid,
         parent: process.parent,
         began: process.began,
         start: std::mem::take(&mut process.start),

@@ -1,7 +1,9 @@
-//! `replay --deep` of processes that share their descriptors.
+//! `replay --deep` of processes that share their descriptors, or have numbers of their own.
+
+use backstory_testkit::need::{needs, skipped};
 
 use super::Place;
-use super::deep_replay::compiled;
+use super::deep_replay::{compiled, is_equal};
 
 /// A child in the same table of descriptors opens a file under a number that was used before.
 const OPENED_ASIDE: &str = r#"
@@ -48,4 +50,66 @@ fn a_program_writes_to_the_file_that_a_child_opened_in_its_table_of_descriptors(
     let outputs = report["outputs"].as_array().unwrap();
     let are_identical = outputs.iter().all(|one| one["state"] == "identical");
     assert!(outputs.len() == 2 && are_identical, "{report:#}");
+}
+
+/// True if a shell line can make a pid namespace here.
+fn makes_namespaces(place: &Place, line: &str) -> bool {
+    let answer = place.shell(line);
+    if answer.status != 0 {
+        skipped("a pid namespace", &answer.err);
+    }
+    answer.status == 0
+}
+
+#[test]
+fn programs_in_a_new_pid_namespace_run_again_under_the_number_that_their_maker_knows() {
+    let place = Place::new();
+    let alone = "unshare -Urpf";
+    if !needs("a pid namespace", &["unshare"])
+        || !makes_namespaces(&place, &format!("{alone} true"))
+    {
+        return;
+    }
+    place.write_aged("a", "alpha\n");
+    place.write_aged("b", "beta\n");
+    let script = "/bin/cat a >one; /bin/cat b >two; echo $$";
+    place.deep(&format!("RECORD {alone} sh -c '{script}' > out"));
+    place.forget_everything();
+    let Some(report) = place.report(&[], 0) else {
+        return;
+    };
+    let found = &report["reconstruction"];
+    assert_eq!(found["verdict"], "equal", "{found:#}");
+    // The shell, and the child that executed it.
+    let processes = found["processes"].as_array().unwrap();
+    let shell = processes.iter().find(|one| {
+        let program = one["program"].as_str().unwrap();
+        program.ends_with("sh")
+    });
+    let pid = &shell.unwrap()["pid"];
+    let same = processes.iter().filter(|one| one["pid"] == *pid);
+    assert!(pid.as_u64() > Some(1) && same.count() == 2, "{found:#}");
+}
+
+#[test]
+fn children_of_a_process_that_a_call_by_number_put_into_a_pid_namespace_run_again() {
+    let source = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../fixtures/programs/pidns.c"
+    );
+    for how in ["clone3", "unshare"] {
+        let place = Place::new();
+        let source = std::fs::read_to_string(source).unwrap();
+        let line = format!("./pidns {how} && rm first child*");
+        if !compiled(&place, "-D_GNU_SOURCE", "pidns", &source) || !makes_namespaces(&place, &line)
+        {
+            return;
+        }
+        place.deep(&format!("RECORD ./pidns {how}"));
+        place.forget_everything();
+        if let Some(answer) = place.again(&[]) {
+            let all = answer.err.contains("equal: 5 programs");
+            assert!(is_equal(&answer) && all, "{how}: {answer:?}");
+        }
+    }
 }

@@ -120,7 +120,7 @@ impl Arranging {
         let Some(path) = call.path().map(<[u8]>::to_vec) else {
             return;
         };
-        let same = descriptor_path(&path, self.process.pid);
+        let same = descriptor_path(&path, self.process.own_pid);
         let same = same.and_then(|fd| self.table.get(&fd)).copied();
         if let Ok(fd) = i32::try_from(call.result) {
             self.made_at.insert(fd, ended(call));
@@ -144,7 +144,7 @@ impl Arranging {
     /// The name of a file that was opened through a name of a directory in `/proc`. It is a file of
     /// that directory, and the kernel does not make it up.
     fn behind_directory(&self, path: &[u8]) -> Option<Vec<u8>> {
-        let (directory, rest) = through_directory(path, self.process.pid)?;
+        let (directory, rest) = through_directory(path, self.process.own_pid)?;
         let base: &[u8] = match directory {
             NamedDirectory::Open(fd) => {
                 let resource = &self.run.resources[*self.table.get(&fd)?];

@@ -67,6 +67,8 @@ pub(crate) struct Arranging {
     same: HashMap<ResourceId, ResourceId>,
     /// The last call was a wait for several descriptors.
     last_was_wait: bool,
+    /// The process that made each process, by a recorded call.
+    makers: HashMap<u32, u32>,
     /// The number of processes before the one that had a vague resource first.
     vague_since: HashMap<ResourceId, usize>,
     /// Processes that have executed no program with a record, and are no recorded fork.
@@ -90,6 +92,7 @@ impl RecordedRun {
     pub fn begin_with(&mut self, pid: u32, start: ProcessStart) {
         let first = RecordedProcess {
             pid,
+            own_pid: pid,
             start,
             is_shallow: true,
             ..RecordedProcess::default()
@@ -160,13 +163,22 @@ impl Arranging {
         self.made_at.clear();
         self.returned.clear();
         self.last_was_wait = false;
+        // A parent outside the pid namespace has no number there.
+        let maker = || self.makers.get(&pid).copied();
+        let parent = Some(parent).filter(|parent| *parent != 0).or_else(maker);
         self.process = RecordedProcess {
             epoch,
             pid,
-            parent,
+            own_pid: pid,
+            parent: parent.unwrap_or(0),
             held: self.table.iter().map(|(fd, id)| (*fd, *id)).collect(),
             ..RecordedProcess::default()
         };
+    }
+
+    /// The process id of the process that is taken, as its program saw it.
+    pub(crate) fn sees_itself_as(&mut self, own_pid: u32) {
+        self.process.own_pid = own_pid;
     }
 
     /// All calls of the process were taken.
@@ -291,6 +303,7 @@ impl Arranging {
             && child > 0
         {
             self.handed.insert(child, self.table.clone());
+            self.makers.insert(child, self.process.pid);
             self.unseen.insert(child);
             if c_long::from(call.number) == libc::SYS_fork {
                 self.forked.insert(child);

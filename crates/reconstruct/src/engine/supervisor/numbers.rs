@@ -47,7 +47,7 @@ impl Supervisor {
         let group = self.groups.get(&tid).copied().unwrap_or(tid);
         let rest = &self.matchers[index].rest;
         if tid == group {
-            return rest.pid;
+            return rest.own_pid;
         }
         if let Some(known) = self.threads.get(&(index, tid)) {
             return *known;

@@ -191,7 +191,8 @@ impl Supervisor {
         self.live.insert(group, process);
     }
 
-    /// The first recorded child of a program that none of its calls made.
+    /// The first recorded child of a program that none of its calls made. A child in a new pid
+    /// namespace does not know its parent.
     fn unannounced_child(&self, maker: Role) -> Option<usize> {
         let Role::Program(maker) = maker else {
             return None;
@@ -201,7 +202,7 @@ impl Supervisor {
         all.position(|(matcher, started)| {
             let rest = &matcher.rest;
             !*started
-                && rest.parent == parent
+                && (rest.parent == parent || rest.parent == 0)
                 && rest.pid != parent
                 && !self.made.contains_key(&rest.pid)
         })
