@@ -121,8 +121,8 @@ fn first_e(graph: &MemorySink) -> &Entity {
     first
 }
 
-/// The clock of the file system's times is behind, so the link seems to be older than the last use
-/// of the file that was there before.
+/// The clock of the file system's times is behind. So the link seems to be older than the last use
+/// of the file at its place.
 #[test]
 fn a_link_that_replaces_a_file_in_the_same_tick_tells_nothing_of_the_file() {
     let mut s = Scene::new(&["sh"]);
