@@ -120,6 +120,20 @@ with subprocess.Popen([sys.executable, "-c", child], stdin=subprocess.PIPE, stdo
 }
 
 #[test]
+fn a_sleep_in_poll_or_select_is_no_wait_for_descriptors() {
+    let script = r#"
+import os, select
+r, w = os.pipe()
+for sleep in [lambda: select.select([], [], [], 0.01), lambda: select.poll().poll(10)]:
+    sleep()
+    before = select.select([r], [], [], 0)[0]
+    os.write(w, b"x")
+    print(before == [], select.select([r], [], [], 10)[0] == [r], os.read(r, 1))
+"#;
+    runs_again(script, "RECORD /usr/bin/python3 script.py > out");
+}
+
+#[test]
 fn a_file_keeps_one_identity_while_it_grows() {
     let script = r#"
 import os

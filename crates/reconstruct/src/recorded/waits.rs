@@ -8,6 +8,11 @@ use backstory_deep::Call;
 
 impl Arranging {
     pub(super) fn turn(&mut self, call: &Call, ready: Vec<(i32, u32)>) {
+        if call.result == 0 && has_no_descriptor(call) {
+            // A new execution takes it for a sleep, and for no wait.
+            self.last_was_wait = false;
+            return;
+        }
         // A program may wait for a descriptor before it first reads from it.
         let ready = ready.into_iter();
         let ready = ready.map(|(fd, events)| (Some(self.behind(fd, 0)), events));
@@ -53,4 +58,10 @@ impl Arranging {
             self.registered.insert((call.fd, data), *id);
         }
     }
+}
+
+/// True for `poll` and `select` without descriptors. The log has the list and the sets that were
+/// passed.
+fn has_no_descriptor(call: &Call) -> bool {
+    (0..=3).all(|arg| call.entered_at(arg).is_none_or(<[u8]>::is_empty))
 }
