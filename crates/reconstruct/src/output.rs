@@ -285,6 +285,25 @@ impl ExpectedOutput {
         }
     }
 
+    /// How many of so many bytes leave before the resource was full in the record (`EAGAIN`).
+    pub fn until_full(&self, count: u64) -> u64 {
+        if self.parted {
+            return count;
+        }
+        let done = self.compared as u64 + self.waiting.len() as u64;
+        let mut before = 0;
+        for (item, _) in &self.items {
+            if *item == OutputItem::Failed(libc::EAGAIN) && before > done {
+                return count.min(before - done);
+            }
+            before += length(item);
+            if before >= done.saturating_add(count) {
+                break;
+            }
+        }
+        count
+    }
+
     /// Compares bytes that leave now.
     ///
     /// Returns the first difference of them that is not volatile, or else the first volatile one.

@@ -193,6 +193,23 @@ fn a_recorded_error_of_a_write_comes_at_its_position() {
 }
 
 #[test]
+fn output_ends_where_the_resource_was_full() {
+    for digests in [false, true] {
+        let mut output = expected(&[b"abcd".to_vec(), b"ef".to_vec()], digests);
+        output.push(OutputItem::Failed(libc::EAGAIN));
+        output.push(OutputItem::Bytes(b"gh".to_vec()));
+        assert_eq!(output.until_full(6), 6);
+        assert_eq!(output.until_full(9), 6);
+        assert_eq!(output.leave(b"abcde", &VolatileRules::default()), None);
+        assert_eq!(output.until_full(9), 1);
+        assert_eq!(output.leave(b"f", &VolatileRules::default()), None);
+        // The next write fails, and the one behind that has room.
+        assert_eq!(output.failure(), Some(libc::EAGAIN));
+        assert_eq!(output.until_full(9), 9);
+    }
+}
+
+#[test]
 fn a_difference_in_the_preparation_is_noted_and_the_comparison_goes_on() {
     for digests in [false, true] {
         let item = |bytes: &[u8]| match digests {

@@ -134,6 +134,22 @@ for sleep in [lambda: select.select([], [], [], 0.01), lambda: select.poll().pol
 }
 
 #[test]
+fn a_pipe_is_full_again_at_the_recorded_byte() {
+    let script = r#"
+import os
+r, w = os.pipe()
+os.set_blocking(w, False)
+for length in [9999, 73, 7574]:
+    sent = []
+    try:
+        while len(sent) < 5000: sent.append(os.write(w, b"x" * length))
+    except BlockingIOError: pass
+    print(len(sent), sum(sent), len(os.read(r, 1 << 20)))
+"#;
+    runs_again(script, "RECORD /usr/bin/python3 script.py > out");
+}
+
+#[test]
 fn a_file_keeps_one_identity_while_it_grows() {
     let script = r#"
 import os

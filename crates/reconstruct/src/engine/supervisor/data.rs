@@ -207,7 +207,7 @@ impl Supervisor {
             return self.write_messages(call, index, id);
         }
         let (buffers, _) = self.buffers(call)?;
-        let bytes = call.gather(&buffers)?;
+        let mut bytes = call.gather(&buffers)?;
         let expected = &self.matchers[index].streams(id).output;
         let next = expected.next_time();
         if !expected.fits(&bytes)
@@ -215,7 +215,35 @@ impl Supervisor {
         {
             return Ok(parked);
         }
+        bytes.truncate(self.leaving(call, index, id, bytes.len()));
         Ok(self.leave(call, index, id, &bytes))
+    }
+
+    /// How many bytes of a write leave. A write that does not wait ends where the resource was full
+    /// in the record. The kernel cuts no message, and no short write to a pipe.
+    fn leaving(
+        &mut self,
+        call: &NotifiedCall,
+        index: usize,
+        id: ResourceId,
+        count: usize,
+    ) -> usize {
+        let output = &self.matchers[index].streams(id).output;
+        let room = usize::try_from(output.until_full(count as u64)).unwrap_or(count);
+        let resource = &self.resources[id];
+        let is_whole = resource.keeps_messages() || resource.kind == S_IFIFO && count <= PIPE_BUF;
+        if room >= count || is_whole {
+            return count;
+        }
+        let flags = match call.number {
+            SYS_sendto => call.int(3),
+            SYS_sendmsg => call.int(2),
+            _ => 0,
+        };
+        match flags & MSG_DONTWAIT == 0 && waits(call.tid, call.int(0)) {
+            true => count,
+            false => room,
+        }
     }
 
     fn write_messages(
