@@ -48,6 +48,70 @@ fn threads_read_and_write_in_the_recorded_order() {
     }
 }
 
+/// A thread computes, and writes into a pipe behind that. The first thread waits for this byte.
+const WOKEN: &str = r#"
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static int ends[2];
+static volatile int made;
+static void *compute(void *own)
+{
+    for (volatile int n = 0; n < 10000000; n++)
+        ;
+    made++;
+    return write(ends[1], "x", 1) == 1 ? own : 0;
+}
+int main(void)
+{
+    char byte;
+    if (pipe(ends))
+        return 1;
+    for (int round = 0; round < 4; round++) {
+        pthread_t thread;
+        struct pollfd end = {ends[0], POLLIN, 0};
+        pthread_create(&thread, 0, compute, 0);
+        int ready = round % 2 ? poll(&end, 1, -1) : 1;
+        long length = read(ends[0], &byte, 1);
+        printf("%d %ld %d\n", ready, length, made);
+        pthread_join(thread, 0);
+    }
+    return 0;
+}
+"#;
+
+#[test]
+fn a_thread_gets_the_bytes_of_another_one_when_they_are_written() {
+    let line = "RECORD ./woken > out";
+    let Some(place) = recorded_program("-pthread", "woken", WOKEN, line) else {
+        return;
+    };
+    let out = std::fs::read_to_string(place.work().join("out")).unwrap();
+    assert_eq!(out, "1 1 1\n1 1 2\n1 1 3\n1 1 4\n");
+    if let Some(answer) = place.again(&[]) {
+        assert!(answer.err.contains("equal: 1 program"), "{answer:?}");
+    }
+}
+
+#[test]
+fn an_event_loop_that_threads_wake_ends() {
+    if !needs("an event loop", &["python3"]) {
+        return;
+    }
+    let script = r#"
+import asyncio
+async def main():
+    for n in range(40): await asyncio.to_thread(sum, range(100 * (n % 7)))
+asyncio.run(main())
+print("done")
+"#;
+    let place = Place::new();
+    place.write_aged("loop.py", script);
+    record(&place, "RECORD python3 loop.py > out");
+    is_same(&place);
+}
+
 /// The writer whose turn it is waits for a lock that the other one has. The order of locks is not
 /// recorded, so the replay may differ, but it ends. The test fails only if it does not.
 const LOCKED: &str = r#"

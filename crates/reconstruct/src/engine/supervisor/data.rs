@@ -110,7 +110,9 @@ impl Supervisor {
                 false => Response::Errno(EAGAIN),
             });
         }
-        if self.awaits_bytes(call, index, id, blocks) {
+        if self.awaits_bytes(call, index, id, blocks)
+            || self.awaits_own_bytes(call, index, id, blocks)
+        {
             // A read without waiting has bytes in the record, so it waits for these, too.
             return Ok(Response::Park);
         }

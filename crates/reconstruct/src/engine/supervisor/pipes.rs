@@ -139,6 +139,21 @@ impl Supervisor {
         Some(true)
     }
 
+    /// True if the next bytes of a resource are those of another one that the same program has to
+    /// write before. `waits`: the reader's descriptor is blocking.
+    pub(super) fn owes_itself(&self, index: usize, id: ResourceId, waits: bool) -> bool {
+        let Some(end) = self.pipes.ends.get(&id) else {
+            return false;
+        };
+        let streams = &self.matchers[index].rest.streams;
+        let reader = streams.get(&id);
+        let behind = reader.and_then(|reader| reader.input.next_end(waits));
+        let writer = streams.get(end).map(|writer| &writer.output);
+        behind
+            .zip(writer)
+            .is_some_and(|(behind, output)| output.owes(u64::MAX) && output.next_start() < behind)
+    }
+
     /// A program whose recorded bytes before these have not come.
     fn owing(&self, awaited: &AwaitedBytes) -> Option<usize> {
         let writers = self.pipes.writers.get(&awaited.end)?;

@@ -3,8 +3,12 @@
 //! A thread whose turn it is not waits for a moment. It goes on when the other thread does not
 //! come: that one may wait for a lock that this one has. The order of locks is not recorded.
 
+use super::waiting::Awaited;
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
+use crate::process::ReadyTurn;
+use crate::ready::IN;
+use crate::resource::ResourceId;
 use std::time::Duration;
 
 /// A call waits for its turn so long, also while all other threads sleep.
@@ -34,5 +38,48 @@ impl Supervisor {
         let waits = self.parked_for < LONGEST_WAIT || self.holds_back(call, false);
         self.in_vain[index] += u32::from(!waits);
         waits.then_some(Response::Park)
+    }
+
+    /// True if a call waits for bytes that another thread of its process writes, as into the pipe
+    /// that wakes an event loop. `waits`: the descriptor is blocking.
+    pub(super) fn awaits_own_bytes(
+        &mut self,
+        call: &NotifiedCall,
+        index: usize,
+        id: ResourceId,
+        waits: bool,
+    ) -> bool {
+        let knows_order = self.part.is_none() && self.in_vain[index] < MOST_IN_VAIN;
+        if !knows_order || !self.owes_itself(index, id, waits) {
+            return false;
+        }
+        let holds = self.holds_back(call, false);
+        self.in_vain[index] += u32::from(!holds && !self.parked_for.is_zero());
+        holds
+    }
+
+    /// The same for a wait for descriptors: for the recorded ones that `fits` accepts, or for those
+    /// of the list if it has no timeout.
+    pub(super) fn thread_writes_first(
+        &mut self,
+        call: &NotifiedCall,
+        index: usize,
+        list: &[Awaited],
+        timeout: Option<i64>,
+        fits: impl Fn(&ReadyTurn) -> bool,
+    ) -> bool {
+        let awaited: Vec<ResourceId> = match (self.matchers[index].next_turn(fits), timeout) {
+            (Some(turn), _) => {
+                let input = turn.ready.iter().filter(|(_, events)| events & IN != 0);
+                input.filter_map(|(id, _)| *id).collect()
+            }
+            (None, Some(_)) => Vec::new(),
+            (None, None) => {
+                let input = list.iter().filter(|one| one.events & IN != 0);
+                input.filter_map(|one| one.resource).collect()
+            }
+        };
+        let mut awaited = awaited.into_iter();
+        awaited.any(|id| self.awaits_own_bytes(call, index, id, true))
     }
 }

@@ -110,7 +110,9 @@ impl Supervisor {
         if let Some(answer) = self.interruption(call, index) {
             return Some(answer);
         }
-        if self.child_ends_first(call, index, fits) {
+        if self.child_ends_first(call, index, fits)
+            || self.thread_writes_first(call, index, list, terms.timeout, fits)
+        {
             return Some(Ready::Later);
         }
         let holds_back = self.holds_back(call, terms.has_native);
