@@ -31,6 +31,9 @@ const TURNS_SKIPPED: usize = 16;
 /// Waits behind the recorded ones whose time is up, before the record counts as over.
 const IDLE_WAITS: u32 = 16;
 
+/// Waits that nothing ends, one behind the other, before a process counts as one that repeats them.
+const ENDLESS_WAITS: u32 = 1000;
+
 /// One process that runs again.
 #[derive(Debug, Clone)]
 pub struct ProcessMatcher {
@@ -54,6 +57,8 @@ pub struct ProcessMatcher {
     time: u64,
     /// Waits whose time was up, behind the recorded waits and since bytes of the record entered.
     idle: u32,
+    /// Waits that nothing ended, without another call between them, and the number of the last one.
+    endless: (u32, u64),
     recent: VecDeque<String>,
     pub(crate) exact: ExactPositions,
 }
@@ -72,6 +77,7 @@ impl ProcessMatcher {
             entered: 0,
             left: 0,
             idle: 0,
+            endless: (0, 0),
             recent: VecDeque::new(),
             exact: ExactPositions::default(),
         }
@@ -84,6 +90,18 @@ impl ProcessMatcher {
             self.recent.pop_front();
         }
         self.recent.push_back(call);
+    }
+
+    /// Notes a wait that nothing ends. True if the process has made many of them, and no other call
+    /// between. `again`: it is the call that was looked at last.
+    pub(crate) fn repeats_wait(&mut self, again: bool) -> bool {
+        let (count, last) = self.endless;
+        self.endless = match self.came - last {
+            0 => (count, last),
+            1 if !again => (count + 1, self.came),
+            _ => (0, self.came),
+        };
+        self.endless.0 > ENDLESS_WAITS
     }
 
     /// Time-stamp counter of the recorded execution at the point that was reached.

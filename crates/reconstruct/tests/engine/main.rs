@@ -192,6 +192,26 @@ fn a_program_that_hangs_is_ended_and_reported() {
     assert_eq!(result.likeness(), Likeness::Different);
 }
 
+fn a_program_that_repeats_a_wait_for_ever_is_ended_and_reported() {
+    let Some(python) = program("python3") else {
+        return;
+    };
+    // The alarm ends a program that goes on.
+    let script = "import select, signal; signal.alarm(30); select.select([0], [], [])";
+    let calls = vec![
+        begin(&python, &["python3", "-I", "-S", "-c", script], "/"),
+        descriptor(0, 1, S_IFIFO, "pipe:[7]"),
+        exit(0),
+    ];
+    let options = Options {
+        patience: Duration::from_secs(1),
+        ..Options::default()
+    };
+    let result = run_with(vec![(0, calls)], &options);
+    assert!(result.stopped.is_some(), "{result:?}");
+    assert_eq!(result.likeness(), Likeness::Different);
+}
+
 fn a_program_that_is_gone_is_an_error() {
     let calls = vec![begin("/nonexistent/program", &["program"], "/"), exit(0)];
     let run = RecordedRun::arrange([(1, 0, 0, calls.into_iter())].into_iter());
@@ -360,6 +380,7 @@ fn main() {
         sorting_and_python_come_back,
         input_of_ones_own_shows_what_the_program_would_have_done,
         a_program_that_hangs_is_ended_and_reported,
+        a_program_that_repeats_a_wait_for_ever_is_ended_and_reported,
         a_program_that_is_gone_is_an_error,
         a_peer_that_waits_for_the_answer_closes_after_it,
         the_record_says_which_files_a_program_may_use,

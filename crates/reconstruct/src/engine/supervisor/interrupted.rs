@@ -102,6 +102,11 @@ impl Supervisor {
         {
             return Ok(false);
         }
+        self.has_signal(call)
+    }
+
+    /// True if a signal with a handler is there for this thread, and the call lets it through.
+    pub(super) fn has_signal(&self, call: &NotifiedCall) -> io::Result<bool> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", call.tid))?;
         let set = |name| signals(&status, name);
         let mask = match call.number {

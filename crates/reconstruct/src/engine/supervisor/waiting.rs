@@ -275,8 +275,13 @@ impl Supervisor {
         self.ready(call, index, list, terms)
     }
 
-    /// The response to a wait that nothing ends.
+    /// The response to a wait that nothing ends. Programs repeat a wait that a signal interrupted.
+    /// One that does nothing else stays in it, so that the patience can end it.
     pub(super) fn never(&mut self, call: &NotifiedCall, index: usize) -> Response {
+        let repeats = self.matchers[index].repeats_wait(!self.parked_for.is_zero());
+        if repeats && !self.has_signal(call).unwrap_or(true) {
+            return Response::Park;
+        }
         match self.beyond_the_record(call, index, "a wait for input".to_owned()) {
             Response::Value(_) => Response::Errno(EINTR),
             other => other,
