@@ -150,6 +150,9 @@ def _micro_load(call: str, first: float | None, goal: float | None) -> Workload:
 
 TRUE_LOOP = "i=0; while [ $i -lt 500 ]; do /bin/true; i=$((i+1)); done"
 
+CAT_LOOP = "i=0; while [ $i -lt 500 ]; do /bin/cat file; i=$((i+1)); done"
+"""Each program opens a file, so its process has a part of the log in every mode."""
+
 LOADER = """#include <dlfcn.h>
 
 int main(void) {
@@ -256,6 +259,14 @@ WORKLOADS: dict[str, Workload] = {
             _exit_zero,
             1.20,
             1.10,
+        ),
+        Workload(
+            "cat",
+            "500 x /bin/cat of an empty file from a shell",
+            lambda r: ["sh", "-c", CAT_LOOP],
+            lambda r: (r / "file").touch(),
+            _nothing,
+            _exit_zero,
         ),
         Workload(
             "dlopen",
