@@ -6,6 +6,7 @@
 use crate::divergence::{Divergence, DivergenceKind};
 use crate::exact::ExactPositions;
 use crate::input::Taken;
+use crate::output::Interruption;
 use crate::process::{
     Made, ReadyTurn, RecordedProcess, RecordedResult, ResourceStreams, ResultKey, skip_to,
 };
@@ -254,6 +255,20 @@ impl ProcessMatcher {
             self.diverge(divergence);
         }
         None
+    }
+
+    /// Signals interrupt a write as in the record. They are not sent again at the end of it.
+    pub fn interrupted(&mut self, id: ResourceId, interruption: &Interruption) {
+        self.streams(id).output.interrupted();
+        let handled = &mut self.rest.signals;
+        for signal in &interruption.signals {
+            if let Some(at) = handled.iter().position(|one| one == signal) {
+                handled.remove(at);
+            }
+        }
+        // Bytes that left before were matched as such.
+        self.matched += u64::from(interruption.after == 0);
+        self.reached(interruption.time);
     }
 
     fn is_standard_error(&self, id: ResourceId) -> bool {

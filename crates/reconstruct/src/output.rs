@@ -23,6 +23,19 @@ pub enum OutputItem {
     Unknown(u64),
     /// The write failed with this error number.
     Failed(i32),
+    /// These signals interrupted the write behind the bytes before, and their handlers ran.
+    Interrupted(Vec<i32>),
+}
+
+/// Where signals interrupted a recorded write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interruption {
+    /// Number of bytes that leave before.
+    pub after: u64,
+    /// The signals, in the order of their handlers.
+    pub signals: Vec<i32>,
+    /// Time-stamp counter when the recorded write returned.
+    pub time: u64,
 }
 
 /// The first difference between the recorded output and the new one.
@@ -273,8 +286,12 @@ impl ExpectedOutput {
         self.total -= first.map_or(0, |(item, _)| length(&item));
     }
 
-    /// The error of the next recorded write, which is then taken.
+    /// The error of the next recorded write, which is then taken. An interruption before it did not
+    /// come.
     pub fn failure(&mut self) -> Option<i32> {
+        while matches!(self.next(), Some(OutputItem::Interrupted(_))) {
+            self.drop_first();
+        }
         match self.next() {
             Some(OutputItem::Failed(errno)) if self.waiting.is_empty() && self.compared == 0 => {
                 let errno = *errno;
@@ -304,6 +321,39 @@ impl ExpectedOutput {
         count
     }
 
+    /// Where signals interrupt a write of so many bytes. `None`: nowhere, or an error comes before.
+    pub fn interruption(&self, count: u64) -> Option<Interruption> {
+        if self.parted || count == 0 {
+            return None;
+        }
+        let done = self.compared as u64 + self.waiting.len() as u64;
+        let mut before = 0;
+        for (item, time) in &self.items {
+            match item {
+                OutputItem::Failed(_) => return None,
+                OutputItem::Interrupted(signals) => {
+                    return Some(Interruption {
+                        after: before.saturating_sub(done),
+                        signals: signals.clone(),
+                        time: *time,
+                    });
+                }
+                _ => before += length(item),
+            }
+            if before >= done.saturating_add(count) {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// The signals of the interruption in front have come.
+    pub fn interrupted(&mut self) {
+        if matches!(self.next(), Some(OutputItem::Interrupted(_))) {
+            self.drop_first();
+        }
+    }
+
     /// Compares bytes that leave now.
     ///
     /// Returns the first difference of them that is not volatile, or else the first volatile one.
@@ -322,7 +372,7 @@ impl ExpectedOutput {
                     return noted;
                 }
                 None => return Some(self.part(self.position, 1, Some(Vec::new()), bytes)),
-                Some(OutputItem::Failed(_)) => {
+                Some(OutputItem::Failed(_) | OutputItem::Interrupted(_)) => {
                     self.drop_first();
                     continue;
                 }
@@ -461,6 +511,6 @@ fn length(item: &OutputItem) -> u64 {
     match item {
         OutputItem::Bytes(bytes) => bytes.len() as u64,
         OutputItem::Digest(length, _) | OutputItem::Unknown(length) => *length,
-        OutputItem::Failed(_) => 0,
+        OutputItem::Failed(_) | OutputItem::Interrupted(_) => 0,
     }
 }

@@ -7,6 +7,7 @@
 use crate::volatile::VolatileRules;
 use backstory_deep::DeepLog;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// Counters as time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -62,6 +63,16 @@ impl RecordedClock {
         let since = i128::from(counter) - i128::from(self.from.0);
         let ns = since * i128::from(to.1 - self.from.1) / counts;
         Some(self.from.1.saturating_add(ns as i64))
+    }
+
+    /// The time between two counters. Nothing if the second one is earlier.
+    pub fn between(&self, from: u64, to: u64) -> Duration {
+        let ns = match (self.at(from), self.at(to)) {
+            (Some(from), Some(to)) => u64::try_from(to.saturating_sub(from)).unwrap_or(0),
+            // Counters count once a nanosecond, or faster.
+            _ => to.saturating_sub(from),
+        };
+        Duration::from_nanos(ns)
     }
 }
 

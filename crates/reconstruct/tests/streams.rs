@@ -3,7 +3,7 @@
 
 use backstory_deep::digest::xxh64;
 use backstory_reconstruct::input::{InputItem, InputStream, Taken};
-use backstory_reconstruct::output::{ExpectedOutput, OutputItem};
+use backstory_reconstruct::output::{ExpectedOutput, Interruption, OutputItem};
 use backstory_reconstruct::volatile::VolatileRules;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -207,6 +207,50 @@ fn output_ends_where_the_resource_was_full() {
         assert_eq!(output.failure(), Some(libc::EAGAIN));
         assert_eq!(output.until_full(9), 9);
     }
+}
+
+#[test]
+fn a_write_of_any_length_is_interrupted_at_the_recorded_byte() {
+    for digests in [false, true] {
+        let mut output = expected(&[b"abcd".to_vec(), b"ef".to_vec()], digests);
+        output.push_at(OutputItem::Interrupted(vec![libc::SIGALRM]), 7);
+        output.push(OutputItem::Bytes(b"gh".to_vec()));
+        let after = |after| {
+            Some(Interruption {
+                after,
+                signals: vec![libc::SIGALRM],
+                time: 7,
+            })
+        };
+        assert_eq!(output.interruption(6), None);
+        assert_eq!(output.interruption(9), after(6));
+        assert_eq!(output.leave(b"abcde", &VolatileRules::default()), None);
+        assert_eq!(output.interruption(1), None);
+        assert_eq!(output.interruption(9), after(1));
+        assert_eq!(output.leave(b"f", &VolatileRules::default()), None);
+        assert_eq!(output.interruption(0), None);
+        assert_eq!(output.interruption(1), after(0));
+        output.interrupted();
+        assert_eq!(output.interruption(9), None);
+        assert_eq!(output.leave(b"gh", &VolatileRules::default()), None);
+        assert_eq!(output.remaining(), 0);
+    }
+}
+
+#[test]
+fn an_interruption_that_does_not_come_hides_no_error_and_no_bytes() {
+    let mut output = ExpectedOutput::default();
+    output.push(OutputItem::Bytes(b"ab".to_vec()));
+    output.push(OutputItem::Interrupted(vec![libc::SIGALRM]));
+    output.push(OutputItem::Failed(libc::EAGAIN));
+    output.push(OutputItem::Bytes(b"cd".to_vec()));
+    output.push(OutputItem::Interrupted(vec![libc::SIGALRM]));
+    output.push(OutputItem::Bytes(b"ef".to_vec()));
+    assert_eq!(output.until_full(6), 2);
+    assert_eq!(output.leave(b"ab", &VolatileRules::default()), None);
+    assert_eq!(output.failure(), Some(libc::EAGAIN));
+    assert_eq!(output.leave(b"cdef", &VolatileRules::default()), None);
+    assert_eq!(output.remaining(), 0);
 }
 
 #[test]

@@ -164,6 +164,13 @@ pub fn kill(pid: Pid, signal: c_int) -> io::Result<()> {
     check(unsafe { libc::kill(pid, signal) }).map(drop)
 }
 
+/// Sends a signal to one thread of a process. It may just have ended, so callers may ignore an
+/// error.
+pub fn kill_thread(pid: Pid, tid: Pid, signal: c_int) -> io::Result<()> {
+    // SAFETY: no pointers.
+    check(unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, signal) }).map(drop)
+}
+
 /// Sends a signal with the value that it was queued with.
 pub fn queue(pid: Pid, signal: c_int, value: u64) -> io::Result<()> {
     let value = libc::sigval {

@@ -150,6 +150,25 @@ for length in [9999, 73, 7574]:
 }
 
 #[test]
+fn a_timer_interrupts_writes_again_at_the_recorded_byte() {
+    // The first write has taken a part of its bytes, and the second one none.
+    let script = r#"
+import os, signal
+r, w = os.pipe()
+sent, seen = [], []
+def handler(number, frame):
+    seen.append((sum(sent), len(os.read(r, 1 << 20)) if seen else 0))
+signal.signal(signal.SIGALRM, handler)
+while sum(sent) < 100000:
+    signal.alarm(1)
+    sent.append(os.write(w, b"x" * (100000 - sum(sent))))
+signal.alarm(0)
+print(sent, seen)
+"#;
+    runs_again(script, "RECORD /usr/bin/python3 script.py > out");
+}
+
+#[test]
 fn a_file_keeps_one_identity_while_it_grows() {
     let script = r#"
 import os

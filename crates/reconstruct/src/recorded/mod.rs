@@ -65,6 +65,9 @@ pub(crate) struct Arranging {
     returned: HashMap<u32, u64>,
     /// Vague resources that are known by now.
     same: HashMap<ResourceId, ResourceId>,
+    /// The signals whose handlers ran since the last write of each thread, with the time-stamp
+    /// counter when they began.
+    handled: HashMap<u32, Vec<(i32, u64)>>,
     /// The last call was a wait for several descriptors.
     last_was_wait: bool,
     /// The process that made each process, by a recorded call.
@@ -162,6 +165,7 @@ impl Arranging {
         self.numbers.clear();
         self.made_at.clear();
         self.returned.clear();
+        self.handled.clear();
         self.last_was_wait = false;
         // A parent outside the pid namespace has no number there.
         let maker = || self.makers.get(&pid).copied();

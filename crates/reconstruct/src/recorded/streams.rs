@@ -96,11 +96,35 @@ impl Arranging {
             (result, _) => OutputItem::Unknown(result as u64),
         };
         let start = self.start(id, call, u64::try_from(call.result).unwrap_or(0));
+        let signals = self.interrupting(call);
         let output = &mut self.streams(id).output;
         match start {
             Some(start) => output.push_from(item, ended(call), start),
-            None => output.push_at(item, ended(call)),
+            None if signals.is_empty() => output.push_at(item, ended(call)),
+            None => {
+                if call.result > 0 {
+                    output.push_at(item, ended(call));
+                }
+                output.push_at(OutputItem::Interrupted(signals), ended(call));
+            }
         }
+    }
+
+    /// The signals that interrupted a write: it took a part of its bytes or none, and their
+    /// handlers ran during it.
+    fn interrupting(&mut self, call: &Call) -> Vec<i32> {
+        if call.in_handler {
+            return Vec::new();
+        }
+        let handled = self.handled.remove(&call.tid).unwrap_or_default();
+        let took_part = u64::try_from(call.result).is_ok_and(|taken| 0 < taken && taken < call.a);
+        if !took_part && call.result != -i64::from(libc::EINTR) {
+            return Vec::new();
+        }
+        let during = call.time..=ended(call);
+        let handled = handled.into_iter();
+        let handled = handled.filter(|(_, began)| during.contains(began));
+        handled.map(|(signal, _)| signal).collect()
     }
 
     /// `tee` or `vmsplice`: the pipes that it uses.

@@ -42,6 +42,8 @@ impl Arranging {
     pub(super) fn signal(&mut self, call: &Call) {
         let signal = call.result as i32;
         self.process.signals.push_back(signal);
+        let handled = self.handled.entry(call.tid).or_default();
+        handled.push((signal, call.time));
         if let Some(turn) = self.process.turns.back_mut()
             && self.last_was_wait
             && signal == libc::SIGCHLD

@@ -209,6 +209,12 @@ impl Supervisor {
             return self.write_messages(call, index, id);
         }
         let (buffers, _) = self.buffers(call)?;
+        let interruption = self.write_interruption(call, index, id, room(&buffers));
+        if let Some(interruption) = &interruption
+            && self.awaits_signals(call, index, interruption)
+        {
+            return Ok(Response::Park);
+        }
         let mut bytes = call.gather(&buffers)?;
         let expected = &self.matchers[index].streams(id).output;
         let next = expected.next_time();
@@ -217,12 +223,21 @@ impl Supervisor {
         {
             return Ok(parked);
         }
+        if let Some(interruption) = interruption {
+            bytes.truncate(usize::try_from(interruption.after).unwrap_or(usize::MAX));
+            let response = match bytes.is_empty() {
+                true => Response::Errno(EINTR),
+                false => self.leave(call, index, id, &bytes),
+            };
+            self.matchers[index].interrupted(id, &interruption);
+            return Ok(response);
+        }
         bytes.truncate(self.leaving(call, index, id, bytes.len()));
         Ok(self.leave(call, index, id, &bytes))
     }
 
     /// How many bytes of a write leave. A write that does not wait ends where the resource was full
-    /// in the record. The kernel cuts no message, and no short write to a pipe.
+    /// in the record.
     fn leaving(
         &mut self,
         call: &NotifiedCall,
@@ -232,20 +247,17 @@ impl Supervisor {
     ) -> usize {
         let output = &self.matchers[index].streams(id).output;
         let room = usize::try_from(output.until_full(count as u64)).unwrap_or(count);
-        let resource = &self.resources[id];
-        let is_whole = resource.keeps_messages() || resource.kind == S_IFIFO && count <= PIPE_BUF;
-        if room >= count || is_whole {
-            return count;
-        }
-        let flags = match call.number {
-            SYS_sendto => call.int(3),
-            SYS_sendmsg => call.int(2),
-            _ => 0,
-        };
-        match flags & MSG_DONTWAIT == 0 && waits(call.tid, call.int(0)) {
+        match room >= count || self.takes_all_or_none(id, count) || waits_for_room(call) {
             true => count,
             false => room,
         }
+    }
+
+    /// True if a write of so many bytes is never cut: the kernel cuts no message, and no short
+    /// write to a pipe.
+    pub(super) fn takes_all_or_none(&self, id: ResourceId, count: usize) -> bool {
+        let resource = &self.resources[id];
+        resource.keeps_messages() || resource.kind == S_IFIFO && count <= PIPE_BUF
     }
 
     fn write_messages(
@@ -420,4 +432,14 @@ impl Supervisor {
         let (buffers, _) = self.buffers(call)?;
         Ok(Response::Value(room(&buffers) as i64))
     }
+}
+
+/// True if a write waits while its resource is full.
+pub(super) fn waits_for_room(call: &NotifiedCall) -> bool {
+    let flags = match call.number {
+        SYS_sendto => call.int(3),
+        SYS_sendmsg => call.int(2),
+        _ => 0,
+    };
+    flags & MSG_DONTWAIT == 0 && waits(call.tid, call.int(0))
 }

@@ -1,16 +1,24 @@
-//! Waits that a signal interrupted in the record, as the end of a child does.
+//! Waits and writes that a signal interrupted in the record, as the end of a child or a timer does.
 //!
 //! The signal comes from the kernel, when the child ends again. Input that came later is there from
 //! the beginning, so it waits until then. Servers allow a signal only while they wait (`ppoll`). So
 //! the kernel makes such a wait, on nothing else than the signal.
+//!
+//! A write takes the recorded part of its bytes, or none, when its signals are there. The kernel
+//! holds them back while the call waits for its answer, so their handlers run behind the call. A
+//! timer of the program sends its signal again. A signal that does not come is sent.
 
 use super::child_waits::has_ended;
+use super::data::waits_for_room;
 use super::processes::Role;
 use super::waiting::Ready;
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
 use crate::engine::proc_texts::signals;
+use crate::output::Interruption;
 use crate::process::{ReadyTurn, RecordedProcess};
+use crate::resource::ResourceId;
+use backstory_sys as sys;
 use libc::*;
 use std::io;
 
@@ -123,6 +131,60 @@ impl Supervisor {
         Ok(pending & !blocked & set("SigCgt") != 0)
     }
 
+    /// Where signals interrupt a write of so many bytes, as in the record. `None`: nowhere, or the
+    /// thread would not handle them now.
+    pub(super) fn write_interruption(
+        &mut self,
+        call: &NotifiedCall,
+        index: usize,
+        id: ResourceId,
+        count: usize,
+    ) -> Option<Interruption> {
+        let output = &self.matchers[index].streams(id).output;
+        let mut found = output.interruption(count as u64)?;
+        let is_cut = found.after > 0;
+        if is_cut && self.takes_all_or_none(id, count) || !waits_for_room(call) {
+            return None;
+        }
+        let mover = self.matchers[index].rest.movers.get(&found.time).copied();
+        if mover.is_some_and(|mover| mover != self.recorded_thread(call.tid, index)) {
+            return None;
+        }
+        let (handled, _) = handled_signals(call.tid).ok()?;
+        let due = &self.matchers[index].rest.signals;
+        found
+            .signals
+            .retain(|signal| due.contains(signal) && handled & bit(*signal) != 0);
+        (!found.signals.is_empty()).then_some(found)
+    }
+
+    /// True if the signals of a write may still come. A timer of the program takes no longer than
+    /// the program had run in the record. Signals that have not come by then are sent.
+    pub(super) fn awaits_signals(
+        &self,
+        call: &NotifiedCall,
+        index: usize,
+        interruption: &Interruption,
+    ) -> bool {
+        let (_, pending) = handled_signals(call.tid).unwrap_or_default();
+        let signals = interruption.signals.iter().copied();
+        let missing: Vec<i32> = signals.filter(|one| pending & bit(*one) == 0).collect();
+        if missing.is_empty() {
+            return false;
+        }
+        let began = self.matchers[index].rest.began;
+        let longest = self.clock.between(began, interruption.time);
+        if self.parked_for < longest.min(self.patience / 2) {
+            return true;
+        }
+        if let Some(group) = self.groups.get(&call.tid) {
+            for signal in missing {
+                let _ = sys::kill_thread(*group as sys::Pid, call.tid as sys::Pid, signal);
+            }
+        }
+        false
+    }
+
     /// The kernel makes the wait. Stand-ins would end it, so the caller's list of descriptors is
     /// replaced until its next call.
     pub(super) fn interrupt(
@@ -147,4 +209,21 @@ impl Supervisor {
             }
         }
     }
+}
+
+/// The bit of a signal in a set.
+fn bit(signal: i32) -> u64 {
+    match signal {
+        1..=64 => 1 << (signal - 1),
+        _ => 0,
+    }
+}
+
+/// The signals that a thread has a handler for and does not block, and those among them that are
+/// there.
+fn handled_signals(tid: u32) -> io::Result<(u64, u64)> {
+    let status = std::fs::read_to_string(format!("/proc/{tid}/status"))?;
+    let set = |name| signals(&status, name);
+    let handled = set("SigCgt") & !set("SigBlk");
+    Ok((handled, handled & (set("SigPnd") | set("ShdPnd"))))
 }

@@ -46,12 +46,7 @@ impl Overtime {
 
 /// The recorded time between the last byte of a unit and the last call for it.
 fn recorded_work(clock: &RecordedClock, unit: &RecordedUnit) -> Duration {
-    let ns = match (clock.at(unit.ended), clock.at(unit.worked_until)) {
-        (Some(from), Some(to)) => u64::try_from(to.saturating_sub(from)).unwrap_or(0),
-        // Counters count once a nanosecond, or faster.
-        _ => unit.worked_until.saturating_sub(unit.ended),
-    };
-    Duration::from_nanos(ns)
+    clock.between(unit.ended, unit.worked_until)
 }
 
 /// How long programs may work that did so for the recorded time.

@@ -1,0 +1,100 @@
+//! Writes that a signal interrupted in the record.
+#![allow(clippy::unwrap_used)]
+
+use backstory_abi::deep;
+use backstory_deep::{Call, Section};
+use backstory_reconstruct::RecordedRun;
+use backstory_reconstruct::output::{ExpectedOutput, Interruption};
+use backstory_reconstruct::volatile::VolatileRules;
+use libc::{EINTR, SIGALRM, SYS_write, c_long};
+
+const FIRST_THREAD: u32 = 10;
+const SECOND_THREAD: u32 = 11;
+
+fn call(tid: u32, number: c_long, result: i64, time: u64) -> Call {
+    Call {
+        tid,
+        number: number as u16,
+        fd: -1,
+        result,
+        time,
+        ..Call::default()
+    }
+}
+
+/// A handler of the timer's signal begins.
+fn handles(tid: u32, time: u64) -> Call {
+    let number = c_long::from(deep::SIGNAL);
+    call(tid, number, i64::from(SIGALRM), time)
+}
+
+/// A write of `asked` bytes by the first thread, which takes 64 counts.
+fn write(asked: u64, taken: Result<&[u8], i32>, time: u64) -> Call {
+    let result = match taken {
+        Ok(bytes) => bytes.len() as i64,
+        Err(errno) => -i64::from(errno),
+    };
+    let section = |bytes: &[u8]| Section {
+        kind: deep::LEFT,
+        arg: 1,
+        bytes: bytes.to_vec(),
+    };
+    Call {
+        fd: 3,
+        took: 64,
+        a: asked,
+        sections: taken.into_iter().map(section).collect(),
+        ..call(FIRST_THREAD, SYS_write, result, time)
+    }
+}
+
+/// The output of a process with these calls, which write to one resource.
+fn output(calls: Vec<Call>) -> ExpectedOutput {
+    let all = [(1, FIRST_THREAD, 1, calls.into_iter())];
+    let mut run = RecordedRun::arrange(all.into_iter());
+    let mut streams = run.processes.remove(0).streams.into_values();
+    streams.next().unwrap().output
+}
+
+fn interruption(after: u64, time: u64) -> Option<Interruption> {
+    Some(Interruption {
+        after,
+        signals: vec![SIGALRM],
+        time,
+    })
+}
+
+#[test]
+fn a_write_ends_at_the_signal_that_interrupted_it() {
+    let mut output = output(vec![
+        handles(FIRST_THREAD, 15),
+        write(5, Ok(b"abc"), 10),
+        handles(FIRST_THREAD, 105),
+        write(2, Err(EINTR), 100),
+        write(2, Ok(b"de"), 200),
+    ]);
+    assert_eq!(output.interruption(5), interruption(3, 74));
+    assert_eq!(output.leave(b"abc", &VolatileRules::default()), None);
+    output.interrupted();
+    assert_eq!(output.interruption(2), interruption(0, 164));
+    output.interrupted();
+    assert_eq!(output.interruption(2), None);
+    assert_eq!(output.failure(), None);
+    assert_eq!(output.leave(b"de", &VolatileRules::default()), None);
+    assert_eq!(output.remaining(), 0);
+}
+
+#[test]
+fn a_signal_interrupts_only_a_write_of_its_thread_that_it_cuts() {
+    for (signal, taken) in [
+        // Before the call, and behind it.
+        (handles(FIRST_THREAD, 5), &b"abc"[..]),
+        (handles(FIRST_THREAD, 80), &b"abc"[..]),
+        (handles(SECOND_THREAD, 15), &b"abc"[..]),
+        // The kernel went on with the write.
+        (handles(FIRST_THREAD, 15), &b"abcde"[..]),
+    ] {
+        let output = output(vec![signal.clone(), write(5, Ok(taken), 10)]);
+        assert_eq!(output.interruption(9), None, "{signal:?} {taken:?}");
+    }
+}
