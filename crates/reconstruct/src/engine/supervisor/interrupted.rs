@@ -159,22 +159,31 @@ impl Supervisor {
     }
 
     /// True if the signals of a write may still come. A timer of the program takes no longer than
-    /// the program had run in the record. Signals that have not come by then are sent.
+    /// the program had run in the record. Signals that have not come by then are sent. That of a
+    /// child is sent if no child is late.
     pub(super) fn awaits_signals(
-        &self,
+        &mut self,
         call: &NotifiedCall,
         index: usize,
         interruption: &Interruption,
     ) -> bool {
+        let signals = &interruption.signals;
+        // In this order: a child that ends in between has sent its signal.
+        let child_is_late =
+            signals.contains(&SIGCHLD) && self.awaits_child(call, index, interruption.time);
         let (_, pending) = handled_signals(call.tid).unwrap_or_default();
-        let signals = interruption.signals.iter().copied();
+        let signals = signals.iter().copied();
         let missing: Vec<i32> = signals.filter(|one| pending & bit(*one) == 0).collect();
         if missing.is_empty() {
             return false;
         }
         let began = self.matchers[index].rest.began;
         let longest = self.clock.between(began, interruption.time);
-        if self.parked_for < longest.min(self.patience / 2) {
+        let may_come = match missing.as_slice() {
+            [SIGCHLD] => child_is_late,
+            _ => self.parked_for < longest.min(self.patience / 2),
+        };
+        if may_come {
             return true;
         }
         if let Some(group) = self.groups.get(&call.tid) {
