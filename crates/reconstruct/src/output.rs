@@ -327,7 +327,7 @@ impl ExpectedOutput {
             return None;
         }
         let done = self.compared as u64 + self.waiting.len() as u64;
-        let mut before = 0;
+        let mut before = 0u64;
         for (item, time) in &self.items {
             match item {
                 OutputItem::Failed(_) => return None,
