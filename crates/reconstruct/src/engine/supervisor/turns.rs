@@ -53,7 +53,8 @@ impl Supervisor {
         if !knows_order || !self.owes_itself(index, id, waits) {
             return false;
         }
-        let holds = self.holds_back(call, false);
+        // A thread is not known before its first call, so there may be one.
+        let holds = self.holds_back(call, true);
         self.in_vain[index] += u32::from(!holds && !self.parked_for.is_zero());
         holds
     }
