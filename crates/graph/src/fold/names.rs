@@ -103,6 +103,22 @@ impl<S: Sink> Fold<'_, S> {
         Some(made)
     }
 
+    /// The same for a call that changes the status of what is at `path`. The time stamp of a link
+    /// there is then that of the call, and the identity before the call shows the link.
+    pub(super) fn changed_link(&mut self, path: PathId, call: CallContext) -> Option<ObjectId> {
+        if let Some(found) = self.link_at(path, call.time) {
+            return Some(found);
+        }
+        let is_link = |ident: &Ident| kind_of(ident.mode) == EntityKind::Symlink;
+        let before = call.ident.filter(is_link)?;
+        let last = self.hint(path, false);
+        let met = self.link_met(path, call.time);
+        let link = self.object_mut(met);
+        link.key = Some(key(&before));
+        link.settled = last.filter(|last| key(last) == key(&before));
+        Some(met)
+    }
+
     /// The object of the link at `path`. A path that was only looked at so far gets its object, and
     /// turns out to be a link. Otherwise the object is made, as the run meets the link now.
     pub(super) fn link_met(&mut self, path: PathId, time: Time) -> ObjectId {

@@ -102,10 +102,16 @@ impl<S: Sink> Fold<'_, S> {
             return self.object_of_descriptor(CallContext { pid, ..call }, fd);
         }
         let old = self.follow(old, follow);
-        Ok(Some(match self.link_at(old, call.time) {
-            Some(link) if !follow => (link, old),
-            _ => (self.lookup(old, call, call.ident)?, old),
-        }))
+        let link = if follow {
+            None
+        } else {
+            self.changed_link(old, call)
+        };
+        let object = match link {
+            Some(link) => link,
+            None => self.lookup(old, call, call.ident)?,
+        };
+        Ok(Some((object, old)))
     }
 
     pub(super) fn made(

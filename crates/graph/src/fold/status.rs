@@ -34,7 +34,7 @@ impl<S: Sink> Fold<'_, S> {
         };
         let place = self.follow(named, !link);
         let itself = if link {
-            self.link_at(place, call.time)
+            self.changed_link(place, call)
         } else {
             None
         };

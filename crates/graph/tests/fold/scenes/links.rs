@@ -2,7 +2,7 @@
 
 use super::check;
 use crate::common::*;
-use backstory_eventlog::event::{CWD, Op, Outcome};
+use backstory_eventlog::event::{CWD, MetadataPart, Op, Outcome};
 use backstory_files::Ident;
 use backstory_graph::memory::MemorySink;
 use backstory_graph::model::{ByName, Entity, EntityKind, Relation};
@@ -162,4 +162,38 @@ fn a_file_that_was_read_through_one_link_and_replaced_by_another_was_read_by_bot
         by_name.len() == 2 && by_name.iter().all(is_read),
         "{by_name:?}"
     );
+}
+
+/// The time stamp of the link is that of the call, so the link seems to be a new one.
+#[test]
+fn a_file_is_read_through_an_older_link_that_the_run_changed_or_linked() {
+    let old = START - 9 * STEP;
+    let mode = 0o120_777;
+    let link = ident(8, old, old);
+    let dates = |s: &mut Scene| {
+        let op = Op::Meta {
+            dir: CWD,
+            path: bytes("e"),
+            what: MetadataPart::Times,
+            link: true,
+        };
+        s.done(2, op).ident = Some(Ident { mode, ..link });
+    };
+    let links = |s: &mut Scene| s.link(2, "e", "f").ident = Some(Ident { mode, ..link });
+    for change in [&dates as &dyn Fn(&mut Scene), &links] {
+        let mut s = Scene::new(&["sh"]);
+        change(&mut s);
+        let mut after = link_at_e(s.time).unwrap();
+        after.links.get_mut(b"/w/e".as_slice()).unwrap().birth = old;
+        s.after = Some(after);
+        s.reads(2, "e");
+        let graph = s.graph();
+        let reads = graph.edges.iter();
+        let reads = reads.filter(|edge| edge.relation == Relation::Read);
+        let read: Vec<_> = reads
+            .map(|edge| &graph.entities[&edge.entity])
+            .map(|entity| (entity.kind, entity.ident.map(|ident| ident.ino)))
+            .collect();
+        assert_eq!(read, [(EntityKind::File, Some(9))]);
+    }
 }
