@@ -15,6 +15,7 @@ use crate::resource::{Resource, ResourceId};
 use crate::volatile::VolatileRules;
 use backstory_ordering::SmallSort;
 use std::collections::VecDeque;
+use std::time::Duration;
 
 /// Calls that a report shows before a divergence.
 pub(crate) const CALLS_SHOWN: usize = 6;
@@ -33,7 +34,22 @@ const TURNS_SKIPPED: usize = 16;
 const IDLE_WAITS: u32 = 16;
 
 /// Waits that nothing ends, one behind the other, before a process counts as one that repeats them.
-const ENDLESS_WAITS: u32 = 1000;
+const ENDLESS_WAITS: u128 = 1000;
+
+/// A wait that has lasted counts like one for each time of this length, and like so many at most.
+const ENDLESS_STEP_MS: u128 = 20;
+const MOST_ENDLESS_STEPS: u128 = 100;
+
+/// Waits that nothing ended, without another call between them.
+#[derive(Debug, Clone, Copy, Default)]
+struct EndlessWaits {
+    count: u128,
+    /// The last one stays.
+    stays: bool,
+    /// Its kernel's id, and the number of calls that had come.
+    call: u64,
+    came: u64,
+}
 
 /// One process that runs again.
 #[derive(Debug, Clone)]
@@ -58,8 +74,7 @@ pub struct ProcessMatcher {
     time: u64,
     /// Waits whose time was up, behind the recorded waits and since bytes of the record entered.
     idle: u32,
-    /// Waits that nothing ended, without another call between them, and the number of the last one.
-    endless: (u32, u64),
+    endless: EndlessWaits,
     recent: VecDeque<String>,
     pub(crate) exact: ExactPositions,
 }
@@ -78,7 +93,7 @@ impl ProcessMatcher {
             entered: 0,
             left: 0,
             idle: 0,
-            endless: (0, 0),
+            endless: EndlessWaits::default(),
             recent: VecDeque::new(),
             exact: ExactPositions::default(),
         }
@@ -93,16 +108,33 @@ impl ProcessMatcher {
         self.recent.push_back(call);
     }
 
-    /// Notes a wait that nothing ends. True if the process has made many of them, and no other call
-    /// between. `again`: it is the call that was looked at last.
-    pub(crate) fn repeats_wait(&mut self, again: bool) -> bool {
-        let (count, last) = self.endless;
-        self.endless = match self.came - last {
-            0 => (count, last),
-            1 if !again => (count + 1, self.came),
-            _ => (0, self.came),
-        };
-        self.endless.0 > ENDLESS_WAITS
+    /// Notes a wait that nothing ends, by its kernel's id and how long it has lasted. True if the
+    /// process has made many of them, and no other call between. `is_alone`: no other thread of the
+    /// process runs. One that runs may end the repetition by a variable. The program looks at that
+    /// once more before a wait stays.
+    pub(crate) fn repeats_wait(
+        &mut self,
+        call: u64,
+        lasted: Duration,
+        is_alone: impl FnOnce() -> bool,
+    ) -> bool {
+        let mut waits = self.endless;
+        if self.came != waits.came {
+            let follows = self.came == waits.came + 1 && call != waits.call;
+            let before = if follows { waits.count } else { 0 };
+            let steps = lasted.as_millis() / ENDLESS_STEP_MS;
+            waits = EndlessWaits {
+                count: before + steps.clamp(1, MOST_ENDLESS_STEPS),
+                stays: before > ENDLESS_WAITS,
+                call,
+                came: self.came,
+            };
+        }
+        if waits.count > ENDLESS_WAITS && !is_alone() {
+            (waits.count, waits.stays) = (0, false);
+        }
+        self.endless = waits;
+        waits.stays
     }
 
     /// Time-stamp counter of the recorded execution at the point that was reached.
@@ -481,5 +513,55 @@ impl ProcessMatcher {
             divergence.came = format!("status {}", status & 0xff);
             self.diverge(divergence);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ENDLESS_WAITS, ProcessMatcher};
+    use crate::process::RecordedProcess;
+    use std::time::Duration;
+
+    /// Whether the last one of such waits stays, each of which is a new call.
+    fn stays(matcher: &mut ProcessMatcher, waits: u128, lasted: Duration, is_alone: bool) -> bool {
+        (0..waits).fold(false, |_, _| {
+            matcher.came(String::new());
+            matcher.repeats_wait(matcher.came, lasted, || is_alone)
+        })
+    }
+
+    #[test]
+    fn a_repeated_wait_stays_until_another_call_comes() {
+        let mut matcher = ProcessMatcher::new(RecordedProcess::default());
+        let many = ENDLESS_WAITS + 1;
+        assert!(!stays(&mut matcher, many, Duration::ZERO, true));
+        let same = matcher.came;
+        assert!(!matcher.repeats_wait(same, Duration::ZERO, || true));
+        assert!(stays(&mut matcher, 1, Duration::ZERO, true));
+        let last = matcher.came;
+        assert!(matcher.repeats_wait(last, Duration::ZERO, || true));
+        // Another thread makes a call while this one is still in its wait.
+        matcher.came(String::new());
+        assert!(!matcher.repeats_wait(last, Duration::from_secs(60), || true));
+        assert!(!stays(&mut matcher, 2, Duration::ZERO, true));
+    }
+
+    #[test]
+    fn a_repeated_wait_does_not_stay_while_another_thread_runs_and_not_directly_behind_that() {
+        let mut matcher = ProcessMatcher::new(RecordedProcess::default());
+        let many = 3 * ENDLESS_WAITS + 3;
+        assert!(!stays(&mut matcher, many, Duration::ZERO, false));
+        assert!(!stays(&mut matcher, 1, Duration::ZERO, true));
+        assert!(stays(&mut matcher, many, Duration::ZERO, true));
+        let last = matcher.came;
+        assert!(!matcher.repeats_wait(last, Duration::from_secs(1), || false));
+        assert!(!stays(&mut matcher, 1, Duration::ZERO, true));
+    }
+
+    #[test]
+    fn a_few_long_waits_count_as_repeated_and_a_single_one_does_not() {
+        let mut matcher = ProcessMatcher::new(RecordedProcess::default());
+        assert!(!stays(&mut matcher, 1, Duration::from_secs(3600), true));
+        assert!(stays(&mut matcher, 12, Duration::from_secs(2), true));
     }
 }

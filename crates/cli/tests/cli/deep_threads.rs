@@ -112,6 +112,45 @@ print("done")
     is_same(&place);
 }
 
+/// A thread waits in short steps for the result of another one. In a replay, these waits take no
+/// time, so there are many more than in the record.
+const LOOKING: &str = r#"
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static volatile int done;
+static void *compute(void *own)
+{
+    for (volatile int n = 0; n < 200000000; n++)
+        ;
+    done = 1;
+    return own;
+}
+int main(void)
+{
+    int ends[2];
+    pthread_t thread;
+    if (pipe(ends))
+        return 1;
+    struct pollfd end = {ends[0], POLLIN, 0};
+    pthread_create(&thread, 0, compute, 0);
+    while (!done)
+        poll(&end, 1, 10);
+    pthread_join(thread, 0);
+    puts("done");
+    return 0;
+}
+"#;
+
+#[test]
+fn a_thread_that_waits_for_a_variable_of_another_one_goes_on() {
+    let line = "RECORD ./looking > out";
+    if let Some((_, answer)) = replayed_program("-pthread", "looking", LOOKING, line) {
+        assert!(!answer.err.contains("were ended"), "{answer:?}");
+    }
+}
+
 /// The writer whose turn it is waits for a lock that the other one has. The order of locks is not
 /// recorded, so the replay may differ, but it ends. The test fails only if it does not.
 const LOCKED: &str = r#"

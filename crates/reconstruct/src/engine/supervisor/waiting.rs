@@ -278,8 +278,13 @@ impl Supervisor {
     /// The response to a wait that nothing ends. Programs repeat a wait that a signal interrupted.
     /// One that does nothing else stays in it, so that the patience can end it.
     pub(super) fn never(&mut self, call: &NotifiedCall, index: usize) -> Response {
-        let repeats = self.matchers[index].repeats_wait(!self.parked_for.is_zero());
-        if repeats && !self.has_signal(call).unwrap_or(true) {
+        let (group, tid) = (self.group_of(call), call.tid);
+        let is_alone = || !another_thread_runs(group, tid);
+        let matcher = &mut self.matchers[index];
+        if matcher.repeats_wait(call.id, self.parked_for, is_alone)
+            && matcher.rest.signals.is_empty()
+            && !self.has_signal(call).unwrap_or(true)
+        {
             return Response::Park;
         }
         match self.beyond_the_record(call, index, "a wait for input".to_owned()) {
@@ -382,7 +387,8 @@ impl Supervisor {
     }
 }
 
-/// True if a thread of a process, but for this one, does not sleep.
+/// True if a thread of a process, but for this one, does not sleep. The first thread may have ended
+/// before the others.
 pub(super) fn another_thread_runs(group: u32, own: u32) -> bool {
     let tasks = std::fs::read_dir(format!("/proc/{group}/task"));
     let mut others = tasks.into_iter().flatten().flatten().filter(|task| {
@@ -393,7 +399,7 @@ pub(super) fn another_thread_runs(group: u32, own: u32) -> bool {
         let stat = std::fs::read(task.path().join("stat")).ok();
         let state = stat.as_deref().and_then(|stat| {
             let mut fields = backstory_sys::process_tree::stat_fields(stat)?;
-            fields.next().map(|state| state != "S")
+            fields.next().map(|state| !matches!(state, "S" | "Z" | "X"))
         });
         state == Some(true)
     })
