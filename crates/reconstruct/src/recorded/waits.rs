@@ -2,7 +2,7 @@
 
 use super::{Arranging, ended};
 use crate::process::ReadyTurn;
-use crate::ready::epoll_events;
+use crate::ready::{epoll_events, poll_list};
 use backstory_abi::deep;
 use backstory_deep::Call;
 
@@ -62,8 +62,46 @@ impl Arranging {
     }
 }
 
-/// True for `poll` and `select` without descriptors. The log has the list and the sets that were
-/// passed.
+/// True for `poll` and `select` without descriptors. `poll` leaves out those below 0. The log has
+/// the sets of `select` as the kernel left them. So a set with room for descriptors counts as one
+/// that had some.
 fn has_no_descriptor(call: &Call) -> bool {
-    (0..=3).all(|arg| call.entered_at(arg).is_none_or(<[u8]>::is_empty))
+    let list = poll_list(call.entered_at(0).unwrap_or_default());
+    let mut sets = 1..=3;
+    list.iter().all(|(fd, ..)| *fd < 0)
+        && sets.all(|arg| call.entered_at(arg).is_none_or(<[u8]>::is_empty))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_no_descriptor;
+    use backstory_abi::deep;
+    use backstory_deep::{Call, Section};
+
+    /// A call with these bytes at an argument.
+    fn with(arg: u16, bytes: Vec<u8>) -> Call {
+        let kind = deep::ENTERED;
+        Call {
+            sections: vec![Section { kind, arg, bytes }],
+            ..Call::default()
+        }
+    }
+
+    /// A `struct pollfd` that nothing ended.
+    fn entry(fd: i32) -> Vec<u8> {
+        [&fd.to_le_bytes()[..], &1u16.to_le_bytes(), &[0; 2]].concat()
+    }
+
+    #[test]
+    fn a_wait_is_a_sleep_only_if_it_has_no_descriptor() {
+        assert!(has_no_descriptor(&Call::default()));
+        for arg in 0..=3 {
+            assert!(has_no_descriptor(&with(arg, Vec::new())));
+        }
+        assert!(has_no_descriptor(&with(0, entry(-1))));
+        assert!(!has_no_descriptor(&with(0, [entry(-1), entry(3)].concat())));
+        for arg in 1..=3 {
+            assert!(!has_no_descriptor(&with(arg, vec![0; 8])));
+        }
+    }
 }
