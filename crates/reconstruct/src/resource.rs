@@ -163,20 +163,16 @@ pub fn is_shared_memory(path: &[u8]) -> bool {
 /// The descriptor that a path names, in the process with this id: `/dev/fd/63`, `/dev/stdin`,
 /// `/proc/self/fd/3`.
 pub fn descriptor_path(path: &[u8], pid: u32) -> Option<i32> {
-    let text = std::str::from_utf8(path).ok()?;
-    match text {
-        "/dev/stdin" => return Some(0),
-        "/dev/stdout" => return Some(1),
-        "/dev/stderr" => return Some(2),
-        _ => {}
+    match path {
+        b"/dev/stdin" => Some(0),
+        b"/dev/stdout" => Some(1),
+        b"/dev/stderr" => Some(2),
+        _ => number(below_descriptors(path, pid)?),
     }
-    let number = text.strip_prefix("/dev/fd/").or_else(|| {
-        let rest = text.strip_prefix("/proc/")?;
-        let (process, rest) = rest.split_once("/fd/")?;
-        let own = process == "self" || process == "thread-self" || process == pid.to_string();
-        own.then_some(rest)
-    })?;
-    number.parse().ok()
+}
+
+fn number(digits: &[u8]) -> Option<i32> {
+    std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 /// A directory of a process that has a name in `/proc`.
@@ -190,25 +186,36 @@ pub enum NamedDirectory {
     Root,
 }
 
+impl NamedDirectory {
+    /// Its name below that of its process.
+    pub fn name(self) -> String {
+        match self {
+            NamedDirectory::Open(fd) => format!("fd/{fd}"),
+            NamedDirectory::Current => "cwd".to_owned(),
+            NamedDirectory::Root => "root".to_owned(),
+        }
+    }
+}
+
 /// The directory of the process with this id that a path leads through, and the rest of the path:
 /// `/proc/self/fd/3/x`, `/dev/fd/3/x`, `/proc/self/cwd/x`.
 pub fn through_directory(path: &[u8], pid: u32) -> Option<(NamedDirectory, &[u8])> {
-    let fds = match path.strip_prefix(b"/dev/fd/") {
-        Some(fds) => fds,
-        None => {
-            let below = within_process(path, pid)?;
-            if let Some(rest) = below.strip_prefix(b"cwd/") {
-                return Some((NamedDirectory::Current, rest));
-            }
-            if let Some(rest) = below.strip_prefix(b"root/") {
-                return Some((NamedDirectory::Root, rest));
-            }
-            below.strip_prefix(b"fd/")?
-        }
-    };
-    let end = fds.iter().position(|byte| *byte == b'/')?;
-    let number = std::str::from_utf8(&fds[..end]).ok()?.parse().ok()?;
-    Some((NamedDirectory::Open(number), &fds[end + 1..]))
+    if let Some(fds) = below_descriptors(path, pid) {
+        let end = fds.iter().position(|byte| *byte == b'/')?;
+        let fd = number(&fds[..end])?;
+        return Some((NamedDirectory::Open(fd), &fds[end + 1..]));
+    }
+    let below = within_process(path, pid)?;
+    match below.strip_prefix(b"cwd/") {
+        Some(rest) => Some((NamedDirectory::Current, rest)),
+        None => Some((NamedDirectory::Root, below.strip_prefix(b"root/")?)),
+    }
+}
+
+/// A path in the directory of the descriptors of this process, from there on.
+fn below_descriptors(path: &[u8], pid: u32) -> Option<&[u8]> {
+    let own = || within_process(path, pid)?.strip_prefix(b"fd/");
+    path.strip_prefix(b"/dev/fd/").or_else(own)
 }
 
 /// A path in the directory of this process in `/proc`, from there on.
@@ -247,7 +254,30 @@ pub fn address_words(address: &[u8]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{NamedDirectory, through_directory};
+    use super::{NamedDirectory, descriptor_path, through_directory};
+
+    #[test]
+    fn a_path_that_names_a_descriptor_is_told_from_one_through_it() {
+        let found: [(&[u8], i32); 5] = [
+            (b"/dev/stdout", 1),
+            (b"/dev/fd/63", 63),
+            (b"/proc/self/fd/7", 7),
+            (b"/proc/thread-self/fd/7", 7),
+            (b"/proc/12/fd/7", 7),
+        ];
+        for (path, fd) in found {
+            assert_eq!(descriptor_path(path, 12), Some(fd));
+            assert_eq!(through_directory(path, 12), None);
+        }
+        for path in [
+            &b"/proc/self/fd/7/x"[..],
+            b"/dev/fd/",
+            b"/proc/1/fd/7",
+            b"/dev/std",
+        ] {
+            assert_eq!(descriptor_path(path, 12), None, "{}", path.escape_ascii());
+        }
+    }
 
     #[test]
     fn a_path_through_a_directory_of_the_process_is_told_from_files_of_the_kernel() {
