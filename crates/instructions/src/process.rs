@@ -3,7 +3,7 @@
 use crate::plan::{Jump, Plan, plan};
 use crate::stubs::Answering;
 use backstory_plain::Object;
-use backstory_sys::mappings::FileMapping;
+use backstory_sys::mappings::Mapping;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -23,7 +23,7 @@ type Place = (u64, u64);
 type FilePlan = Option<Arc<(Plan, Vec<Place>)>>;
 
 /// The files of a process, by inode and path, each with its mappings that can be executed.
-type ExecutableFiles<'m, 'a> = BTreeMap<(u64, &'a [u8]), Vec<&'m FileMapping<'a>>>;
+type ExecutableFiles<'m, 'a> = BTreeMap<(u64, &'a [u8]), Vec<&'m Mapping<'a>>>;
 
 /// A process whose instructions are to be redirected.
 pub struct Redirection<'a> {
@@ -60,11 +60,11 @@ impl Redirector {
             return Err(io::Error::other("the process does not wait any more"));
         }
         let maps = fs::read(format!("/proc/{pid}/maps"))?;
-        let mappings: Vec<FileMapping<'_>> = FileMapping::all(&maps).collect();
+        let mappings: Vec<Mapping<'_>> = Mapping::of_files(&maps).collect();
         let excepted = match request.except {
             Some(address) => {
                 let found = mappings.iter().find(|one| one.contains(address));
-                let found = found.map(|one| (one.inode, one.path));
+                let found = found.map(|one| (one.inode, one.name));
                 Some(found.ok_or_else(|| io::Error::other("no file is mapped at the address"))?)
             }
             None => None,
@@ -72,7 +72,7 @@ impl Redirector {
         let mut files = ExecutableFiles::new();
         let mut all = true;
         for mapping in mappings.iter().filter(|one| one.is_executable) {
-            let file = (mapping.inode, mapping.path);
+            let file = (mapping.inode, mapping.name);
             // Bytes that are written to a shared mapping would reach the file.
             match mapping.is_private {
                 _ if excepted == Some(file) => {}
@@ -99,7 +99,7 @@ impl Redirector {
         Ok(all)
     }
 
-    fn plan_of(&mut self, pid: u32, mapping: &FileMapping<'_>) -> io::Result<FilePlan> {
+    fn plan_of(&mut self, pid: u32, mapping: &Mapping<'_>) -> io::Result<FilePlan> {
         let Some(mut file) = mapping.open(pid) else {
             return Ok(unknown());
         };
@@ -159,8 +159,8 @@ fn writable(pid: u32) -> io::Result<File> {
 
 /// The distances from linked addresses to those of the process, one for each time that the file was
 /// loaded. True: each mapping belongs to one of these.
-fn biases(mappings: &[&FileMapping<'_>], places: &[Place]) -> (Vec<u64>, bool) {
-    let place = |mapping: &FileMapping<'_>| places.iter().find(|at| at.0 == mapping.offset);
+fn biases(mappings: &[&Mapping<'_>], places: &[Place]) -> (Vec<u64>, bool) {
+    let place = |mapping: &Mapping<'_>| places.iter().find(|at| at.0 == mapping.offset);
     let mut biases = Vec::new();
     for mapping in mappings {
         biases.extend(place(mapping).map(|(_, linked)| mapping.start.wrapping_sub(*linked)));
@@ -168,8 +168,8 @@ fn biases(mappings: &[&FileMapping<'_>], places: &[Place]) -> (Vec<u64>, bool) {
     biases.sort_unstable();
     biases.dedup();
     // A mapping that was split goes on where its first part ends.
-    let distance = |mapping: &FileMapping<'_>| mapping.start.wrapping_sub(mapping.offset);
-    let belongs = |one: &&FileMapping<'_>| {
+    let distance = |mapping: &Mapping<'_>| mapping.start.wrapping_sub(mapping.offset);
+    let belongs = |one: &&Mapping<'_>| {
         let mut starts = mappings.iter().filter(|start| place(start).is_some());
         starts.any(|start| distance(start) == distance(one))
     };
@@ -182,7 +182,7 @@ fn biases(mappings: &[&FileMapping<'_>], places: &[Place]) -> (Vec<u64>, bool) {
 /// have other bytes than the file, as those of a debugger.
 fn write(
     memory: &File,
-    (mappings, bias): (&[&FileMapping<'_>], u64),
+    (mappings, bias): (&[&Mapping<'_>], u64),
     plan: &Plan,
     request: &Redirection<'_>,
 ) -> io::Result<bool> {

@@ -14,7 +14,7 @@ use backstory_eventlog::record::RecordBuilder;
 use backstory_functions::{FileTable, FunctionCatalogue, FunctionPatterns, UnmatchedPattern};
 use backstory_guard::ParkedCall;
 use backstory_sys::clock;
-use backstory_sys::mappings::FileMapping;
+use backstory_sys::mappings::Mapping;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::fd::AsFd;
@@ -111,8 +111,8 @@ fn log_functions(table: &FileTable, pid: u32, out: &mut ChunkWriter) {
 /// The file that a process has mapped at an address, opened, and its path as the process has it.
 fn mapped_file(pid: u32, address: u64) -> Option<(PathBuf, File)> {
     let maps = fs::read(format!("/proc/{pid}/maps")).ok()?;
-    let mapping = FileMapping::all(&maps).find(|mapping| mapping.contains(address))?;
-    let path = PathBuf::from(OsStr::from_bytes(mapping.path));
+    let mapping = Mapping::of_files(&maps).find(|mapping| mapping.contains(address))?;
+    let path = PathBuf::from(OsStr::from_bytes(mapping.name));
     mapping.open(pid).map(|file| (path, file))
 }
 

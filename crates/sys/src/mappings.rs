@@ -51,44 +51,10 @@ impl<'a> Mapping<'a> {
             name: fields.next().unwrap_or_default().trim_ascii_start(),
         })
     }
-}
 
-/// A mapping that has a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FileMapping<'a> {
-    /// Its first address.
-    pub start: u64,
-    /// The address behind it.
-    pub end: u64,
-    /// Its memory can be executed.
-    pub is_executable: bool,
-    /// Its memory is a copy: the file stays as it is when it is written to.
-    pub is_private: bool,
-    /// The position in the file.
-    pub offset: u64,
-    /// The inode of the file.
-    pub inode: u64,
-    /// The path of the file, as the process has it.
-    pub path: &'a [u8],
-}
-
-impl<'a> FileMapping<'a> {
-    /// All of them, in the order of addresses. `maps` is the content of the file in `/proc`.
-    pub fn all(maps: &'a [u8]) -> impl Iterator<Item = FileMapping<'a>> {
-        Mapping::all(maps).filter_map(FileMapping::of)
-    }
-
-    /// `None`: the name of the mapping is no path.
-    fn of(mapping: Mapping<'a>) -> Option<FileMapping<'a>> {
-        mapping.name.starts_with(b"/").then_some(FileMapping {
-            start: mapping.start,
-            end: mapping.end,
-            is_executable: mapping.is_executable,
-            is_private: mapping.is_private,
-            offset: mapping.offset,
-            inode: mapping.inode,
-            path: mapping.name,
-        })
+    /// Those of files. The name of each is a path.
+    pub fn of_files(maps: &'a [u8]) -> impl Iterator<Item = Mapping<'a>> {
+        Mapping::all(maps).filter(|mapping| mapping.name.starts_with(b"/"))
     }
 
     /// True if the address lies in it.
@@ -98,7 +64,7 @@ impl<'a> FileMapping<'a> {
 
     /// Opens the file of a process's mapping. `None`: another file may have the path by now.
     pub fn open(&self, pid: u32) -> Option<File> {
-        let path = Path::new(OsStr::from_bytes(self.path));
+        let path = Path::new(OsStr::from_bytes(self.name));
         let seen = Path::new("/proc")
             .join(pid.to_string())
             .join("root")
@@ -111,7 +77,7 @@ impl<'a> FileMapping<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{FileMapping, Mapping};
+    use super::Mapping;
     use std::os::unix::ffi::OsStrExt;
 
     const MAPS: &[u8] = b"\
@@ -143,24 +109,24 @@ mod tests {
 
     #[test]
     fn only_a_mapping_whose_name_is_a_path_is_one_of_a_file() {
-        let files: Vec<FileMapping<'_>> = FileMapping::all(MAPS).collect();
-        let program = FileMapping {
+        let files: Vec<Mapping<'_>> = Mapping::of_files(MAPS).collect();
+        let program = Mapping {
             start: 0x5555_5555_4000,
             end: 0x5555_5555_6000,
             is_executable: true,
             is_private: true,
             offset: 0x1000,
             inode: 77,
-            path: b"/w/a  program (deleted)",
+            name: b"/w/a  program (deleted)",
         };
-        let data = FileMapping {
+        let data = Mapping {
             start: 0x5555_5555_6000,
             end: 0x5555_5555_7000,
             is_executable: false,
             is_private: false,
             offset: 0,
             inode: 78,
-            path: b"/w/\xff.data",
+            name: b"/w/\xff.data",
         };
         assert_eq!(files, [program, data]);
     }
@@ -190,19 +156,19 @@ mod tests {
             found.is_some_and(|one| one.is_private && one.inode == 0),
             "{found:?}"
         );
-        assert!(!FileMapping::all(&maps).any(|one| one.contains(address)));
+        assert!(!Mapping::of_files(&maps).any(|one| one.contains(address)));
     }
 
     #[test]
     fn the_code_of_this_process_is_in_a_mapping_of_its_program() {
         let address = the_code_of_this_process_is_in_a_mapping_of_its_program as *const () as u64;
         let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
-        let found = FileMapping::all(&maps).find(|one| one.contains(address));
+        let found = Mapping::of_files(&maps).find(|one| one.contains(address));
         let own = std::env::current_exe().unwrap_or_default();
         assert!(found.is_some_and(|one| {
-            let is_own = one.path == own.as_os_str().as_bytes();
+            let is_own = one.name == own.as_os_str().as_bytes();
             is_own && one.is_executable && one.is_private && one.open(std::process::id()).is_some()
         }));
-        assert!(!FileMapping::all(&maps).any(|one| one.contains(0)));
+        assert!(!Mapping::of_files(&maps).any(|one| one.contains(0)));
     }
 }

@@ -17,7 +17,7 @@ impl<S: Sink> Fold<'_, S> {
         if self.became_link(path, time) {
             return false;
         }
-        if ident.ctime < time - SLACK || self.made_before(ident) {
+        if self.changed_before(ident, time) {
             return true;
         }
         if ident.birth > time {
@@ -57,15 +57,15 @@ impl<S: Sink> Fold<'_, S> {
     /// file that was there before.
     pub(super) fn became_link(&self, path: PathId, time: Time) -> bool {
         self.hint(path, false).is_some_and(|link| {
-            kind_of(link.mode) == EntityKind::Symlink && !self.was_there(&link, time)
+            kind_of(link.mode) == EntityKind::Symlink && !self.changed_before(&link, time)
         })
     }
 
-    /// Whether the link that is at a path after the run was there at `time`. The run must not have
-    /// made it before `time`. Its time stamp can be older than the call that made it, so a stamp
+    /// Whether the last change of a file was certainly before `time`, so that the file was as it is
+    /// after the run. A time stamp can be older than the call that made the change. So a stamp
     /// close to `time` proves nothing.
-    pub(super) fn was_there(&self, link: &Ident, time: Time) -> bool {
-        link.ctime < time - SLACK || self.made_before(link)
+    pub(super) fn changed_before(&self, ident: &Ident, time: Time) -> bool {
+        ident.ctime < time - SLACK || self.made_before(ident)
     }
 
     /// The object with this identity, or a new one.
@@ -76,7 +76,7 @@ impl<S: Sink> Fold<'_, S> {
         ident: Ident,
         settled: bool,
     ) -> Result<ObjectId, S::Error> {
-        let steady = !settled || ident.ctime < call.time - SLACK || self.made_before(&ident);
+        let steady = !settled || self.changed_before(&ident, call.time);
         let known = self.by_key.get(&key(&ident)).copied();
         let Some(found) = known.filter(|&known| !self.guessed_wrong(known, path, &ident, steady))
         else {

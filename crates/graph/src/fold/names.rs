@@ -94,7 +94,7 @@ impl<S: Sink> Fold<'_, S> {
             return None;
         }
         let ident = self.hint(path, false)?;
-        if kind_of(ident.mode) != EntityKind::Symlink || !self.was_there(&ident, time) {
+        if kind_of(ident.mode) != EntityKind::Symlink || !self.changed_before(&ident, time) {
             return None;
         }
         let made = self.link_met(path, time);

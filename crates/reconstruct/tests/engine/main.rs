@@ -174,6 +174,17 @@ fn input_of_ones_own_shows_what_the_program_would_have_done() {
     assert_eq!(result.likeness(), Likeness::Different);
 }
 
+/// Asserts that the patience ends a program with these recorded calls, and that this is reported.
+fn ends_by_the_patience(calls: Vec<Call>) {
+    let options = Options {
+        patience: Duration::from_secs(1),
+        ..Options::default()
+    };
+    let result = run_with(vec![(0, calls)], &options);
+    assert!(result.stopped.is_some(), "{result:?}");
+    assert_eq!(result.likeness(), Likeness::Different);
+}
+
 fn a_program_that_hangs_is_ended_and_reported() {
     let calls = vec![
         begin(
@@ -183,13 +194,7 @@ fn a_program_that_hangs_is_ended_and_reported() {
         ),
         exit(0),
     ];
-    let options = Options {
-        patience: Duration::from_secs(1),
-        ..Options::default()
-    };
-    let result = run_with(vec![(0, calls)], &options);
-    assert!(result.stopped.is_some(), "{result:?}");
-    assert_eq!(result.likeness(), Likeness::Different);
+    ends_by_the_patience(calls);
 }
 
 fn a_program_that_repeats_a_wait_for_ever_is_ended_and_reported() {
@@ -203,13 +208,7 @@ fn a_program_that_repeats_a_wait_for_ever_is_ended_and_reported() {
         descriptor(0, 1, S_IFIFO, "pipe:[7]"),
         exit(0),
     ];
-    let options = Options {
-        patience: Duration::from_secs(1),
-        ..Options::default()
-    };
-    let result = run_with(vec![(0, calls)], &options);
-    assert!(result.stopped.is_some(), "{result:?}");
-    assert_eq!(result.likeness(), Likeness::Different);
+    ends_by_the_patience(calls);
 }
 
 fn a_program_that_is_gone_is_an_error() {

@@ -25,7 +25,7 @@ fn is_libcs_variable(maps: &[u8], at: u64) -> bool {
     let mut end_of_libc = None;
     for one in Mapping::all(maps) {
         let is_libc = is_shared_code(one.name);
-        if (one.start..one.end).contains(&at) {
+        if one.contains(at) {
             return is_libc || one.name.is_empty() && end_of_libc == Some(one.start);
         }
         end_of_libc = is_libc.then_some(one.end);

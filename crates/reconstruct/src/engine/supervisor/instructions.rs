@@ -14,7 +14,7 @@ use crate::engine::caller::{NotifiedCall, auxiliary_value};
 use crate::engine::filter::ASKED;
 use backstory_abi::deep;
 use backstory_instructions::{Answering, Redirection};
-use backstory_sys::mappings::FileMapping;
+use backstory_sys::mappings::Mapping;
 use backstory_sys::{self as sys, clock};
 use libc::*;
 use std::io;
@@ -109,12 +109,12 @@ impl Supervisor {
 fn loader_of(tid: u32) -> Range<u64> {
     let maps = std::fs::read(format!("/proc/{tid}/maps")).unwrap_or_default();
     let base = auxiliary_value(tid, AT_BASE).unwrap_or(0);
-    let loader = FileMapping::all(&maps).find(|one| one.contains(base));
+    let loader = Mapping::of_files(&maps).find(|one| one.contains(base));
     let Some(loader) = loader else {
         return 0..u64::MAX;
     };
-    let parts = FileMapping::all(&maps);
-    let parts = parts.filter(|one| (one.inode, one.path) == (loader.inode, loader.path));
+    let parts = Mapping::of_files(&maps);
+    let parts = parts.filter(|one| (one.inode, one.name) == (loader.inode, loader.name));
     let end = parts.map(|one| one.end).max();
     loader.start..end.unwrap_or(loader.end)
 }

@@ -115,8 +115,6 @@ impl Supervisor {
 
     /// True if a signal with a handler is there for this thread, and the call lets it through.
     pub(super) fn has_signal(&self, call: &NotifiedCall) -> io::Result<bool> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", call.tid))?;
-        let set = |name| signals(&status, name);
         let mask = match call.number {
             SYS_ppoll => call.args[3],
             SYS_epoll_pwait | SYS_epoll_pwait2 => call.args[4],
@@ -124,11 +122,10 @@ impl Supervisor {
             _ => 0,
         };
         let blocked = match mask {
-            0 => set("SigBlk"),
-            at => call.word(at)?,
+            0 => None,
+            at => Some(call.word(at)?),
         };
-        let pending = set("SigPnd") | set("ShdPnd");
-        Ok(pending & !blocked & set("SigCgt") != 0)
+        Ok(handled_signals(call.tid, blocked)?.1 != 0)
     }
 
     /// Where signals interrupt a write of so many bytes, as in the record. `None`: nowhere, or the
@@ -150,7 +147,7 @@ impl Supervisor {
         if mover.is_some_and(|mover| mover != self.recorded_thread(call.tid, index)) {
             return None;
         }
-        let (handled, _) = handled_signals(call.tid).ok()?;
+        let (handled, _) = handled_signals(call.tid, None).ok()?;
         let due = &self.matchers[index].rest.signals;
         found
             .signals
@@ -171,7 +168,7 @@ impl Supervisor {
         // In this order: a child that ends in between has sent its signal.
         let child_is_late =
             signals.contains(&SIGCHLD) && self.awaits_child(call, index, interruption.time);
-        let (_, pending) = handled_signals(call.tid).unwrap_or_default();
+        let (_, pending) = handled_signals(call.tid, None).unwrap_or_default();
         let signals = signals.iter().copied();
         let missing: Vec<i32> = signals.filter(|one| pending & bit(*one) == 0).collect();
         if missing.is_empty() {
@@ -229,10 +226,10 @@ fn bit(signal: i32) -> u64 {
 }
 
 /// The signals that a thread has a handler for and does not block, and those among them that are
-/// there.
-fn handled_signals(tid: u32) -> io::Result<(u64, u64)> {
+/// there. `blocked`: the signals that a call blocks, instead of those of the thread.
+fn handled_signals(tid: u32, blocked: Option<u64>) -> io::Result<(u64, u64)> {
     let status = std::fs::read_to_string(format!("/proc/{tid}/status"))?;
     let set = |name| signals(&status, name);
-    let handled = set("SigCgt") & !set("SigBlk");
+    let handled = set("SigCgt") & !blocked.unwrap_or_else(|| set("SigBlk"));
     Ok((handled, handled & (set("SigPnd") | set("ShdPnd"))))
 }
