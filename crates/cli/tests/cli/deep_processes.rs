@@ -52,6 +52,60 @@ fn a_program_writes_to_the_file_that_a_child_opened_in_its_table_of_descriptors(
     assert!(outputs.len() == 2 && are_identical, "{report:#}");
 }
 
+/// A child without a record, and behind it one in a pid namespace of its own. The recorder logs the
+/// making of neither.
+const TWO_UNANNOUNCED: &str = r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static char stack[65536] __attribute__((aligned(16)));
+static int opens(void *name)
+{
+    return open(name, O_WRONLY | O_CREAT, 0644) < 0;
+}
+static int fails(pid_t child)
+{
+    int status = 1;
+    return child < 0 || waitpid(child, &status, 0) != child || status != 0;
+}
+int main(void)
+{
+    int flags = CLONE_VM | CLONE_VFORK | SIGCHLD;
+    if (fails(clone(opens, stack + sizeof stack, flags, "aside")))
+        return 1;
+    struct clone_args args = {.flags = CLONE_NEWUSER | CLONE_NEWPID, .exit_signal = SIGCHLD};
+    pid_t child = syscall(SYS_clone3, &args, sizeof args);
+    if (child == 0)
+        _exit(write(1, "inside\n", 7) != 7);
+    return fails(child);
+}
+"#;
+
+#[test]
+fn a_child_without_a_record_is_not_taken_for_one_in_another_pid_namespace() {
+    let place = Place::new();
+    if !compiled(&place, "", "two", TWO_UNANNOUNCED)
+        || !makes_namespaces(&place, "./two && rm aside")
+    {
+        return;
+    }
+    place.deep("RECORD ./two | cat > out");
+    place.forget_everything();
+    let Some(report) = place.report(&[], 0) else {
+        return;
+    };
+    let found = &report["reconstruction"];
+    let verdict = found["verdict"].as_str().unwrap();
+    assert!(verdict.starts_with("equal"), "{found:#}");
+    // The program and its child in the other namespace.
+    assert_eq!(found["processes"].as_array().unwrap().len(), 2, "{found:#}");
+}
+
 /// True if a shell line can make a pid namespace here.
 fn makes_namespaces(place: &Place, line: &str) -> bool {
     let answer = place.shell(line);

@@ -20,7 +20,29 @@ pub fn open_flags(info: &str) -> Option<u32> {
     u32::from_str_radix(field(info, "flags")?, 8).ok()
 }
 
+/// The number of pid namespaces in which a process has a number, from that of `/proc` down.
+pub fn pid_namespaces(status: &str) -> usize {
+    let numbers = field(status, "NSpid").unwrap_or_default();
+    numbers.split_whitespace().count()
+}
+
 /// The number of threads of a process. 0: there is no such process.
 pub fn threads(pid: u32) -> usize {
     fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pid_namespaces;
+
+    #[test]
+    fn a_process_has_a_number_in_each_pid_namespace_around_it() {
+        for (status, count) in [
+            ("Name:\tsh\nNSpid:\t4711\nNSpgid:\t1\n", 1),
+            ("NSpid:\t4711\t8\t1\n", 3),
+            ("Name:\tsh\n", 0),
+        ] {
+            assert_eq!(pid_namespaces(status), count, "{status:?}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use super::credentials::Credentials;
 use super::{Response, Supervisor};
 use crate::engine::caller::{NotifiedCall, auxiliary_value};
-use crate::engine::proc_texts::field;
+use crate::engine::proc_texts::{field, pid_namespaces};
 use crate::engine::standin::Ends;
 use crate::resource::{Origin, ResourceId};
 use backstory_sys as sys;
@@ -144,20 +144,20 @@ impl Supervisor {
         let maker = self.live.get(&parent).map(|parent| parent.role);
         let mut is_added = false;
         let role = match self.live.get_mut(&parent) {
-            Some(parent) if parent.role == Role::Tool => Role::Tool,
-            Some(parent) => {
-                let same = parent
+            Some(process) if process.role == Role::Tool => Role::Tool,
+            Some(process) => {
+                let same = process
                     .children
                     .iter()
                     .position(|pid| *pid == i64::from(group));
-                let recorded = parent.children.remove(same.unwrap_or(0));
-                let maker = parent.role;
+                let recorded = process.children.remove(same.unwrap_or(0));
+                let maker = process.role;
                 let fails = recorded.is_some_and(|pid| pid < 0);
                 is_added = recorded.is_none();
                 let next = match recorded {
                     Some(pid) => self.next_program(pid as u32, None),
                     // No record has the call: the program called the kernel by itself.
-                    None => self.unannounced_child(maker),
+                    None => self.unannounced_child(maker, is_within(parent, group)),
                 };
                 match next {
                     Some(index) if self.matchers[index].rest.start.by_exec => Role::Waiting(index),
@@ -191,19 +191,20 @@ impl Supervisor {
         self.live.insert(group, process);
     }
 
-    /// The first recorded child of a program that none of its calls made. A child in a new pid
-    /// namespace does not know its parent.
-    fn unannounced_child(&self, maker: Role) -> Option<usize> {
+    /// The first recorded child of a program that none of its calls made. `is_within`: the child
+    /// is in the pid namespace of its maker. A child in another one does not know its parent.
+    fn unannounced_child(&self, maker: Role, is_within: bool) -> Option<usize> {
         let Role::Program(maker) = maker else {
             return None;
         };
-        let parent = self.matchers[maker].rest.pid;
+        let own = self.matchers[maker].rest.pid;
+        let parent = if is_within { own } else { 0 };
         let mut all = self.matchers.iter().zip(&self.started);
         all.position(|(matcher, started)| {
             let rest = &matcher.rest;
             !*started
-                && (rest.parent == parent || rest.parent == 0)
-                && rest.pid != parent
+                && rest.parent == parent
+                && rest.pid != own
                 && !self.made.contains_key(&rest.pid)
         })
     }
@@ -412,6 +413,18 @@ impl Supervisor {
             thread::sleep(Duration::from_millis(1));
             self.reap();
         }
+    }
+}
+
+/// True if a child is in the pid namespace of its parent. One that is gone counts as such.
+fn is_within(parent: u32, child: u32) -> bool {
+    let depth = |pid: u32| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status"));
+        status.map(|status| pid_namespaces(&status))
+    };
+    match (depth(parent), depth(child)) {
+        (Ok(parent), Ok(child)) => child <= parent,
+        _ => true,
     }
 }
 
