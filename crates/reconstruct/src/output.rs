@@ -286,6 +286,14 @@ impl ExpectedOutput {
         self.total -= first.map_or(0, |(item, _)| length(&item));
     }
 
+    /// True if the next recorded write failed, which is not taken.
+    pub fn is_at_failure(&self) -> bool {
+        let mut items = self.items.iter().map(|(item, _)| item);
+        let next = items.find(|item| !matches!(item, OutputItem::Interrupted(_)));
+        let is_whole = self.waiting.is_empty() && self.compared == 0;
+        is_whole && matches!(next, Some(OutputItem::Failed(_)))
+    }
+
     /// The error of the next recorded write, which is then taken. An interruption before it did not
     /// come.
     pub fn failure(&mut self) -> Option<i32> {

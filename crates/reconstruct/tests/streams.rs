@@ -210,6 +210,22 @@ fn output_ends_where_the_resource_was_full() {
 }
 
 #[test]
+fn a_failed_write_is_known_before_it_is_taken() {
+    for digests in [false, true] {
+        let mut output = expected(&[b"abcd".to_vec()], digests);
+        output.push(OutputItem::Interrupted(vec![libc::SIGALRM]));
+        output.push(OutputItem::Failed(libc::EAGAIN));
+        output.push(OutputItem::Bytes(b"ef".to_vec()));
+        assert_eq!(output.leave(b"ab", &VolatileRules::default()), None);
+        assert!(!output.is_at_failure());
+        assert_eq!(output.leave(b"cd", &VolatileRules::default()), None);
+        assert!(output.is_at_failure() && output.is_at_failure());
+        assert_eq!(output.failure(), Some(libc::EAGAIN));
+        assert!(!output.is_at_failure());
+    }
+}
+
+#[test]
 fn a_write_of_any_length_is_interrupted_at_the_recorded_byte() {
     for digests in [false, true] {
         let mut output = expected(&[b"abcd".to_vec(), b"ef".to_vec()], digests);

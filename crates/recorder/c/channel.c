@@ -227,6 +227,8 @@ BS_INTERCEPTED int sendmmsg(int fd, void *messages, u32 count, int flags)
 {
     u64 time = bs_now();
     int result = BS_NEXT(sendmmsg)(fd, messages, count, flags);
+    if (result < 0)
+        BS_DEEP_LOG_RETURN(time, result, __NR_sendmsg, fd, messages, flags);
     for (int i = 0; i < result; i++) {
         const struct message *message = &((struct many_messages *)messages)[i].message;
         BS_DEEP_LOG(time, ((struct many_messages *)messages)[i].bytes, __NR_sendmsg, fd, message,

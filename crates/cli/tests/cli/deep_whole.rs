@@ -149,6 +149,51 @@ for length in [9999, 73, 7574]:
     runs_again(script, "RECORD /usr/bin/python3 script.py > out");
 }
 
+/// Sends messages in groups until there is no room, and then receives half of them.
+const MANY_MESSAGES: &str = r#"
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+enum { MANY = 1024 };
+static struct mmsghdr all[MANY];
+int main(void)
+{
+    struct iovec part = {"four", 4};
+    int pair[2];
+    char got[8];
+    for (int i = 0; i < MANY; i++) {
+        all[i].msg_hdr.msg_iov = &part;
+        all[i].msg_hdr.msg_iovlen = 1;
+    }
+    if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, pair) != 0)
+        return 1;
+    for (int round = 0; round < 3; round++) {
+        int sent = 0, some = 0, received = 0;
+        while (sent < MANY && (some = sendmmsg(pair[0], all + sent, MANY - sent, 0)) > 0)
+            sent += some;
+        int is_full = some < 0 && errno == EAGAIN;
+        while (received < sent / 2 && recv(pair[1], got, sizeof got, 0) == 4)
+            received++;
+        printf("%d %d %d\n", sent, is_full, received);
+    }
+    return 0;
+}
+"#;
+
+#[test]
+fn a_group_of_messages_ends_again_where_there_was_no_room() {
+    let place = Place::new();
+    if !compiled(&place, "", "many", MANY_MESSAGES) {
+        return;
+    }
+    place.deep("RECORD ./many > out");
+    let told = std::fs::read_to_string(place.path("out")).unwrap();
+    let full = told.lines().filter(|line| line.contains(" 1 "));
+    assert_eq!(full.count(), 3, "{told}");
+    runs_equal(&place, &["sendmmsg"]);
+}
+
 #[test]
 fn a_timer_interrupts_writes_again_at_the_recorded_byte() {
     // The first write has taken a part of its bytes, and the second one none.

@@ -260,6 +260,8 @@ impl Supervisor {
         resource.keeps_messages() || resource.kind == S_IFIFO && count <= PIPE_BUF
     }
 
+    /// `sendmmsg` ends as the kernel's does: before a message that fails, and behind one of which
+    /// only a part leaves.
     fn write_messages(
         &mut self,
         call: &NotifiedCall,
@@ -268,15 +270,24 @@ impl Supervisor {
     ) -> io::Result<Response> {
         let count = call.args[2].min(1024);
         for number in 0..count {
+            // The error is that of the next call.
+            if number > 0 && self.matchers[index].streams(id).output.is_at_failure() {
+                return Ok(Response::Value(number as i64));
+            }
             let at = call.args[1] + number * MMSGHDR;
             let message = Message::read(call, at)?;
-            let bytes = call.gather(&message.buffers)?;
+            let mut bytes = call.gather(&message.buffers)?;
+            let whole = bytes.len();
+            bytes.truncate(self.leaving(call, index, id, whole));
             call.put(at + 56, &(bytes.len() as u32).to_le_bytes())?;
             if let failed @ Response::Errno(_) = self.leave(call, index, id, &bytes) {
                 return Ok(match number {
                     0 => failed,
                     _ => Response::Value(number as i64),
                 });
+            }
+            if bytes.len() < whole {
+                return Ok(Response::Value(number as i64 + 1));
             }
         }
         Ok(Response::Value(count as i64))
@@ -437,7 +448,7 @@ impl Supervisor {
 /// True if a write waits while its resource is full.
 pub(super) fn waits_for_room(call: &NotifiedCall) -> bool {
     let flags = match call.number {
-        SYS_sendto => call.int(3),
+        SYS_sendto | SYS_sendmmsg => call.int(3),
         SYS_sendmsg => call.int(2),
         _ => 0,
     };
