@@ -212,6 +212,18 @@ pub fn through_directory(path: &[u8], pid: u32) -> Option<(NamedDirectory, &[u8]
     }
 }
 
+/// The path of a file below a directory. Without a name, that is the root.
+pub fn path_below(directory: &[u8], rest: &[u8]) -> Vec<u8> {
+    let is_name = |byte: &u8| *byte != b'/';
+    let end = directory.iter().rposition(is_name).map_or(0, |at| at + 1);
+    let from = rest.iter().position(is_name).unwrap_or(rest.len());
+    let (directory, rest) = (&directory[..end], &rest[from..]);
+    match rest.is_empty() && !directory.is_empty() {
+        true => directory.to_vec(),
+        false => [directory, b"/", rest].concat(),
+    }
+}
+
 /// A path in the directory of the descriptors of this process, from there on.
 fn below_descriptors(path: &[u8], pid: u32) -> Option<&[u8]> {
     let own = || within_process(path, pid)?.strip_prefix(b"fd/");
@@ -254,7 +266,23 @@ pub fn address_words(address: &[u8]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{NamedDirectory, descriptor_path, through_directory};
+    use super::{NamedDirectory, descriptor_path, path_below, through_directory};
+
+    #[test]
+    fn a_path_below_a_directory_has_one_slash_between_them() {
+        for (directory, rest, path) in [
+            ("/a/b", "c/d", "/a/b/c/d"),
+            ("/a/b//", "/c", "/a/b/c"),
+            ("/a", "", "/a"),
+            (".", "c", "./c"),
+            ("/", "c", "/c"),
+            ("", "c", "/c"),
+            ("", "/", "/"),
+        ] {
+            let found = path_below(directory.as_bytes(), rest.as_bytes());
+            assert_eq!(found, path.as_bytes(), "{directory:?} {rest:?}");
+        }
+    }
 
     #[test]
     fn a_path_that_names_a_descriptor_is_told_from_one_through_it() {

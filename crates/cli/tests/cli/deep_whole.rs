@@ -713,3 +713,22 @@ print(sorted(os.listdir("d")))
 "#;
     runs_again(script, "RECORD /usr/bin/python3 script.py > out");
 }
+
+#[test]
+fn a_file_has_one_identity_by_its_descriptor_and_through_its_directory_in_proc() {
+    let script = r#"
+import os
+os.makedirs("d")
+def ident(of): return of.st_dev, of.st_ino
+for n, directory in enumerate(["d", os.path.abspath("d")]):
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    for name in [f"/proc/self/fd/{fd}/x{n}", f"/dev/fd/{fd}/y{n}"]:
+        with open(name, "w") as f: f.write("x\n")
+        first = ident(os.stat(name))
+        with open(name) as f: own = ident(os.fstat(f.fileno()))
+        print(first == own == ident(os.stat(name)))
+        # Only of an absolute path is it certain that the recorded numbers belong to the file.
+        if n: print(own)
+"#;
+    runs_again(script, "RECORD /usr/bin/python3 script.py > out");
+}

@@ -4,7 +4,8 @@ use super::{Arranging, ended};
 use crate::control::{RecordedControl, passed_descriptors};
 use crate::process::{AcceptedConnection, Made, ResourceStreams};
 use crate::resource::{
-    NamedDirectory, Origin, Resource, ResourceId, address_words, descriptor_path, through_directory,
+    NamedDirectory, Origin, Resource, ResourceId, address_words, descriptor_path, path_below,
+    through_directory,
 };
 use backstory_abi::deep;
 use backstory_deep::Call;
@@ -143,7 +144,7 @@ impl Arranging {
 
     /// The name of a file that was opened through a name of a directory in `/proc`. It is a file of
     /// that directory, and the kernel does not make it up.
-    fn behind_directory(&self, path: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn behind_directory(&self, path: &[u8]) -> Option<Vec<u8>> {
         let (directory, rest) = through_directory(path, self.process.own_pid)?;
         let base: &[u8] = match directory {
             NamedDirectory::Open(fd) => {
@@ -156,7 +157,7 @@ impl Arranging {
             NamedDirectory::Current => b".",
             NamedDirectory::Root => b"",
         };
-        Some([base, b"/", rest].concat())
+        Some(path_below(base, rest))
     }
 
     /// The result of a call that makes a descriptor.

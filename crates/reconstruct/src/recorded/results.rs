@@ -2,6 +2,7 @@
 
 use super::{Arranging, ended};
 use crate::process::{CallObject, RecordedResult, ResultKey};
+use crate::resource::is_kernels;
 use backstory_abi::deep;
 use backstory_deep::Call;
 use libc::c_long;
@@ -10,7 +11,7 @@ impl Arranging {
     /// Any other call: its result is kept under its object.
     pub(super) fn result(&mut self, call: &Call) {
         let object = match (call.path(), self.table.get(&call.fd)) {
-            (Some(path), _) if !path.is_empty() => CallObject::Path(path.to_vec()),
+            (Some(path), _) if !path.is_empty() => CallObject::Path(self.asked(call, path)),
             // A descriptor of a file of the root has its name only.
             (_, Some(id)) if is_status(call.number) && self.run.resources[*id].is_native() => {
                 CallObject::Path(self.run.resources[*id].name.clone())
@@ -41,6 +42,17 @@ impl Arranging {
             .entry(key)
             .or_default()
             .push_back((result, ended(call)));
+    }
+
+    /// The path that the result of a call belongs to. A status of a file through a name of a
+    /// directory in `/proc` is one of that file, as the status of its descriptor is.
+    fn asked(&self, call: &Call, path: &[u8]) -> Vec<u8> {
+        let behind = match is_status(family(call.number)) {
+            true => self.behind_directory(path),
+            false => None,
+        };
+        let is_known = |name: &Vec<u8>| name.starts_with(b"/") && !is_kernels(name);
+        behind.filter(is_known).unwrap_or_else(|| path.to_vec())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Calls that ask the kernel for something: they get the recorded result.
 
 use super::allocator::is_allocators;
+use super::named::NamedFile;
 use super::native::{STAT, STATX, StatusLayout, status_bytes};
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
@@ -95,8 +96,17 @@ impl Supervisor {
         path: Vec<u8>,
     ) -> io::Result<Response> {
         let is_link = matches!(call.number, SYS_readlink | SYS_readlinkat);
-        if !is_kernels(&path) && !is_link {
-            return self.status_of_file(call, index, path);
+        if !is_access(call.number) && !is_link {
+            let results = &self.matchers[index].rest.results;
+            let through = self.file_through(call, index, &path, |path| {
+                results.contains_key(&key(call, CallObject::Path(path.to_vec())))
+            });
+            let direct = || (!is_kernels(&path)).then(|| NamedFile::new(call, &path));
+            if let Some(file) = through.or_else(direct) {
+                return self.status_of_file(call, index, file);
+            }
+        } else if !is_kernels(&path) && !is_link {
+            return self.access(call, index, path);
         }
         let result = self.recorded(call, index, CallObject::Path(path));
         self.reply(call, result)
@@ -129,11 +139,8 @@ impl Supervisor {
         &mut self,
         call: &NotifiedCall,
         index: usize,
-        path: Vec<u8>,
+        file: NamedFile,
     ) -> io::Result<Response> {
-        if is_access(call.number) {
-            return self.access(call, index, path);
-        }
         let (layout, follows) = match call.number {
             SYS_stat => (&STAT, true),
             SYS_lstat => (&STAT, false),
@@ -141,15 +148,11 @@ impl Supervisor {
             SYS_statx => (&STATX, call.int(2) & AT_SYMLINK_NOFOLLOW == 0),
             _ => return Ok(Response::Continue),
         };
-        let directory = match call.number {
-            SYS_stat | SYS_lstat => AT_FDCWD,
-            _ => call.int(0),
-        };
-        let Some(native) = self.native_status(call, directory, &path, follows) else {
-            self.recorded_status(call, index, path, false);
+        let Some(native) = self.native_status(call, file.directory, &file.path, follows) else {
+            self.recorded_status(call, index, file.recorded, false);
             return Ok(Response::Continue);
         };
-        self.reply_if_alike(call, index, path, (layout, native))
+        self.reply_if_alike(call, index, file.recorded, (layout, native))
     }
 
     /// Whether a process may use a file. Here it may use all files, so the record answers, if it
@@ -178,8 +181,9 @@ impl Supervisor {
         path: Vec<u8>,
         (layout, native): (&StatusLayout, Stat),
     ) -> io::Result<Response> {
-        // A relative path may be that of another file: in another directory.
-        let is_sure = path.first() == Some(&b'/');
+        // A relative path may be that of another file: in another directory. So may one through a
+        // descriptor of the process.
+        let is_sure = path.first() == Some(&b'/') && !is_kernels(&path);
         let result = self.recorded_status(call, index, path, true);
         let bytes = result.as_ref().and_then(|result| result.entered.first());
         let (mode, size) = (native.st_mode, native.st_size);

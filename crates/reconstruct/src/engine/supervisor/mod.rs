@@ -20,6 +20,7 @@ mod instructions;
 mod interrupted;
 mod killed;
 mod making;
+mod named;
 mod native;
 mod numbers;
 mod overtime;
