@@ -26,6 +26,7 @@ pub mod origin;
 pub mod output;
 pub mod process;
 mod questions;
+mod random_bytes;
 pub mod read_files;
 pub mod read_log;
 pub mod ready;

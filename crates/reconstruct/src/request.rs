@@ -7,6 +7,7 @@
 
 use crate::error::Error;
 use crate::process::{Made, RecordedProcess, ResourceStreams, TimedQueue};
+use crate::random_bytes;
 use crate::recorded::RecordedRun;
 use crate::resource::{Origin, ResourceId};
 use crate::unit::RecordedUnit;
@@ -84,6 +85,11 @@ pub fn choose(
     let accepted = accepted_before(run, &stay);
     let reached = Windows::of(lasting.0.iter().copied().chain(accepted));
     let made = made_processes(run, first);
+    let devices = random_bytes::devices(&run.resources);
+    let is_removed = |id| match gone.contains(&id) {
+        true => Some(true),
+        false => stay.contains_key(&id).then_some(false),
+    };
     for (index, process) in run.processes.iter_mut().enumerate() {
         if !made.contains(&process.pid) {
             forget(process);
@@ -91,6 +97,7 @@ pub fn choose(
         }
         // Waits before the first connection belong to the beginning of the program.
         let begins = first_contact(process).or(first_of_run).unwrap_or(u64::MAX);
+        random_bytes::leave_out(process, &devices, begins, is_removed);
         leave_out_streams((index, process), &gone, &stay, (begins, &lasting));
         leave_out_results(process, begins, &reached);
     }

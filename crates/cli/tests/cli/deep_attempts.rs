@@ -4,6 +4,7 @@ use backstory_testkit::need::{needs, skipped};
 use serde_json::Value;
 
 use super::Place;
+use super::deep_replay::recorded_server;
 use super::search::at_a_terminal;
 
 /// Gets a moment, waits for longer than that, and says whether the moment is over. The wait and the
@@ -66,6 +67,81 @@ fn a_request_that_depends_on_its_moment_is_equal_at_another_one() {
     let few = place.again(&["--request", &number, "--tries", "3"]);
     let few = few.unwrap();
     assert_eq!(few.status, 1, "{few:?}");
+}
+
+/// Answers with random numbers of three kinds, which each request draws.
+const DRAWER: &str = r#"
+import os, socket
+LISTEN
+device = os.open("/dev/urandom", os.O_RDONLY)
+os.urandom(4), os.read(device, 4)
+for n in range(5):
+    c, _ = s.accept()
+    c.recv(100)
+    numbers = [os.urandom(4), os.read(device, 4)]
+    with open("/dev/urandom", "rb", buffering=0) as f: numbers.append(f.read(4))
+    c.sendall(b"".join(numbers).hex().encode()); c.close()
+"#;
+
+const FIVE_ASKERS: &str = r#"
+import os, socket, time
+while not os.path.exists("port"): time.sleep(0.01)
+for n in range(5):
+    with socket.create_connection(("127.0.0.1", int(open("port").read()))) as c:
+        c.sendall(b"draw"); assert len(c.recv(100)) == 24
+"#;
+
+/// Draws for several requests at the same time. The first one draws last.
+const THREADED_DRAWER: &str = r#"
+import os, socket, threading, time
+LISTEN
+device = os.open("/dev/urandom", os.O_RDONLY)
+def serve(c):
+    wait = float(c.recv(100))
+    time.sleep(wait)
+    c.sendall((os.urandom(4) + os.read(device, 4)).hex().encode()); c.close()
+threads = []
+for n in range(3):
+    threads.append(threading.Thread(target=serve, args=(s.accept()[0],)))
+    threads[-1].start()
+for one in threads: one.join()
+"#;
+
+const THREE_ASKERS: &str = r#"
+import os, socket, time
+while not os.path.exists("port"): time.sleep(0.01)
+port, waits = int(open("port").read()), [b"0.9", b"0.6", b"0.3"]
+all = [socket.create_connection(("127.0.0.1", port)) for wait in waits]
+for c, wait in zip(all, waits): c.sendall(wait)
+for c in all: assert len(c.recv(100)) == 16
+"#;
+
+/// Each request of a recorded server is equal, alone and at the first attempt.
+fn each_is_equal_alone(server: &str, client: &str, count: usize) {
+    let Some(place) = recorded_server("random numbers of a request", server, client) else {
+        return;
+    };
+    for number in 1..=count {
+        let Some(answer) = place.again(&["--request", &number.to_string(), "--json"]) else {
+            return;
+        };
+        let json: Value = serde_json::from_str(&answer.out).unwrap();
+        let of = &json["reconstruction"];
+        assert_eq!(of["verdict"], "equal", "{number}: {answer:?}");
+        let request = &of["request"];
+        assert_eq!(request["tries"], 1, "{number}: {request}");
+        assert_eq!(request["fed"], serde_json::json!([]), "{number}: {request}");
+    }
+}
+
+#[test]
+fn a_request_alone_gets_the_random_bytes_that_it_had() {
+    each_is_equal_alone(DRAWER, FIVE_ASKERS, 5);
+}
+
+#[test]
+fn requests_that_overlap_in_time_do_not_get_the_random_bytes_of_each_other() {
+    each_is_equal_alone(THREADED_DRAWER, THREE_ASKERS, 3);
 }
 
 /// Records a program, and writes a changed one that waits for itself without an end. False: Python

@@ -248,6 +248,7 @@ impl Arranging {
             libc::SYS_tee | libc::SYS_vmsplice => self.spliced(call),
             libc::SYS_getrandom => {
                 if let Some(bytes) = call.entered_at(0) {
+                    self.note_mover(call);
                     let time = ended(call);
                     let request = ((call.a, call.b), time);
                     self.process.random_requests.push_back(request);
