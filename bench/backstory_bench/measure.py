@@ -32,6 +32,8 @@ class Cost:
     status: int
     output: bytes
     """The standard output and standard error of the command."""
+    ended: float
+    """The moment at which the command ended, by CLOCK_MONOTONIC."""
 
 
 class Unfinished(RuntimeError):
@@ -69,12 +71,12 @@ def run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Cost:
     before = _cpu_of_children()
     output = cwd / ".bench-stdout"
     with output.open("wb") as out:
-        start = time.perf_counter()
+        start = time.monotonic()
         child = subprocess.Popen(
             argv, cwd=cwd, env=dict(env), stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT
         )
         status = child.wait()
-        wall = time.perf_counter() - start
+        ended = time.monotonic()
     reap_orphans()
-    background = time.perf_counter() - start - wall
-    return Cost(wall, _cpu_of_children() - before, background, status, output.read_bytes())
+    background = time.monotonic() - ended
+    return Cost(ended - start, _cpu_of_children() - before, background, status, output.read_bytes(), ended)
