@@ -1,8 +1,8 @@
 """`backstory-bench`: list, run, subset, report, predict, questions, lineage, mounted, replay.
 
 The commands `bills`, `bytes`, `durability`, `engines`, `flushes`, `functions`, `granularity`,
-`hunt`, `inspected`, `instructions`, `logforms`, `prompt`, `scenes`, `servers`, `tpcc` and `watch`
-are of the same kind. `tables` puts results into documents.
+`hunt`, `inspected`, `instructions`, `logforms`, `profiles`, `prompt`, `scenes`, `servers`, `tpcc`
+and `watch` are of the same kind. `tables` puts results into documents.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from .log_forms import main_log_forms
 from .matrix.journal import Journal, Unusable
 from .mounted import LIBFUSE, main_mounted
 from .paired import run_paired
+from .profiles import add_profiles
 from .prompt import STARTUP, main_prompt
 from .questions import main_questions
 from .replay import run_replay
@@ -437,6 +438,7 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--results", nargs="+", metavar="CSV", help="show earlier results, and reconstruct nothing")
     p.add_argument("--page", help="the page whose tables are renewed")
     p.set_defaults(do=main_scenes)
+    add_profiles(commands)
     add_tables(commands)
     return parser
 

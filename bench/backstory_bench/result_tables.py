@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import durability, flushes, inspected, log_forms, mounted
+from . import durability, flushes, inspected, log_forms, mounted, profiles
 from .granularity import put_tables
 from .report import all_rows
 from .stats import paired
@@ -200,6 +200,8 @@ class ResultTable:
     """Makes the table of the rows of each kind."""
     figures: str = "Medians"
     """The word for the figures of the table, before the number of rounds."""
+    is_printed: bool = False
+    """True if the command also prints the table."""
 
 
 def _tpcc(lines: Callable[..., list[str]], warehouses: str) -> ResultTable:
@@ -224,6 +226,7 @@ TABLES = {
     "logforms": ResultTable(
         PERFORMANCE, ("logforms",), lambda rows: log_forms.summary(log_forms.in_order(rows)), "Low percentiles"
     ),
+    "profiles": ResultTable(PERFORMANCE, ("profiles",), profiles.summary, is_printed=True),
     "tpcc": _tpcc(throughput, ""),
     "tpcc-times": _tpcc(response_times, ""),
     "tpcc-10": _tpcc(throughput, "-10"),
@@ -281,7 +284,10 @@ def main_tables(args: argparse.Namespace) -> int:
     pages: dict[str, dict[str, list[str]]] = {}
     for name, table in TABLES.items():
         if any(kind in found for kind in table.kinds):
-            pages.setdefault(table.page, {})[name] = made(table, found)
+            lines = made(table, found)
+            pages.setdefault(table.page, {})[name] = lines
+            if table.is_printed:
+                print("\n".join(lines))
     for page, tables in pages.items():
         put_tables(Path(args.root) / page, tables)
         print(f"renewed in {page}: {', '.join(tables)}")
