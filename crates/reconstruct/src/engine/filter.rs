@@ -193,6 +193,12 @@ pub fn program(needs: FilterNeeds) -> Vec<sock_filter> {
     code
 }
 
+/// True if the filter may notify of a call with this number.
+pub fn may_notify(number: c_long) -> bool {
+    let others = [libc::SYS_mprotect, libc::SYS_sendmsg, libc::SYS_brk];
+    WATCHED.contains(&number) || others.contains(&number)
+}
+
 /// Installs the filter on this process and returns its listener.
 pub fn install(program: &[sock_filter]) -> io::Result<OwnedFd> {
     sys::set_no_new_privs()?;

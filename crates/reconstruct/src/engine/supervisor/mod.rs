@@ -32,6 +32,7 @@ mod preparing;
 mod processes;
 mod sights;
 mod start_end;
+mod thread_states;
 mod tool;
 mod turns;
 mod waiting;

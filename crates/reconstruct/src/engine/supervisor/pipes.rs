@@ -10,12 +10,13 @@
 
 use super::Supervisor;
 use super::processes::{Role, state_and_time};
-use super::waiting::another_thread_runs;
+use super::thread_states::another_thread_runs;
 use crate::engine::caller::NotifiedCall;
 use crate::process::RecordedProcess;
 use crate::resource::ResourceId;
 use libc::SYS_socketpair;
 use std::collections::HashMap;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// How long a reader waits while no process does anything.
@@ -179,7 +180,8 @@ impl Supervisor {
         let mut all = self.live.iter();
         let writer = all.find(|(_, process)| process.role == Role::Program(awaited.writer));
         let is_there = |pid| state_and_time(pid).is_some_and(|(state, _)| state != 'Z');
-        let works = writer.is_some_and(|(pid, _)| is_there(*pid) && another_thread_runs(*pid, 0));
+        let runs = |pid| another_thread_runs(self.listener.as_fd(), pid, 0);
+        let works = writer.is_some_and(|(pid, _)| is_there(*pid) && runs(*pid));
         !works && awaited.began.elapsed() > LONGEST_ASLEEP
     }
 }

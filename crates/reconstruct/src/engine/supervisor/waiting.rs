@@ -1,5 +1,6 @@
 //! Calls that wait for descriptors.
 
+use super::thread_states::another_thread_runs;
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
 use crate::process::{Made, ReadyTurn};
@@ -7,6 +8,7 @@ use crate::ready::{IN, OUT, PRI, poll_list, set_members};
 use crate::resource::ResourceId;
 use libc::*;
 use std::io;
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 /// A wait for the kernel's own objects has this much time at most, if it has a timeout.
@@ -188,9 +190,10 @@ impl Supervisor {
             return false;
         };
         let threads = self.groups.values().filter(|group| *group == own);
+        let another_runs = || another_thread_runs(self.listener.as_fd(), *own, call.tid);
         (has_native || threads.count() > 1)
             && self.parked_for < LONGEST_AHEAD
-            && (self.parked_for < AHEAD_OF_SLEEPERS || another_thread_runs(*own, call.tid))
+            && (self.parked_for < AHEAD_OF_SLEEPERS || another_runs())
     }
 
     fn as_recorded(&self, turn: &ReadyTurn, list: &[Awaited]) -> Vec<(usize, u32)> {
@@ -279,7 +282,8 @@ impl Supervisor {
     /// One that does nothing else stays in it, so that the patience can end it.
     pub(super) fn never(&mut self, call: &NotifiedCall, index: usize) -> Response {
         let (group, tid) = (self.group_of(call), call.tid);
-        let is_alone = || !another_thread_runs(group, tid);
+        let listener = self.listener.as_fd();
+        let is_alone = || !another_thread_runs(listener, group, tid);
         let matcher = &mut self.matchers[index];
         if matcher.repeats_wait(call.id, self.parked_for, is_alone)
             && matcher.rest.signals.is_empty()
@@ -385,22 +389,4 @@ impl Supervisor {
         }
         Ok(Response::Value(count))
     }
-}
-
-/// True if a thread of a process, but for this one, does not sleep. The first thread may have ended
-/// before the others.
-pub(super) fn another_thread_runs(group: u32, own: u32) -> bool {
-    let tasks = std::fs::read_dir(format!("/proc/{group}/task"));
-    let mut others = tasks.into_iter().flatten().flatten().filter(|task| {
-        let name = task.file_name();
-        name.to_str() != Some(&own.to_string())
-    });
-    others.any(|task| {
-        let stat = std::fs::read(task.path().join("stat")).ok();
-        let state = stat.as_deref().and_then(|stat| {
-            let mut fields = backstory_sys::process_tree::stat_fields(stat)?;
-            fields.next().map(|state| !matches!(state, "S" | "Z" | "X"))
-        });
-        state == Some(true)
-    })
 }
