@@ -84,6 +84,8 @@ pub(crate) struct Arranging {
     numbers: HashMap<u64, ResourceId>,
     /// Registrations with epoll: the data that comes back, by descriptor of the set.
     registered: HashMap<(i32, u64), ResourceId>,
+    /// The descriptors in each set of epoll. False: no call had said where the descriptor leads.
+    members: HashMap<ResourceId, HashMap<i32, bool>>,
     process: RecordedProcess,
     /// Where each file is read or written next.
     offsets: HashMap<ResourceId, u64>,

@@ -5,11 +5,12 @@ use crate::process::ReadyTurn;
 use crate::ready::{epoll_events, poll_list};
 use backstory_abi::deep;
 use backstory_deep::Call;
+use libc::c_long;
 
 impl Arranging {
     pub(super) fn turn(&mut self, call: &Call, ready: Vec<(i32, u32)>) {
-        if call.result == 0 && has_no_descriptor(call) {
-            // A new execution takes it for a sleep, and for no wait.
+        if call.result == 0 && (has_no_descriptor(call) || self.polls_kernel_only(call)) {
+            // A new execution takes it for a sleep, or leaves it to the kernel.
             self.last_was_wait = false;
             return;
         }
@@ -26,6 +27,11 @@ impl Arranging {
     }
 
     pub(super) fn epoll_turn(&mut self, call: &Call) {
+        if call.result <= 0 && self.has_kernel_only(call.fd) {
+            // A new execution leaves it to the kernel.
+            self.last_was_wait = false;
+            return;
+        }
         let events = call.entered_at(1).map(epoll_events).unwrap_or_default();
         let registered = &self.registered;
         let of = |(events, data)| (registered.get(&(call.fd, data)).copied(), events);
@@ -36,6 +42,34 @@ impl Arranging {
             child_ended: None,
         };
         self.process.turns.push_back(turn);
+    }
+
+    /// True if `poll` waited for the kernel's own objects alone. The sets of `select` do not say
+    /// for what it waited when its time was up.
+    fn polls_kernel_only(&self, call: &Call) -> bool {
+        let list = poll_list(call.entered_at(0).unwrap_or_default());
+        let mut fds = list.iter().map(|(fd, ..)| *fd).filter(|fd| *fd >= 0);
+        let is_poll = matches!(c_long::from(call.number), libc::SYS_poll | libc::SYS_ppoll);
+        is_poll && fds.all(|fd| self.is_kernels(fd) == Some(true))
+    }
+
+    /// True if a set of epoll has the kernel's own objects alone, or nothing. A closed descriptor
+    /// leaves its sets.
+    fn has_kernel_only(&self, set: i32) -> bool {
+        let Some(set) = self.table.get(&set) else {
+            return false;
+        };
+        let members = self.members.get(set);
+        let mut members = members.into_iter().flatten();
+        self.run.resources[*set].is_kernel_object()
+            && members.all(|(fd, was_known)| *was_known && self.is_kernels(*fd) != Some(false))
+    }
+
+    /// Whether a descriptor leads to one of the kernel's own objects. `None`: it leads nowhere, or
+    /// no call has said where.
+    fn is_kernels(&self, fd: i32) -> Option<bool> {
+        let id = self.table.get(&fd)?;
+        Some(self.run.resources[*id].is_kernel_object())
     }
 
     /// A handler of a signal began.
@@ -53,9 +87,19 @@ impl Arranging {
     }
 
     pub(super) fn register(&mut self, call: &Call) {
+        let member = call.b as i32;
+        if call.result == 0
+            && let Some(set) = self.table.get(&call.fd)
+        {
+            let members = self.members.entry(*set).or_default();
+            match call.a as i32 {
+                libc::EPOLL_CTL_DEL => members.remove(&member),
+                _ => members.insert(member, self.table.contains_key(&member)),
+            };
+        }
         let event = call.section(deep::LEFT, 3).map(epoll_events);
         if let Some((_, data)) = event.and_then(|events| events.first().copied())
-            && let Some(id) = self.table.get(&(call.b as i32))
+            && let Some(id) = self.table.get(&member)
         {
             self.registered.insert((call.fd, data), *id);
         }
