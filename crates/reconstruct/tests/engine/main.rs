@@ -211,6 +211,34 @@ fn a_program_that_repeats_a_wait_for_ever_is_ended_and_reported() {
     ends_by_the_patience(calls);
 }
 
+fn a_signal_that_dumps_memory_ends_a_wait_that_stays() {
+    let Some(python) = program("python3") else {
+        return;
+    };
+    // The parent repeats its wait. By the time of the signal, it stays in one.
+    let script = "
+import os, select, signal, time
+if os.fork() == 0:
+    time.sleep(1)
+    os.kill(os.getppid(), signal.SIGABRT)
+    os._exit(0)
+select.select([0], [], [])
+";
+    let calls = vec![
+        begin(&python, &["python3", "-I", "-S", "-c", script], "/"),
+        descriptor(0, 1, S_IFIFO, "pipe:[7]"),
+        exit(0),
+    ];
+    let options = Options {
+        patience: Duration::from_secs(10),
+        ..Options::default()
+    };
+    let result = run_with(vec![(0, calls)], &options);
+    assert_eq!(result.stopped, None, "{result:?}");
+    let signal = result.status.map(libc::WTERMSIG);
+    assert_eq!(signal, Some(libc::SIGABRT), "{result:?}");
+}
+
 fn a_program_that_is_gone_is_an_error() {
     let calls = vec![begin("/nonexistent/program", &["program"], "/"), exit(0)];
     let run = RecordedRun::arrange([(1, 0, 0, calls.into_iter())].into_iter());
@@ -380,6 +408,7 @@ fn main() {
         input_of_ones_own_shows_what_the_program_would_have_done,
         a_program_that_hangs_is_ended_and_reported,
         a_program_that_repeats_a_wait_for_ever_is_ended_and_reported,
+        a_signal_that_dumps_memory_ends_a_wait_that_stays,
         a_program_that_is_gone_is_an_error,
         a_peer_that_waits_for_the_answer_closes_after_it,
         the_record_says_which_files_a_program_may_use,

@@ -16,6 +16,23 @@ use std::time::Duration;
 /// A process waits so long for the one that kills it, and the killer for its output.
 const LONGEST: Duration = Duration::from_secs(3);
 
+/// Parked calls are looked at so often for a signal that ends their process.
+pub(super) const LOOK: Duration = Duration::from_millis(20);
+
+/// The signals that end a process with a dump of its memory, unless it handles them.
+const DUMPS: [i32; 10] = [
+    libc::SIGQUIT,
+    libc::SIGILL,
+    libc::SIGTRAP,
+    libc::SIGABRT,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGSEGV,
+    libc::SIGXCPU,
+    libc::SIGXFSZ,
+    libc::SIGSYS,
+];
+
 impl Supervisor {
     /// True if a process that was killed has written all that it had written, and now writes more.
     pub(super) fn is_killed_here(&self, index: usize, id: ResourceId) -> bool {
@@ -96,6 +113,20 @@ impl Supervisor {
         Response::Errno(errno)
     }
 
+    /// Lets a parked call return if a signal is there that ends its process with a dump. The kernel
+    /// makes SIGKILL of other deadly signals, and lets a thread die of that while its call waits.
+    pub(super) fn lets_die(&self, call: &NotifiedCall) -> bool {
+        let status = fs::read_to_string(format!("/proc/{}/status", call.tid));
+        let signal = status.ok().and_then(|status| dumping_signal(&status));
+        let (Some(group), Some(signal)) = (self.groups.get(&call.tid), signal) else {
+            return false;
+        };
+        // The kernel may have chosen another thread for it. This one must not see the error.
+        let _ = sys::kill_thread(*group as sys::Pid, call.tid as sys::Pid, signal);
+        self.answer(call, Response::Errno(libc::EINTR));
+        true
+    }
+
     /// A process sends a signal. If this signal killed the other one, it first does what it had
     /// done until then. If it would kill one that ended by itself in the record, it waits until
     /// that one has a handler or has ended.
@@ -119,6 +150,16 @@ impl Supervisor {
     }
 }
 
+/// The signal that ends a thread's process with a dump as soon as its call returns. `status`: the
+/// file of the thread in `/proc`.
+fn dumping_signal(status: &str) -> Option<i32> {
+    let set = |name| signals(status, name);
+    let kept = set("SigBlk") | set("SigIgn") | set("SigCgt");
+    let there = (set("SigPnd") | set("ShdPnd")) & !kept;
+    let mut all = DUMPS.into_iter();
+    all.find(|signal| there & (1 << (signal - 1)) != 0)
+}
+
 /// True if this signal would kill a process now: the process neither handles, ignores nor blocks
 /// it.
 fn would_kill(pid: i32, signal: i32) -> bool {
@@ -134,4 +175,33 @@ fn would_kill(pid: i32, signal: i32) -> bool {
     let has_ended = field(&status, "State").is_some_and(|state| state.starts_with(['Z', 'X']));
     let kills = (1..=64).contains(&signal) && !KILL_NONE.contains(&signal);
     kills && kept & (1 << (signal - 1)) == 0 && !has_ended
+}
+
+#[cfg(test)]
+mod tests {
+    use super::dumping_signal;
+    use libc::{SIGABRT, SIGQUIT, SIGTERM};
+
+    #[test]
+    fn a_signal_ends_a_parked_call_unless_the_process_keeps_it() {
+        let status = |signal: i32, place: &str, keeps: &str| {
+            let bit = 1u64 << (signal - 1);
+            format!("Name:\tx\n{place}:\t{bit:016x}\n{keeps}:\t{bit:016x}\n")
+        };
+        for signal in [SIGABRT, SIGQUIT] {
+            for place in ["SigPnd", "ShdPnd"] {
+                assert_eq!(dumping_signal(&status(signal, place, "None")), Some(signal));
+                for keeps in ["SigBlk", "SigIgn", "SigCgt"] {
+                    assert_eq!(
+                        dumping_signal(&status(signal, place, keeps)),
+                        None,
+                        "{keeps}"
+                    );
+                }
+            }
+        }
+        // The kernel ends the wait by itself.
+        assert_eq!(dumping_signal(&status(SIGTERM, "ShdPnd", "None")), None);
+        assert_eq!(dumping_signal(""), None);
+    }
 }

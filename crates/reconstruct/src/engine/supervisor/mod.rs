@@ -185,6 +185,7 @@ impl Supervisor {
     /// The kernel refused a call of the supervisor, or the program was not executed.
     pub fn watch(mut self) -> Result<Reconstruction, Error> {
         let mut last_call = Instant::now();
+        let mut looked = Instant::now();
         let mut used = 0;
         loop {
             let slice = match (self.parked.is_empty(), &self.part) {
@@ -203,9 +204,10 @@ impl Supervisor {
             } else if ready & libc::POLLHUP != 0 {
                 break;
             }
-            for (call, since) in std::mem::take(&mut self.parked) {
-                self.parked_for = since.elapsed();
-                self.handle(&call, since);
+            let for_ends = looked.elapsed() >= killed::LOOK;
+            self.look_again(for_ends);
+            if for_ends {
+                looked = Instant::now();
             }
             self.reap();
             if self.is_in_hand(last_call.elapsed()) {
@@ -263,6 +265,17 @@ impl Supervisor {
         }
         self.parked_for = Duration::ZERO;
         self.handle(call, Instant::now());
+    }
+
+    /// Looks at the parked calls again. `for_ends`: also for signals that end their processes.
+    fn look_again(&mut self, for_ends: bool) {
+        for (call, since) in std::mem::take(&mut self.parked) {
+            if for_ends && self.lets_die(&call) {
+                continue;
+            }
+            self.parked_for = since.elapsed();
+            self.handle(&call, since);
+        }
     }
 
     /// Responds to one call, which came at that time.
