@@ -6,6 +6,7 @@
 //! A read never crosses the end of a recorded read. So an unchanged program gets the same lengths
 //! as before, short reads included.
 
+use crate::output::Interruption;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -27,6 +28,8 @@ pub enum InputItem {
     End,
     /// The read failed with this error number.
     Failed(i32),
+    /// These signals interrupted the read before a byte came, and their handlers ran.
+    Interrupted(Vec<i32>),
 }
 
 /// The result of a read of the new execution.
@@ -172,9 +175,9 @@ impl InputStream {
         self.items.is_empty() && !self.ended
     }
 
-    /// True if a read would return at once. `EAGAIN` counts as not ready.
+    /// True if a read would return at once. `EAGAIN` counts as not ready, and a signal as no input.
     pub fn is_ready(&self) -> bool {
-        match self.items.front() {
+        match self.items.iter().find(|item| !is_interruption(item)) {
             Some(InputItem::Absent) => false,
             Some(_) => true,
             None => self.ended,
@@ -184,7 +187,7 @@ impl InputStream {
     /// The time at which the next input came, unless it has been declared to be there.
     pub fn next_arrival(&self) -> Option<u64> {
         let mut all = self.items.iter().zip(&self.times);
-        let next = all.find(|(item, _)| **item != InputItem::Absent);
+        let next = all.find(|(item, _)| **item != InputItem::Absent && !is_interruption(item));
         next.map(|(_, time)| *time)
             .filter(|time| *time > self.arrived)
     }
@@ -199,7 +202,8 @@ impl InputStream {
     /// descriptor is blocking.
     pub fn next_end(&self, waits: bool) -> Option<u64> {
         let all = self.items.iter().zip(&self.starts);
-        let mut all = all.filter(|(item, _)| **item != InputItem::Absent || !waits);
+        let mut all = all
+            .filter(|(item, _)| !is_interruption(item) && (**item != InputItem::Absent || !waits));
         let (item, start) = all.next().filter(|_| self.taken == 0)?;
         let gets = matches!(item, InputItem::End) || length(item) > 0;
         gets.then_some(start + length(item) as u64)
@@ -237,9 +241,42 @@ impl InputStream {
         self.arrived = self.next_arrival().unwrap_or(self.arrived);
     }
 
-    /// Time passes: input that was not there at first arrives.
+    /// Time passes: input that was not there at first arrives. A signal before it still comes.
     pub fn arrive(&mut self) {
+        let mut at = 0;
+        while let Some(item) = self.items.get(at) {
+            match item {
+                InputItem::Absent => {
+                    self.items.remove(at);
+                    self.times.remove(at);
+                    self.starts.remove(at);
+                }
+                InputItem::Interrupted(_) => at += 1,
+                _ => return,
+            }
+        }
+    }
+
+    /// The signals that interrupt the next read, if its descriptor is blocking.
+    pub fn interruption(&self) -> Option<Interruption> {
+        let mut all = self.items.iter().zip(&self.times);
+        let next = all.find(|(item, _)| **item != InputItem::Absent)?;
+        match next {
+            (InputItem::Interrupted(signals), time) => Some(Interruption {
+                after: 0,
+                signals: signals.clone(),
+                time: *time,
+            }),
+            _ => None,
+        }
+    }
+
+    /// The signals of the next interruption have come.
+    pub fn interrupted(&mut self) {
         while self.items.front() == Some(&InputItem::Absent) {
+            self.drop_first();
+        }
+        if self.items.front().is_some_and(is_interruption) {
             self.drop_first();
         }
     }
@@ -253,24 +290,31 @@ impl InputStream {
         if room == 0 && self.is_ready() {
             return Taken::End;
         }
+        let taken = loop {
+            break match self.items.front() {
+                // Its signals have not come, and do not come any more.
+                Some(InputItem::Interrupted(_)) => {
+                    self.drop_first();
+                    continue;
+                }
+                None if self.ended => return Taken::End,
+                None => return Taken::Exhausted,
+                Some(InputItem::Bytes(bytes)) => {
+                    let rest = bytes.get(self.taken..).unwrap_or_default();
+                    let some = rest.get(..room.min(rest.len())).unwrap_or_default();
+                    Taken::Bytes(some.to_vec(), Vec::new())
+                }
+                Some(InputItem::Message { bytes, address }) => {
+                    let some = bytes.get(..room.min(bytes.len())).unwrap_or_default();
+                    Taken::Bytes(some.to_vec(), address.clone())
+                }
+                Some(InputItem::Absent) => Taken::Absent,
+                Some(InputItem::End) => Taken::End,
+                Some(InputItem::Failed(errno)) => Taken::Failed(*errno),
+            };
+        };
         let start = self.starts.front().copied().unwrap_or(self.from);
         self.from = start + self.taken as u64;
-        let taken = match self.items.front() {
-            None if self.ended => return Taken::End,
-            None => return Taken::Exhausted,
-            Some(InputItem::Bytes(bytes)) => {
-                let rest = bytes.get(self.taken..).unwrap_or_default();
-                let some = rest.get(..room.min(rest.len())).unwrap_or_default();
-                Taken::Bytes(some.to_vec(), Vec::new())
-            }
-            Some(InputItem::Message { bytes, address }) => {
-                let some = bytes.get(..room.min(bytes.len())).unwrap_or_default();
-                Taken::Bytes(some.to_vec(), address.clone())
-            }
-            Some(InputItem::Absent) => Taken::Absent,
-            Some(InputItem::End) => Taken::End,
-            Some(InputItem::Failed(errno)) => Taken::Failed(*errno),
-        };
         if !peek {
             self.consume(&taken);
         }
@@ -339,6 +383,10 @@ impl InputStream {
         }
         self.count();
     }
+}
+
+fn is_interruption(item: &InputItem) -> bool {
+    matches!(item, InputItem::Interrupted(_))
 }
 
 fn length(item: &InputItem) -> usize {

@@ -292,6 +292,16 @@ impl ProcessMatcher {
     /// Signals interrupt a write as in the record. They are not sent again at the end of it.
     pub fn interrupted(&mut self, id: ResourceId, interruption: &Interruption) {
         self.streams(id).output.interrupted();
+        self.handled(interruption);
+    }
+
+    /// The same for a read.
+    pub fn interrupted_read(&mut self, id: ResourceId, interruption: &Interruption) {
+        self.streams(id).input.interrupted();
+        self.handled(interruption);
+    }
+
+    fn handled(&mut self, interruption: &Interruption) {
         let handled = &mut self.rest.signals;
         for signal in &interruption.signals {
             if let Some(at) = handled.iter().position(|one| one == signal) {

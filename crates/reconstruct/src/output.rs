@@ -27,14 +27,14 @@ pub enum OutputItem {
     Interrupted(Vec<i32>),
 }
 
-/// Where signals interrupted a recorded write.
+/// Where signals interrupted a recorded write or read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interruption {
     /// Number of bytes that leave before.
     pub after: u64,
     /// The signals, in the order of their handlers.
     pub signals: Vec<i32>,
-    /// Time-stamp counter when the recorded write returned.
+    /// Time-stamp counter when the recorded call returned.
     pub time: u64,
 }
 

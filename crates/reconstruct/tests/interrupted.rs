@@ -1,12 +1,14 @@
-//! Writes that a signal interrupted in the record.
+//! Writes and reads that a signal interrupted in the record.
 #![allow(clippy::unwrap_used)]
 
 use backstory_abi::deep;
 use backstory_deep::{Call, Section};
 use backstory_reconstruct::RecordedRun;
+use backstory_reconstruct::input::{InputStream, Taken};
 use backstory_reconstruct::output::{ExpectedOutput, Interruption};
+use backstory_reconstruct::process::ResourceStreams;
 use backstory_reconstruct::volatile::VolatileRules;
-use libc::{EINTR, SIGALRM, SYS_write, c_long};
+use libc::{EAGAIN, EINTR, SIGALRM, SYS_read, SYS_write, c_long};
 
 const FIRST_THREAD: u32 = 10;
 const SECOND_THREAD: u32 = 11;
@@ -48,12 +50,38 @@ fn write(asked: u64, taken: Result<&[u8], i32>, time: u64) -> Call {
     }
 }
 
-/// The output of a process with these calls, which write to one resource.
-fn output(calls: Vec<Call>) -> ExpectedOutput {
+/// A read by the first thread, which takes 64 counts.
+fn read(got: Result<&[u8], i32>, time: u64) -> Call {
+    let call = write(100, got, time);
+    let sections = call.sections.into_iter().map(|section| Section {
+        kind: deep::ENTERED,
+        ..section
+    });
+    Call {
+        number: SYS_read as u16,
+        sections: sections.collect(),
+        ..call
+    }
+}
+
+/// The bytes that a process with these calls moves. They use one resource.
+fn streams(calls: Vec<Call>) -> ResourceStreams {
     let all = [(1, FIRST_THREAD, 1, calls.into_iter())];
     let mut run = RecordedRun::arrange(all.into_iter());
     let mut streams = run.processes.remove(0).streams.into_values();
-    streams.next().unwrap().output
+    streams.next().unwrap()
+}
+
+fn output(calls: Vec<Call>) -> ExpectedOutput {
+    streams(calls).output
+}
+
+fn input(calls: Vec<Call>) -> InputStream {
+    streams(calls).input
+}
+
+fn bytes(bytes: &[u8]) -> Taken {
+    Taken::Bytes(bytes.to_vec(), Vec::new())
 }
 
 fn interruption(after: u64, time: u64) -> Option<Interruption> {
@@ -96,5 +124,55 @@ fn a_signal_interrupts_only_a_write_of_its_thread_that_it_cuts() {
     ] {
         let output = output(vec![signal.clone(), write(5, Ok(taken), 10)]);
         assert_eq!(output.interruption(9), None, "{signal:?} {taken:?}");
+    }
+}
+
+#[test]
+fn a_read_ends_at_the_signal_that_interrupted_it() {
+    let mut input = input(vec![
+        read(Ok(b"ab"), 10),
+        read(Err(EAGAIN), 90),
+        handles(FIRST_THREAD, 205),
+        read(Err(EINTR), 200),
+        read(Ok(b"c"), 300),
+    ]);
+    assert_eq!(input.interruption(), None);
+    assert_eq!(input.take(1, true, false), bytes(b"a"));
+    assert_eq!(input.interruption(), None);
+    assert_eq!(input.take(1, true, false), bytes(b"b"));
+    assert_eq!(input.interruption(), interruption(0, 264));
+    input.interrupted();
+    assert_eq!(input.interruption(), None);
+    assert_eq!(input.take(9, true, false), bytes(b"c"));
+}
+
+#[test]
+fn a_signal_that_does_not_interrupt_a_read_again_hides_no_input() {
+    let mut input = input(vec![
+        handles(FIRST_THREAD, 15),
+        read(Err(EINTR), 10),
+        read(Err(EAGAIN), 90),
+        read(Ok(b"a"), 200),
+    ]);
+    // A wait for input passes the time, and the signal still comes.
+    assert!(!input.is_ready());
+    input.arrive();
+    assert!(input.is_ready());
+    assert_eq!(input.interruption(), interruption(0, 74));
+    assert_eq!(input.take(9, true, false), bytes(b"a"));
+    assert_eq!(input.interruption(), None);
+    assert_eq!(input.take(9, true, false), Taken::Exhausted);
+}
+
+#[test]
+fn a_read_without_a_handler_of_its_thread_fails_as_it_did() {
+    for signal in [
+        handles(FIRST_THREAD, 5),
+        handles(FIRST_THREAD, 80),
+        handles(SECOND_THREAD, 15),
+    ] {
+        let mut input = input(vec![signal.clone(), read(Err(EINTR), 10)]);
+        assert_eq!(input.interruption(), None, "{signal:?}");
+        assert_eq!(input.take(9, true, false), Taken::Failed(EINTR));
     }
 }

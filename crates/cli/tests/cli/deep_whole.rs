@@ -214,6 +214,22 @@ print(sent, seen)
 }
 
 #[test]
+fn a_timer_interrupts_a_read_again() {
+    // The bytes that end the second read come from the handler.
+    let script = r#"
+import os, signal
+r, w = os.pipe()
+def handler(number, frame):
+    print("handled", number, flush=True)
+    os.write(w, b"late")
+signal.signal(signal.SIGALRM, handler)
+signal.alarm(1)
+print(os.read(r, 100))
+"#;
+    runs_again(script, "RECORD /usr/bin/python3 script.py > out");
+}
+
+#[test]
 fn a_file_keeps_one_identity_while_it_grows() {
     let script = r#"
 import os

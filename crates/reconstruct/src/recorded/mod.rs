@@ -65,8 +65,8 @@ pub(crate) struct Arranging {
     returned: HashMap<u32, u64>,
     /// Vague resources that are known by now.
     same: HashMap<ResourceId, ResourceId>,
-    /// The signals whose handlers ran since the last write of each thread, with the time-stamp
-    /// counter when they began.
+    /// The signals whose handlers ran since the last read or write of each thread, with the
+    /// time-stamp counter when they began.
     handled: HashMap<u32, Vec<(i32, u64)>>,
     /// The last call was a wait for several descriptors.
     last_was_wait: bool,

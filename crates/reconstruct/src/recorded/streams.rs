@@ -14,6 +14,7 @@ impl Arranging {
         if call.a == 0 && call.result == 0 {
             return;
         }
+        let handled = self.handled_during(call);
         let peeks = !matches!(
             c_long::from(call.number),
             libc::SYS_read | libc::SYS_readv | libc::SYS_pread64 | libc::SYS_preadv
@@ -23,6 +24,9 @@ impl Arranging {
         let messages = resource.keeps_messages();
         let item = match (call.result, call.content_in()) {
             (result, _) if result == -i64::from(libc::EAGAIN) => InputItem::Absent,
+            (result, _) if result == -i64::from(libc::EINTR) && !handled.is_empty() => {
+                InputItem::Interrupted(handled)
+            }
             (result, _) if result < 0 => InputItem::Failed(-result as i32),
             (
                 _,
@@ -113,14 +117,20 @@ impl Arranging {
     /// The signals that interrupted a write: it took a part of its bytes or none, and their
     /// handlers ran during it.
     fn interrupting(&mut self, call: &Call) -> Vec<i32> {
+        let handled = self.handled_during(call);
+        let took_part = u64::try_from(call.result).is_ok_and(|taken| 0 < taken && taken < call.a);
+        match took_part || call.result == -i64::from(libc::EINTR) {
+            true => handled,
+            false => Vec::new(),
+        }
+    }
+
+    /// The signals whose handlers ran during a read or write.
+    fn handled_during(&mut self, call: &Call) -> Vec<i32> {
         if call.in_handler {
             return Vec::new();
         }
         let handled = self.handled.remove(&call.tid).unwrap_or_default();
-        let took_part = u64::try_from(call.result).is_ok_and(|taken| 0 < taken && taken < call.a);
-        if !took_part && call.result != -i64::from(libc::EINTR) {
-            return Vec::new();
-        }
         let during = call.time..=ended(call);
         let handled = handled.into_iter();
         let handled = handled.filter(|(_, began)| during.contains(began));

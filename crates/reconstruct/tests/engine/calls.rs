@@ -60,6 +60,18 @@ pub fn read(fd: i32, bytes: &[u8]) -> Call {
     }
 }
 
+/// A read that failed.
+pub fn failed_read(fd: i32, errno: i32) -> Call {
+    let mut call = call(libc::SYS_read, fd, -i64::from(errno));
+    call.a = 1 << 17;
+    call
+}
+
+/// The handler of a signal begins.
+pub fn handler(signal: i32) -> Call {
+    call(c_long::from(deep::SIGNAL), -1, i64::from(signal))
+}
+
 /// A write of these bytes, of which the log has the digest.
 pub fn write(fd: i32, bytes: &[u8]) -> Call {
     let mut digest = (bytes.len() as u64).to_le_bytes().to_vec();

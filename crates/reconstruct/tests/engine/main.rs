@@ -239,6 +239,30 @@ select.select([0], [], [])
     assert_eq!(signal, Some(libc::SIGABRT), "{result:?}");
 }
 
+fn a_signal_comes_in_the_read_that_it_interrupted() {
+    let Some(python) = program("python3") else {
+        return;
+    };
+    // Python reads again after the handler.
+    let script = "import os, signal; \
+                  signal.signal(signal.SIGUSR1, lambda *_: os.write(1, b'handled ')); \
+                  os.write(1, os.read(0, 9))";
+    let calls = vec![
+        begin(&python, &["python3", "-I", "-S", "-c", script], "/"),
+        descriptor(0, 1, S_IFIFO, "pipe:[7]"),
+        handler(libc::SIGUSR1),
+        failed_read(0, libc::EINTR),
+        descriptor(1, 2, S_IFIFO, "pipe:[8]"),
+        write_full(1, b"handled "),
+        read(0, b"typed"),
+        write_full(1, b"typed"),
+        exit(0),
+    ];
+    let result = run(calls);
+    assert_eq!(result.likeness(), Likeness::Equal, "{result:?}");
+    assert_eq!(result.output, b"handled typed");
+}
+
 fn a_program_that_is_gone_is_an_error() {
     let calls = vec![begin("/nonexistent/program", &["program"], "/"), exit(0)];
     let run = RecordedRun::arrange([(1, 0, 0, calls.into_iter())].into_iter());
@@ -409,6 +433,7 @@ fn main() {
         a_program_that_hangs_is_ended_and_reported,
         a_program_that_repeats_a_wait_for_ever_is_ended_and_reported,
         a_signal_that_dumps_memory_ends_a_wait_that_stays,
+        a_signal_comes_in_the_read_that_it_interrupted,
         a_program_that_is_gone_is_an_error,
         a_peer_that_waits_for_the_answer_closes_after_it,
         the_record_says_which_files_a_program_may_use,

@@ -103,6 +103,16 @@ impl Supervisor {
         };
         let blocks = flags & MSG_DONTWAIT == 0 && waits(call.tid, call.int(0));
         let peek = flags & MSG_PEEK != 0;
+        if blocks
+            && !peek
+            && let Some(interruption) = self.read_interruption(call, index, id)
+        {
+            if self.awaits_signals(call, index, id, &interruption) {
+                return Ok(Response::Park);
+            }
+            self.matchers[index].interrupted_read(id, &interruption);
+            return Ok(Response::Errno(EINTR));
+        }
         let is_ahead = self.matchers[index].is_ahead(id) && self.holds_back(call, false);
         if is_ahead || self.is_behind(index, id) {
             return Ok(match blocks {
@@ -211,7 +221,7 @@ impl Supervisor {
         let (buffers, _) = self.buffers(call)?;
         let interruption = self.write_interruption(call, index, id, room(&buffers));
         if let Some(interruption) = &interruption
-            && self.awaits_signals(call, index, interruption)
+            && self.awaits_signals(call, index, id, interruption)
         {
             return Ok(Response::Park);
         }

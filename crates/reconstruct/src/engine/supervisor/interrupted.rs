@@ -1,4 +1,4 @@
-//! Waits and writes that a signal interrupted in the record, as the end of a child or a timer does.
+//! Waits, writes and reads that a signal interrupted in the record, as that of a child or a timer.
 //!
 //! The signal comes from the kernel, when the child ends again. Input that came later is there from
 //! the beginning, so it waits until then. Servers allow a signal only while they wait (`ppoll`). So
@@ -6,7 +6,8 @@
 //!
 //! A write takes the recorded part of its bytes, or none, when its signals are there. The kernel
 //! holds them back while the call waits for its answer, so their handlers run behind the call. A
-//! timer of the program sends its signal again. A signal that does not come is sent.
+//! timer of the program sends its signal again. A signal that does not come is sent. The same holds
+//! for a read that got no byte.
 
 use super::child_waits::has_ended;
 use super::data::waits_for_room;
@@ -21,6 +22,9 @@ use crate::resource::ResourceId;
 use backstory_sys as sys;
 use libc::*;
 use std::io;
+
+/// The signals that a terminal sends for its keys and for another size of its window.
+const OF_TERMINALS: [i32; 4] = [SIGINT, SIGQUIT, SIGTSTP, SIGWINCH];
 
 /// A list of descriptors in a thread's memory: its address, the bytes of the thread, and those that
 /// are there while it waits.
@@ -138,11 +142,33 @@ impl Supervisor {
         count: usize,
     ) -> Option<Interruption> {
         let output = &self.matchers[index].streams(id).output;
-        let mut found = output.interruption(count as u64)?;
+        let found = output.interruption(count as u64)?;
         let is_cut = found.after > 0;
         if is_cut && self.takes_all_or_none(id, count) || !waits_for_room(call) {
             return None;
         }
+        self.handled_here(call, index, found)
+    }
+
+    /// The same for a read of a blocking descriptor.
+    pub(super) fn read_interruption(
+        &mut self,
+        call: &NotifiedCall,
+        index: usize,
+        id: ResourceId,
+    ) -> Option<Interruption> {
+        let found = self.matchers[index].streams(id).input.interruption()?;
+        self.handled_here(call, index, found)
+    }
+
+    /// An interruption with those of its signals that the thread of a call handles. `None`: it was
+    /// another thread's, or the thread handles none of them now.
+    fn handled_here(
+        &mut self,
+        call: &NotifiedCall,
+        index: usize,
+        mut found: Interruption,
+    ) -> Option<Interruption> {
         let mover = self.matchers[index].rest.movers.get(&found.time).copied();
         if mover.is_some_and(|mover| mover != self.recorded_thread(call.tid, index)) {
             return None;
@@ -155,13 +181,14 @@ impl Supervisor {
         (!found.signals.is_empty()).then_some(found)
     }
 
-    /// True if the signals of a write may still come. A timer of the program takes no longer than
-    /// the program had run in the record. Signals that have not come by then are sent. That of a
-    /// child is sent if no child is late.
+    /// True if the signals of a write or read may still come. A timer of the program takes at most
+    /// as long as the program had run in the record. Signals that have not come by then are sent.
+    /// That of a child is sent if no child is late, and that of a key at once.
     pub(super) fn awaits_signals(
         &mut self,
         call: &NotifiedCall,
         index: usize,
+        id: ResourceId,
         interruption: &Interruption,
     ) -> bool {
         let signals = &interruption.signals;
@@ -176,8 +203,11 @@ impl Supervisor {
         }
         let began = self.matchers[index].rest.began;
         let longest = self.clock.between(began, interruption.time);
+        let is_device = self.resources[id].kind == S_IFCHR;
         let may_come = match missing.as_slice() {
             [SIGCHLD] => child_is_late,
+            // The new execution has no terminal.
+            keys if is_device && keys.iter().all(|one| OF_TERMINALS.contains(one)) => false,
             _ => self.parked_for < longest.min(self.patience / 2),
         };
         if may_come {
