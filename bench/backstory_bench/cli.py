@@ -2,7 +2,8 @@
 
 The commands `bills`, `bytes`, `durability`, `engines`, `flushes`, `functions`, `granularity`,
 `hunt`, `inspected`, `instructions`, `logforms`, `profiles`, `prompt`, `scenes`, `servers`, `tpcc`
-and `watch` are of the same kind. `tables` puts results into documents.
+and `watch` are of the same kind. So are `background`, `hashing`, `naming` and `requests`, which
+measure designs that were not chosen. `tables` puts results into documents.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from . import backstory_program, promises, report
+from .background import add_background
 from .bills import main_bills
 from .byte_truth.command import main_bytes
 from .collectors import COLLECTORS, Collector, chosen
@@ -29,6 +31,7 @@ from .false_alarms import main_false_alarms
 from .flushes import main_flushes
 from .functions import main_functions
 from .granularity import main_granularity
+from .hashing import add_hashing
 from .inspected import main_inspected
 from .instructions import add_instructions
 from .lineage import main_lineage
@@ -312,6 +315,8 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--out", help="CSV to write")
     p.set_defaults(do=main_flushes)
     add_instructions(commands)
+    add_hashing(commands)
+    add_background(commands)
     p = commands.add_parser("engines", help="measure storage engines with the workload of the Story Book paper")
     p.add_argument("--engines", default="sqlite,lsm,redb,berkeleydb,rocksdb", help="comma-separated; also: postgresql")
     p.add_argument("--levels", default="3,4,5", help="comma-separated depths of the tree (the paper's: 5)")
