@@ -38,6 +38,7 @@ from .lineage import main_lineage
 from .log_forms import main_log_forms
 from .matrix.journal import Journal, Unusable
 from .mounted import LIBFUSE, main_mounted
+from .naming import add_naming
 from .paired import run_paired
 from .profiles import add_profiles
 from .prompt import STARTUP, main_prompt
@@ -317,6 +318,7 @@ def _parser() -> argparse.ArgumentParser:
     add_instructions(commands)
     add_hashing(commands)
     add_background(commands)
+    add_naming(commands)
     p = commands.add_parser("engines", help="measure storage engines with the workload of the Story Book paper")
     p.add_argument("--engines", default="sqlite,lsm,redb,berkeleydb,rocksdb", help="comma-separated; also: postgresql")
     p.add_argument("--levels", default="3,4,5", help="comma-separated depths of the tree (the paper's: 5)")
