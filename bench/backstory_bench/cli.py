@@ -41,6 +41,7 @@ from .mounted import LIBFUSE, main_mounted
 from .naming import add_naming
 from .paired import run_paired
 from .profiles import add_profiles
+from .preserve_requests import add_requests
 from .prompt import STARTUP, main_prompt
 from .questions import main_questions
 from .replay import run_replay
@@ -319,6 +320,7 @@ def _parser() -> argparse.ArgumentParser:
     add_hashing(commands)
     add_background(commands)
     add_naming(commands)
+    add_requests(commands)
     p = commands.add_parser("engines", help="measure storage engines with the workload of the Story Book paper")
     p.add_argument("--engines", default="sqlite,lsm,redb,berkeleydb,rocksdb", help="comma-separated; also: postgresql")
     p.add_argument("--levels", default="3,4,5", help="comma-separated depths of the tree (the paper's: 5)")
