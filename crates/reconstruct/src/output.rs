@@ -25,6 +25,8 @@ pub enum OutputItem {
     Failed(i32),
     /// These signals interrupted the write behind the bytes before, and their handlers ran.
     Interrupted(Vec<i32>),
+    /// The write before took a part of its bytes: the reader of a pipe went away.
+    Short,
 }
 
 /// Where signals interrupted a recorded write or read.
@@ -284,6 +286,11 @@ impl ExpectedOutput {
         let first = self.items.pop_front();
         self.starts.pop_front();
         self.total -= first.map_or(0, |(item, _)| length(&item));
+        // The bytes of a short write have come, so its end cuts no write any more.
+        while self.next() == Some(&OutputItem::Short) {
+            self.items.pop_front();
+            self.starts.pop_front();
+        }
     }
 
     /// True if the next recorded write failed, which is not taken.
@@ -310,15 +317,21 @@ impl ExpectedOutput {
         }
     }
 
-    /// How many of so many bytes leave before the resource was full in the record (`EAGAIN`).
-    pub fn until_full(&self, count: u64) -> u64 {
+    /// How many of so many bytes leave in one write: up to where a recorded write was short, or the
+    /// resource was full (`EAGAIN`). `waits`: the descriptor is blocking, so that it is never full.
+    pub fn until_full(&self, count: u64, waits: bool) -> u64 {
         if self.parted {
             return count;
         }
         let done = self.compared as u64 + self.waiting.len() as u64;
         let mut before = 0;
         for (item, _) in &self.items {
-            if *item == OutputItem::Failed(libc::EAGAIN) && before > done {
+            let ends = match item {
+                OutputItem::Short => true,
+                OutputItem::Failed(libc::EAGAIN) => !waits,
+                _ => false,
+            };
+            if ends && before > done {
                 return count.min(before - done);
             }
             before += length(item);
@@ -380,7 +393,7 @@ impl ExpectedOutput {
                     return noted;
                 }
                 None => return Some(self.part(self.position, 1, Some(Vec::new()), bytes)),
-                Some(OutputItem::Failed(_) | OutputItem::Interrupted(_)) => {
+                Some(OutputItem::Failed(_) | OutputItem::Interrupted(_) | OutputItem::Short) => {
                     self.drop_first();
                     continue;
                 }
@@ -519,6 +532,6 @@ fn length(item: &OutputItem) -> u64 {
     match item {
         OutputItem::Bytes(bytes) => bytes.len() as u64,
         OutputItem::Digest(length, _) | OutputItem::Unknown(length) => *length,
-        OutputItem::Failed(_) | OutputItem::Interrupted(_) => 0,
+        OutputItem::Failed(_) | OutputItem::Interrupted(_) | OutputItem::Short => 0,
     }
 }

@@ -198,14 +198,14 @@ fn output_ends_where_the_resource_was_full() {
         let mut output = expected(&[b"abcd".to_vec(), b"ef".to_vec()], digests);
         output.push(OutputItem::Failed(libc::EAGAIN));
         output.push(OutputItem::Bytes(b"gh".to_vec()));
-        assert_eq!(output.until_full(6), 6);
-        assert_eq!(output.until_full(9), 6);
+        assert_eq!(output.until_full(6, false), 6);
+        assert_eq!(output.until_full(9, false), 6);
         assert_eq!(output.leave(b"abcde", &VolatileRules::default()), None);
-        assert_eq!(output.until_full(9), 1);
+        assert_eq!(output.until_full(9, false), 1);
         assert_eq!(output.leave(b"f", &VolatileRules::default()), None);
         // The next write fails, and the one behind that has room.
         assert_eq!(output.failure(), Some(libc::EAGAIN));
-        assert_eq!(output.until_full(9), 9);
+        assert_eq!(output.until_full(9, false), 9);
     }
 }
 
@@ -223,6 +223,36 @@ fn a_failed_write_is_known_before_it_is_taken() {
         assert_eq!(output.failure(), Some(libc::EAGAIN));
         assert!(!output.is_at_failure());
     }
+}
+
+#[test]
+fn a_write_of_any_length_ends_where_the_recorded_one_was_short() {
+    for digests in [false, true] {
+        for waits in [false, true] {
+            let mut output = expected(&[b"abcd".to_vec(), b"ef".to_vec()], digests);
+            output.push(OutputItem::Short);
+            output.push(OutputItem::Failed(libc::EPIPE));
+            output.push(OutputItem::Bytes(b"gh".to_vec()));
+            assert_eq!(output.until_full(6, waits), 6);
+            assert_eq!(output.until_full(9, waits), 6);
+            assert_eq!(output.leave(b"abcde", &VolatileRules::default()), None);
+            assert_eq!(output.until_full(9, waits), 1);
+            assert_eq!(output.leave(b"f", &VolatileRules::default()), None);
+            assert_eq!(output.until_full(9, waits), 9);
+            assert_eq!(output.failure(), Some(libc::EPIPE));
+            assert_eq!(output.leave(b"gh", &VolatileRules::default()), None);
+            assert_eq!(output.remaining(), 0);
+        }
+    }
+}
+
+#[test]
+fn only_a_write_that_does_not_wait_ends_where_the_resource_was_full() {
+    let mut output = expected(&[b"abcd".to_vec()], false);
+    output.push(OutputItem::Failed(libc::EAGAIN));
+    output.push(OutputItem::Bytes(b"ef".to_vec()));
+    assert_eq!(output.until_full(6, false), 4);
+    assert_eq!(output.until_full(6, true), 6);
 }
 
 #[test]
@@ -262,7 +292,7 @@ fn an_interruption_that_does_not_come_hides_no_error_and_no_bytes() {
     output.push(OutputItem::Bytes(b"cd".to_vec()));
     output.push(OutputItem::Interrupted(vec![libc::SIGALRM]));
     output.push(OutputItem::Bytes(b"ef".to_vec()));
-    assert_eq!(output.until_full(6), 2);
+    assert_eq!(output.until_full(6, false), 2);
     assert_eq!(output.leave(b"ab", &VolatileRules::default()), None);
     assert_eq!(output.failure(), Some(libc::EAGAIN));
     assert_eq!(output.leave(b"cdef", &VolatileRules::default()), None);

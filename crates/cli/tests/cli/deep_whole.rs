@@ -195,6 +195,25 @@ fn a_group_of_messages_ends_again_where_there_was_no_room() {
 }
 
 #[test]
+fn a_write_into_a_full_pipe_ends_again_where_its_reader_went_away() {
+    let script = r#"
+import os, time
+r, w = os.pipe()
+child = os.fork()
+if child == 0:
+    os.close(w)
+    time.sleep(0.3)
+    os._exit(0)
+os.close(r)
+print(os.write(w, b"x" * 1000000))
+try: print(os.write(w, b"x" * 1000000))
+except BrokenPipeError: print("broken")
+os.waitpid(child, 0)
+"#;
+    runs_again(script, "RECORD /usr/bin/python3 script.py > out");
+}
+
+#[test]
 fn a_timer_interrupts_writes_again_at_the_recorded_byte() {
     // The first write has taken a part of its bytes, and the second one none.
     let script = r#"

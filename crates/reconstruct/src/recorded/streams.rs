@@ -104,7 +104,12 @@ impl Arranging {
         let output = &mut self.streams(id).output;
         match start {
             Some(start) => output.push_from(item, ended(call), start),
-            None if signals.is_empty() => output.push_at(item, ended(call)),
+            None if signals.is_empty() => {
+                output.push_at(item, ended(call));
+                if took_part(call) {
+                    output.push_at(OutputItem::Short, ended(call));
+                }
+            }
             None => {
                 if call.result > 0 {
                     output.push_at(item, ended(call));
@@ -118,8 +123,7 @@ impl Arranging {
     /// handlers ran during it.
     fn interrupting(&mut self, call: &Call) -> Vec<i32> {
         let handled = self.handled_during(call);
-        let took_part = u64::try_from(call.result).is_ok_and(|taken| 0 < taken && taken < call.a);
-        match took_part || call.result == -i64::from(libc::EINTR) {
+        match took_part(call) || call.result == -i64::from(libc::EINTR) {
             true => handled,
             false => Vec::new(),
         }
@@ -183,4 +187,9 @@ impl Arranging {
             self.process.moves.insert((call.time, fd), *id);
         }
     }
+}
+
+/// True for a write that took a part of its bytes.
+fn took_part(call: &Call) -> bool {
+    u64::try_from(call.result).is_ok_and(|taken| 0 < taken && taken < call.a)
 }

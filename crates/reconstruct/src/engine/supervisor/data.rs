@@ -246,8 +246,8 @@ impl Supervisor {
         Ok(self.leave(call, index, id, &bytes))
     }
 
-    /// How many bytes of a write leave. A write that does not wait ends where the resource was full
-    /// in the record.
+    /// How many bytes of a write leave. A write ends where the recorded one was short. One that does
+    /// not wait also ends where the resource was full in the record.
     fn leaving(
         &mut self,
         call: &NotifiedCall,
@@ -255,9 +255,10 @@ impl Supervisor {
         id: ResourceId,
         count: usize,
     ) -> usize {
+        let waits = waits_for_room(call);
         let output = &self.matchers[index].streams(id).output;
-        let room = usize::try_from(output.until_full(count as u64)).unwrap_or(count);
-        match room >= count || self.takes_all_or_none(id, count) || waits_for_room(call) {
+        let room = usize::try_from(output.until_full(count as u64, waits)).unwrap_or(count);
+        match room >= count || self.takes_all_or_none(id, count) {
             true => count,
             false => room,
         }
