@@ -214,6 +214,21 @@ os.waitpid(child, 0)
 }
 
 #[test]
+fn a_descriptor_that_ioctl_kept_open_is_open_in_another_program() {
+    let script = r#"
+import fcntl, os, subprocess, termios
+r, w = os.pipe()
+fcntl.ioctl(w, termios.FIONCLEX)
+print(os.get_inheritable(r), os.get_inheritable(w))
+subprocess.call(["sh", "-c", f"echo kept >&{w}"], close_fds=False)
+print(os.read(r, 10))
+fcntl.ioctl(w, termios.FIOCLEX)
+print(os.get_inheritable(w))
+"#;
+    runs_again(script, "RECORD /usr/bin/python3 script.py > out");
+}
+
+#[test]
 fn a_timer_interrupts_writes_again_at_the_recorded_byte() {
     // The first write has taken a part of its bytes, and the second one none.
     let script = r#"

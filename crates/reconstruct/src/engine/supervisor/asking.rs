@@ -18,8 +18,9 @@ use std::os::unix::ffi::OsStringExt;
 const TCGETS: u64 = 0x5401;
 /// The requests that set them: now, after output, and after output without further input.
 const TCSETS: std::ops::RangeInclusive<u64> = 0x5402..=0x5404;
-/// The request for a descriptor that does not block.
-const FIONBIO_REQUEST: u64 = 0x5421;
+/// The requests about a descriptor itself: whether it does not block (`FIONBIO`), stays open in
+/// another program (`FIONCLEX`), or is closed there (`FIOCLEX`).
+const ABOUT_DESCRIPTOR: [u64; 3] = [0x5421, 0x5450, 0x5451];
 /// Device number of a pseudoterminal.
 const TERMINAL: u64 = 136 << 8;
 /// Bytes of the kernel's `struct termios`.
@@ -49,8 +50,8 @@ impl Supervisor {
                     false => self.about_path(call, index, path),
                 }
             }
-            // The stand-in must not block either.
-            SYS_ioctl if call.args[1] == FIONBIO_REQUEST => Ok(Response::Continue),
+            // The stand-in must be as the recorded descriptor was.
+            SYS_ioctl if ABOUT_DESCRIPTOR.contains(&call.args[1]) => Ok(Response::Continue),
             // The name of a socket is a file of the root, about which the program may ask.
             SYS_bind if self.binds_a_file(call)? => Ok(Response::Continue),
             SYS_fstat | SYS_getdents64 | SYS_ioctl | SYS_lseek | SYS_bind | SYS_listen
