@@ -4,6 +4,7 @@
 use backstory_abi::deep;
 use backstory_deep::{Call, Section};
 use backstory_reconstruct::RecordedRun;
+use backstory_reconstruct::process::{CallObject, ResultKey};
 use libc::{S_IFREG, c_long};
 use std::collections::BTreeSet;
 
@@ -95,6 +96,71 @@ fn a_number_of_the_parent_says_nothing_of_a_child_without_a_record() {
     let child = vec![begin(deep::BY_EXEC), leads_to(1, 8), write(1)];
     let all = written(vec![(10, parent), (12, child)]);
     assert_eq!(all, [BTreeSet::from([7]), BTreeSet::from([8])]);
+}
+
+#[test]
+fn a_file_that_the_parent_opened_is_the_same_where_a_child_without_a_record_moved_it() {
+    let opened = |fd| {
+        let opened = call(libc::SYS_openat, -100, fd);
+        with(opened, deep::PATH, 1, format!("file-{fd}").as_bytes())
+    };
+    let parent = vec![
+        begin(deep::BY_EXEC),
+        opened(3),
+        opened(4),
+        leads_to(3, 7),
+        leads_to(4, 8),
+        write(4),
+        call(libc::SYS_vfork, -1, 12),
+    ];
+    // Before its program, the child moved descriptor 4 to 3.
+    let child = vec![begin(deep::BY_EXEC), leads_to(3, 8), write(3)];
+    let all = vec![
+        (1, 10, 1, parent.into_iter()),
+        (2, 12, 10, child.into_iter()),
+    ];
+    let run = RecordedRun::arrange(all.into_iter());
+    let [parent, child] = &run.processes[..] else {
+        panic!("{:?}", run.processes);
+    };
+    assert!(child.inherited.is_empty(), "{:?}", child.inherited);
+    let written: Vec<usize> = child.streams.keys().copied().collect();
+    assert_eq!(written, parent.streams.keys().copied().collect::<Vec<_>>());
+    assert_eq!(run.resources[written[0]].ident, Some((1, 8)));
+    assert!(run.resources[written[0]].is_native());
+}
+
+#[test]
+fn a_status_tells_that_a_number_of_the_parent_leads_elsewhere_in_a_child() {
+    const DEVICE: u64 = 5;
+    let made = [0i32.to_le_bytes(), 4i32.to_le_bytes()].concat();
+    let pipe = with(call(libc::SYS_pipe2, -1, 0), deep::ENTERED, 0, &made);
+    let parent = vec![begin(deep::BY_EXEC), pipe, call(libc::SYS_vfork, -1, 12)];
+    let mut status = vec![0; 144];
+    status[..8].copy_from_slice(&1u64.to_le_bytes());
+    status[8..16].copy_from_slice(&DEVICE.to_le_bytes());
+    status[24..28].copy_from_slice(&libc::S_IFCHR.to_le_bytes());
+    let asked = with(call(libc::SYS_fstat, 0, 0), deep::ENTERED, 1, &status);
+    let sought = call(libc::SYS_lseek, 0, 0);
+    let child = vec![begin(deep::BY_EXEC), asked, sought];
+    let all = vec![
+        (1, 10, 1, parent.into_iter()),
+        (2, 12, 10, child.into_iter()),
+    ];
+    let run = RecordedRun::arrange(all.into_iter());
+    let child = &run.processes[1];
+    let [(0, device, None)] = child.inherited[..] else {
+        panic!("{:?}", child.inherited);
+    };
+    assert_eq!(run.resources[device].kind, libc::S_IFCHR);
+    assert_eq!(run.resources[device].ident, Some((1, DEVICE)));
+    let about_device = |key: &ResultKey| key.object == CallObject::Resource(device);
+    assert_eq!(child.results.len(), 2);
+    assert!(
+        child.results.keys().all(about_device),
+        "{:?}",
+        child.results
+    );
 }
 
 #[test]

@@ -229,6 +229,30 @@ print(os.get_inheritable(w))
 }
 
 #[test]
+fn a_child_uses_the_files_and_devices_that_were_moved_before_its_program_began() {
+    let script = r#"
+import os, subprocess, sys, tempfile
+code = 'import sys; sys.stdout.write("got " + sys.stdin.read()); sys.stderr.write("err")'
+saved = os.dup(1)
+for order in [(0, 1, 2), (0, 2, 1), (1, 2, 0), (2, 1, 0)]:
+    files = [tempfile.TemporaryFile() for _ in order]
+    for fd, file in enumerate(files): os.dup2(file.fileno(), fd)
+    os.write(order[0], b"in")
+    os.lseek(order[0], 0, os.SEEK_SET)
+    names = dict(zip(["stdin", "stdout", "stderr"], order))
+    subprocess.call([sys.executable, "-c", code], **names)
+    for fd in order[1:]:
+        os.lseek(fd, 0, os.SEEK_SET)
+        os.write(saved, os.read(fd, 100) + b"\n")
+null = os.open("/dev/null", os.O_RDONLY)
+os.close(0)
+made = subprocess.run([sys.executable, "-c", code], stdin=null, capture_output=True)
+os.write(saved, b"%s %s\n" % (made.stdout, made.stderr))
+"#;
+    runs_again(script, "RECORD /usr/bin/python3 script.py > out");
+}
+
+#[test]
 fn a_timer_interrupts_writes_again_at_the_recorded_byte() {
     // The first write has taken a part of its bytes, and the second one none.
     let script = r#"

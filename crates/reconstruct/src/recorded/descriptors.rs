@@ -46,6 +46,7 @@ impl Arranging {
             let is_sure = resource.ident.is_some() || resource.origin != Origin::Inherited;
             is_sure || !is_stream || shared.is_none()
         });
+        let known = known.or_else(|| self.moved_file(call.fd, kind, ident));
         if let (None, Some(id)) = (known, shared) {
             // It had the descriptor from the start, although its parent never used it.
             self.process.inherited.push((call.fd, id, None));
@@ -93,6 +94,47 @@ impl Arranging {
         }
         self.table.insert(call.fd, id);
         self.numbers.insert(call.a, id);
+    }
+
+    /// The file with this identity that the parent had opened under another number. A child in its
+    /// parent's memory moves descriptors before it executes a program, and has no record of that.
+    fn moved_file(&mut self, fd: i32, kind: u32, ident: Option<(u64, u64)>) -> Option<ResourceId> {
+        let ident = ident.filter(|_| kind == S_IFREG)?;
+        let mut held = self.process.held.iter().map(|(_, id)| *id);
+        let id = held.find(|id| {
+            let resource = &self.run.resources[*id];
+            resource.origin == Origin::Opened && resource.ident == Some(ident)
+        })?;
+        self.process.held.push((fd, id));
+        Some(id)
+    }
+
+    /// A call told the kind and identity of a descriptor. If the parent had something else under
+    /// its number, the process has another resource there from its start.
+    pub(super) fn has_status(&mut self, fd: i32, kind: u32, ident: (u64, u64)) {
+        let is_other = |id: &ResourceId| {
+            let known = self.run.resources[*id].kind;
+            known != 0 && known != kind && self.process.held.contains(&(fd, *id))
+        };
+        if !self.table.get(&fd).is_some_and(is_other) {
+            return;
+        }
+        if let Some(id) = self.moved_file(fd, kind, Some(ident)) {
+            self.table.insert(fd, id);
+            return;
+        }
+        let shared = self.by_ident.get(&ident).copied();
+        let id = shared.unwrap_or_else(|| {
+            let name = format!("descriptor {fd}");
+            let resource = Resource::new(Origin::Inherited, name.as_bytes(), kind);
+            self.new_resource(Resource {
+                ident: Some(ident),
+                ..resource
+            })
+        });
+        self.by_ident.entry(ident).or_insert(id);
+        self.process.inherited.push((fd, id, None));
+        self.table.insert(fd, id);
     }
 
     pub(super) fn new_resource(&mut self, resource: Resource) -> ResourceId {

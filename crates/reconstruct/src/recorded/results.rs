@@ -10,6 +10,9 @@ use libc::c_long;
 impl Arranging {
     /// Any other call: its result is kept under its object.
     pub(super) fn result(&mut self, call: &Call) {
+        if let Some((kind, ident)) = status_of_descriptor(call) {
+            self.has_status(call.fd, kind, ident);
+        }
         let object = match (call.path(), self.table.get(&call.fd)) {
             (Some(path), _) if !path.is_empty() => CallObject::Path(self.asked(call, path)),
             // A descriptor of a file of the root has its name only.
@@ -71,6 +74,25 @@ pub fn family(call: u16) -> u16 {
 fn is_status(call: u16) -> bool {
     let call = c_long::from(call);
     call == libc::SYS_fstat || call == libc::SYS_newfstatat || call == libc::SYS_statx
+}
+
+/// The type and identity of the descriptor that a call asked about: those of `struct stat`.
+fn status_of_descriptor(call: &Call) -> Option<(u32, (u64, u64))> {
+    const MODE_AT: usize = 24;
+    let is_asked = matches!(
+        c_long::from(call.number),
+        libc::SYS_fstat | libc::SYS_newfstatat
+    );
+    let has_path = call.path().is_some_and(|path| !path.is_empty());
+    if !is_asked || has_path || call.result != 0 {
+        return None;
+    }
+    let entered = call.sections.iter();
+    let mut entered = entered.filter(|section| section.kind == deep::ENTERED);
+    let bytes = &entered.next()?.bytes;
+    let word = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
+    let mode = u32::from_le_bytes(*bytes.get(MODE_AT..)?.first_chunk()?);
+    Some((mode & libc::S_IFMT, (word(0)?, word(8)?)))
 }
 
 /// True for calls whose first argument is a descriptor.
