@@ -95,6 +95,33 @@ fn a_thread_gets_the_bytes_of_another_one_when_they_are_written() {
 }
 
 #[test]
+fn a_server_in_a_thread_gets_a_request_when_its_client_has_sent_it() {
+    if !needs("a server in a thread", &["python3"]) {
+        return;
+    }
+    let script = r#"
+import socket, threading
+server = socket.create_server(("127.0.0.1", 0))
+def serve():
+    connection, _ = server.accept()
+    while connection.recv(100): connection.sendall(b"%d" % number)
+thread = threading.Thread(target=serve)
+thread.start()
+client = socket.create_connection(server.getsockname())
+for number in range(40):
+    client.sendall(b"?")
+    print(client.recv(100))
+    sum(range(20000))
+client.close()
+thread.join()
+"#;
+    let place = Place::new();
+    place.write_aged("both.py", script);
+    record(&place, "RECORD python3 both.py > out");
+    is_same(&place);
+}
+
+#[test]
 fn an_event_loop_that_threads_wake_ends() {
     if !needs("an event loop", &["python3"]) {
         return;

@@ -285,6 +285,7 @@ impl Arranging {
         let id = self.behind(call.fd, S_IFSOCK);
         let peer = call.address().and_then(address_words);
         self.run.resources[id].peer.clone_from(&peer);
+        self.connects(call, id, peer.as_ref());
         self.streams(id).connected.push_back((call.result, peer));
     }
 

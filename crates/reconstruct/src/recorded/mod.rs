@@ -4,6 +4,7 @@
 //! are followed through `dup`, `fork` and `close`, so that each call finds its resource. Invariant:
 //! any calls are accepted, because the log may be damaged.
 
+mod connections;
 mod descriptors;
 mod facts;
 mod positions;
@@ -23,6 +24,7 @@ use crate::time::RecordedClock;
 use crate::unit::RecordedUnit;
 use backstory_deep::Call;
 use backstory_deep::call_numbers::WAITS;
+use connections::Connections;
 use libc::c_long;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
@@ -37,6 +39,8 @@ pub struct RecordedRun {
     /// The requests, as `backstory requests` numbers them. Without a connection that the record
     /// knows: `None`.
     pub units: Vec<Option<RecordedUnit>>,
+    /// The two ends of connections that were made within the run.
+    pub connections: Vec<(ResourceId, ResourceId)>,
     /// The time of day of its counters.
     pub clock: RecordedClock,
     /// The forked children without a record that a signal killed: the signal, by process id.
@@ -89,6 +93,7 @@ pub(crate) struct Arranging {
     process: RecordedProcess,
     /// Where each file is read or written next.
     offsets: HashMap<ResourceId, u64>,
+    connections: Connections,
 }
 
 impl RecordedRun {
@@ -205,6 +210,8 @@ impl Arranging {
     /// All processes were taken.
     pub(crate) fn finish(mut self) -> RecordedRun {
         positions::share(&mut self.run);
+        let connections = std::mem::take(&mut self.connections);
+        self.run.pair_connections(connections);
         self.run.leave_out_native_events();
         self.run.find_statuses(&self.forked);
         self.run

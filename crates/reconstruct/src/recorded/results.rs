@@ -13,6 +13,7 @@ impl Arranging {
         if let Some((kind, ident)) = status_of_descriptor(call) {
             self.has_status(call.fd, kind, ident);
         }
+        self.addressed(call);
         let object = match (call.path(), self.table.get(&call.fd)) {
             (Some(path), _) if !path.is_empty() => CallObject::Path(self.asked(call, path)),
             // A descriptor of a file of the root has its name only.

@@ -1,4 +1,4 @@
-//! Pipes and pairs of sockets between programs of a whole run: bytes come when they were written.
+//! Pipes and connections between programs of a whole run: bytes come when they were written.
 //!
 //! Each program has streams of its own, so a reader has all its bytes from the beginning. It would
 //! go on before the writer has done what it did before, and would find a file that both use in
@@ -7,15 +7,19 @@
 //! Invariant: no program waits for one that does nothing. The wait ends when no process has done
 //! anything for [`LONGEST`]. It also ends after [`LONGEST_ASLEEP`] if the writer sleeps. A reader
 //! of a writer that computes for ever waits as long.
+//!
+//! The two ends of a connection may be those of two threads of one program. They wait in the same
+//! way. Of pipes and pairs of sockets within a program, `turns.rs` knows more: they wake event loops.
 
 use super::Supervisor;
 use super::processes::{Role, state_and_time};
 use super::thread_states::another_thread_runs;
 use crate::engine::caller::NotifiedCall;
+use crate::engine::proc_texts::threads;
 use crate::process::RecordedProcess;
 use crate::resource::ResourceId;
 use libc::SYS_socketpair;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -36,6 +40,8 @@ struct AwaitedBytes {
     end: ResourceId,
     /// The position behind them in the pipe.
     behind: u64,
+    /// Another thread of the reader may write them.
+    by_thread: bool,
     writer: usize,
     began: Instant,
     /// The calls of all programs and their processor time, and when these were looked at.
@@ -48,6 +54,8 @@ struct AwaitedBytes {
 pub(super) struct Pipes {
     /// The end that is written to, by the end that is read.
     ends: HashMap<ResourceId, ResourceId>,
+    /// The ends of connections that were accepted.
+    connected: HashSet<ResourceId>,
     /// The programs that wrote to a resource.
     writers: HashMap<ResourceId, Vec<usize>>,
     /// By the id of the call.
@@ -56,9 +64,13 @@ pub(super) struct Pipes {
 }
 
 impl Pipes {
-    /// The pipes that these programs made.
-    pub fn of(processes: &[RecordedProcess]) -> Pipes {
+    /// The pipes and connections that these programs made.
+    pub fn of(processes: &[RecordedProcess], connections: &[(ResourceId, ResourceId)]) -> Pipes {
         let mut pipes = Pipes::default();
+        for (one, two) in connections {
+            pipes.ends.extend([(*one, *two), (*two, *one)]);
+            pipes.connected.extend([*one, *two]);
+        }
         for (index, process) in processes.iter().enumerate() {
             for (call, made) in &process.pairs {
                 for ((one, two), _) in made {
@@ -104,6 +116,7 @@ impl Supervisor {
             reader,
             end,
             behind,
+            by_thread: self.pipes.connected.contains(&end) && threads(self.group_of(call)) > 1,
             writer: reader,
             began: Instant::now(),
             progress: (0, 0),
@@ -165,7 +178,8 @@ impl Supervisor {
                 streams.output.owes(u64::MAX) && streams.output.next_start() < awaited.behind
             })
         };
-        let mut others = writers.iter().filter(|one| **one != awaited.reader);
+        let may_write = |one: &&usize| **one != awaited.reader || awaited.by_thread;
+        let mut others = writers.iter().filter(may_write);
         others.find(|writer| owes(**writer)).copied()
     }
 

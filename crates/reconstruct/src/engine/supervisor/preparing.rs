@@ -45,7 +45,7 @@ impl Supervisor {
         Supervisor {
             listener,
             pipes: match is_whole {
-                true => Pipes::of(&run.processes),
+                true => Pipes::of(&run.processes, &run.connections),
                 false => Pipes::default(),
             },
             shows: shows.map(|(_, id, _)| *id),
