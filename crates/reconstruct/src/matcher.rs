@@ -8,13 +8,14 @@ use crate::exact::ExactPositions;
 use crate::input::Taken;
 use crate::output::Interruption;
 use crate::process::{
-    Made, ReadyTurn, RecordedProcess, RecordedResult, ResourceStreams, ResultKey, skip_to,
+    Made, ReadyTurn, RecordedProcess, RecordedResult, ResourceStreams, ResultKey, TimedQueue,
+    skip_to,
 };
 use crate::ready::IN;
 use crate::resource::{Resource, ResourceId};
 use crate::volatile::VolatileRules;
 use backstory_ordering::SmallSort;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 /// Calls that a report shows before a divergence.
@@ -334,25 +335,30 @@ impl ProcessMatcher {
         self.made(made)
     }
 
-    /// The next recorded socket of this domain and type.
-    pub fn socket(&mut self, key: (i32, i32)) -> Option<Made> {
+    /// The next recorded socket of this domain and type, of this recorded thread if it made one.
+    pub fn socket(&mut self, key: (i32, i32), thread: u32) -> Option<Made> {
         self.skip(|rest, time| {
             if let Some(queue) = rest.sockets.get_mut(&key) {
                 skip_to(queue, time);
             }
         });
-        let made = self.rest.sockets.get_mut(&key)?.pop_front();
+        let rest = &mut self.rest;
+        let at = place_of(&rest.movers, rest.is_part, rest.sockets.get(&key)?, thread);
+        let made = rest.sockets.get_mut(&key)?.remove(at);
         self.made(made)
     }
 
-    /// The next recorded pipe or pair of sockets, by the number of the call.
-    pub fn pair(&mut self, call: u16) -> Option<(ResourceId, ResourceId)> {
+    /// The next recorded pipe or pair of sockets, by the number of the call. It is one of this
+    /// recorded thread, if it made one.
+    pub fn pair(&mut self, call: u16, thread: u32) -> Option<(ResourceId, ResourceId)> {
         self.skip(|rest, time| {
             if let Some(queue) = rest.pairs.get_mut(&call) {
                 skip_to(queue, time);
             }
         });
-        let made = self.rest.pairs.get_mut(&call)?.pop_front();
+        let rest = &mut self.rest;
+        let at = place_of(&rest.movers, rest.is_part, rest.pairs.get(&call)?, thread);
+        let made = rest.pairs.get_mut(&call)?.remove(at);
         self.made(made)
     }
 
@@ -524,6 +530,19 @@ impl ProcessMatcher {
             self.diverge(divergence);
         }
     }
+}
+
+/// The place of the next result that this thread got. In an execution of a part of the record,
+/// other threads may serve the requests that are fed, so any result may come.
+fn place_of<T>(
+    movers: &HashMap<u64, u32>,
+    is_part: bool,
+    results: &TimedQueue<T>,
+    thread: u32,
+) -> usize {
+    let is_own = |(_, time): &(T, u64)| movers.get(time) == Some(&thread);
+    let own = results.iter().position(is_own).filter(|_| !is_part);
+    own.unwrap_or(0)
 }
 
 #[cfg(test)]

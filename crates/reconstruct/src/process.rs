@@ -208,8 +208,8 @@ pub struct RecordedProcess {
     pub began: u64,
     /// The connections behind calls that moved bytes, by time-stamp counter and descriptor.
     pub moves: HashMap<(u64, i32), ResourceId>,
-    /// The threads that moved bytes, accepted connections or took random bytes, by the time-stamp
-    /// counter at the call's return. Empty in a process with one thread.
+    /// In a process with several threads: which of them moved bytes, took random bytes, made a
+    /// socket or a pipe, or accepted a connection, by the time-stamp counter at the call's return.
     pub movers: HashMap<u64, u32>,
     /// Signals whose handlers ran.
     pub signals: VecDeque<i32>,

@@ -122,6 +122,34 @@ thread.join()
 }
 
 #[test]
+fn threads_get_the_pipes_and_sockets_that_they_made_in_the_record() {
+    if !needs("threads that make pipes", &["python3"]) {
+        return;
+    }
+    // Sleeps take no time in a replay, so the threads come in another order.
+    let script = r#"
+import os, socket, threading, time
+lines = [[], []]
+def make(number):
+    for n in range(5):
+        time.sleep(0.02 if number else 0.007)
+        read, write = os.pipe()
+        one, two = socket.socketpair()
+        os.write(write, b"%d %d" % (number, n))
+        one.send(b"%d-%d" % (number, n))
+        lines[number].append((os.read(read, 100), two.recv(100)))
+threads = [threading.Thread(target=make, args=[number]) for number in range(2)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(lines)
+"#;
+    let place = Place::new();
+    place.write_aged("make.py", script);
+    record(&place, "RECORD python3 make.py > out");
+    is_same(&place);
+}
+
+#[test]
 fn an_event_loop_that_threads_wake_ends() {
     if !needs("an event loop", &["python3"]) {
         return;

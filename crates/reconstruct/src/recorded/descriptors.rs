@@ -234,6 +234,7 @@ impl Arranging {
     }
 
     pub(super) fn socket(&mut self, call: &Call) {
+        self.note_mover(call);
         let kind = call.b as i32 & !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK);
         let socket = (call.a as i32, kind);
         let made = self.made(call.result, || Resource {
@@ -290,6 +291,7 @@ impl Arranging {
     }
 
     pub(super) fn pair(&mut self, call: &Call) {
+        self.note_mover(call);
         let socket = c_long::from(call.number) == libc::SYS_socketpair;
         let kind = if socket { S_IFSOCK } else { S_IFIFO };
         let arg = if socket { 3 } else { 0 };

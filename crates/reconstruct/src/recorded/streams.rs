@@ -169,7 +169,7 @@ impl Arranging {
         }
     }
 
-    /// Remembers which thread made a call.
+    /// Remembers which thread moved bytes, or made or accepted something.
     pub(super) fn note_mover(&mut self, call: &Call) {
         self.process.movers.insert(ended(call), call.tid);
     }

@@ -92,7 +92,8 @@ impl Supervisor {
     pub(super) fn socket(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
         let flags = call.int(1) & (SOCK_CLOEXEC | SOCK_NONBLOCK);
         let key = (call.int(0), call.int(1) & !flags);
-        match self.matchers[index].socket(key) {
+        let thread = self.recorded_thread(call.tid, index);
+        match self.matchers[index].socket(key, thread) {
             Some(Made::Resource(id)) => self.stand_in(call, id, flags),
             Some(Made::Failed(errno)) => Ok(Response::Errno(errno)),
             // The namespace has no network, so the program gets no connection by it.
@@ -199,7 +200,8 @@ impl Supervisor {
     pub(super) fn pair(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
         let sockets = call.number == SYS_socketpair;
         let number = if sockets { SYS_socketpair } else { SYS_pipe2 } as u16;
-        let Some((one, two)) = self.matchers[index].pair(number) else {
+        let thread = self.recorded_thread(call.tid, index);
+        let Some((one, two)) = self.matchers[index].pair(number, thread) else {
             return Ok(Response::Continue);
         };
         if self.resources[one].is_native() {
