@@ -67,8 +67,8 @@ fn reads(fd: i32, bytes: &[u8]) -> Call {
     with(read, deep::ENTERED, bytes)
 }
 
-/// The bytes that were written into each connection which is known, in the order of its sockets,
-/// and those that were read from its other end.
+/// The number of bytes that were written into each known connection, in the order of the sockets.
+/// Beside it is the number that were read from the other end.
 fn joined(calls: Vec<Vec<Call>>) -> Vec<(u64, u64)> {
     let calls = calls.concat().into_iter();
     let run = RecordedRun::arrange([(1, 10, 1, calls)].into_iter());

@@ -12,7 +12,7 @@ use backstory_deep::Call;
 use libc::c_long;
 use std::collections::HashMap;
 
-/// What is known of connections while the log is read.
+/// Addresses and connected sockets, while the log is read.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     /// The addresses of sockets, each with the time since when it is known.

@@ -246,8 +246,8 @@ impl Supervisor {
         Ok(self.leave(call, index, id, &bytes))
     }
 
-    /// How many bytes of a write leave. A write ends where the recorded one was short. One that does
-    /// not wait also ends where the resource was full in the record.
+    /// How many bytes of a write leave. A write ends where the recorded one was short. One that
+    /// does not wait also ends where the resource was full in the record.
     fn leaving(
         &mut self,
         call: &NotifiedCall,

@@ -8,8 +8,8 @@
 //! anything for [`LONGEST`]. It also ends after [`LONGEST_ASLEEP`] if the writer sleeps. A reader
 //! of a writer that computes for ever waits as long.
 //!
-//! The two ends of a connection may be those of two threads of one program. They wait in the same
-//! way. Of pipes and pairs of sockets within a program, `turns.rs` knows more: they wake event loops.
+//! The two ends of a connection may be those of two threads of one program. Such a reader waits in
+//! the same way. `turns.rs` has the rules for pipes and pairs of sockets within a program.
 
 use super::Supervisor;
 use super::processes::{Role, state_and_time};
