@@ -1,5 +1,7 @@
 //! `replay --deep` compares how programs end: with which status, or by which signal.
 
+use backstory_testkit::need::needs;
+
 use super::Place;
 use super::deep_replay::{is_equal, recorded_program};
 
@@ -67,6 +69,29 @@ fn a_signal_in_the_place_of_an_exit_is_a_difference_also_in_a_child() {
         is_equal_again(&place);
         differs(&place, "--env=CRASH=1", &[came]);
     }
+}
+
+#[test]
+fn a_signal_that_a_program_handled_before_does_not_end_it_at_a_read_behind_its_record() {
+    if !needs("a program that handles a signal", &["python3"]) {
+        return;
+    }
+    let script = r#"
+import os, signal
+signal.signal(signal.SIGUSR1, lambda *_: None)
+os.kill(os.getpid(), signal.SIGUSR1)
+signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+os.read(0, 100)
+if os.environ.get("MORE"): os.read(0, 100)
+"#;
+    let place = Place::new();
+    place.write_aged("script.py", script);
+    place.deep("echo line | RECORD python3 script.py");
+    let Some(answer) = place.again(&["--env=MORE=1"]) else {
+        return;
+    };
+    let is_behind = answer.err.contains("a read behind the recorded input");
+    assert!(is_behind && !answer.err.contains("signal 10"), "{answer:?}");
 }
 
 #[test]

@@ -255,6 +255,12 @@ fn bit(signal: i32) -> u64 {
     }
 }
 
+/// True if a thread has a handler for this signal.
+pub(super) fn has_handler(tid: u32, signal: i32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{tid}/status"));
+    status.is_ok_and(|status| signals(&status, "SigCgt") & bit(signal) != 0)
+}
+
 /// The signals that a thread has a handler for and does not block, and those among them that are
 /// there. `blocked`: the signals that a call blocks, instead of those of the thread.
 fn handled_signals(tid: u32, blocked: Option<u64>) -> io::Result<(u64, u64)> {

@@ -55,7 +55,7 @@ use backstory_instructions::Redirector;
 use backstory_sys as sys;
 use child_work::ChildWork;
 use clock::Passed;
-use interrupted::HiddenList;
+use interrupted::{HiddenList, has_handler};
 use own_calls::OwnCalls;
 use part::Part;
 pub use part::STALLED;
@@ -383,9 +383,12 @@ impl Supervisor {
         let Some(group) = self.groups.get(&call.tid).copied() else {
             return Response::Continue;
         };
-        if let Some(signal) = matcher.rest.signals.pop_front() {
-            let _ = sys::kill(group as sys::Pid, signal);
-            return Response::Errno(libc::EINTR);
+        while let Some(signal) = matcher.rest.signals.pop_front() {
+            // One without a handler by now came natively before.
+            if has_handler(call.tid, signal) {
+                let _ = sys::kill(group as sys::Pid, signal);
+                return Response::Errno(libc::EINTR);
+            }
         }
         if !matcher.rest.has_exited {
             // Its record ends here: it was killed, or the recording ended.
