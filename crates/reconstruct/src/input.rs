@@ -184,12 +184,16 @@ impl InputStream {
         }
     }
 
-    /// The time at which the next input came, unless it has been declared to be there.
-    pub fn next_arrival(&self) -> Option<u64> {
+    /// The time at which the next input came.
+    pub fn next_input(&self) -> Option<u64> {
         let mut all = self.items.iter().zip(&self.times);
         let next = all.find(|(item, _)| **item != InputItem::Absent && !is_interruption(item));
         next.map(|(_, time)| *time)
-            .filter(|time| *time > self.arrived)
+    }
+
+    /// The same, unless it has been declared to be there.
+    pub fn next_arrival(&self) -> Option<u64> {
+        self.next_input().filter(|time| *time > self.arrived)
     }
 
     /// The time at which the next input came, unless the program has taken a part of it.

@@ -52,6 +52,13 @@ pub struct AcceptedConnection {
     pub time: u64,
 }
 
+impl AcceptedConnection {
+    /// False: it failed.
+    pub fn is_connection(&self) -> bool {
+        matches!(self.made, Made::Resource(_))
+    }
+}
+
 /// Recorded results in order, each with the time-stamp counter when its call returned.
 pub type TimedQueue<T> = VecDeque<(T, u64)>;
 
@@ -134,7 +141,14 @@ impl ResourceStreams {
     /// True for a listener whose next `accept` returns a connection.
     pub fn has_connection(&self) -> bool {
         let next = self.accepted.front();
-        next.is_some_and(|accepted| matches!(accepted.made, Made::Resource(_)))
+        next.is_some_and(|accepted| accepted.is_connection())
+    }
+
+    /// When a listener handed out its next connection. It may have had none at first.
+    pub fn next_connection(&self) -> Option<u64> {
+        let mut all = self.accepted.iter();
+        let next = all.find(|accepted| accepted.is_connection());
+        next.map(|accepted| accepted.time)
     }
 }
 

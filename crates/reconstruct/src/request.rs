@@ -286,9 +286,15 @@ fn leave_out_streams(
     for (id, streams) in &mut process.streams {
         streams.input.retain(|time| fits(id, time));
         streams.output.retain(|time| fits(id, time));
+        // A program that accepts until there is no connection finds none between two that stay.
+        let mut is_behind = false;
         streams.accepted.retain(|accepted| match accepted.made {
-            Made::Resource(id) => !gone.contains(&id),
-            Made::Failed(_) => false,
+            Made::Resource(id) if gone.contains(&id) => false,
+            Made::Resource(_) => {
+                is_behind = true;
+                true
+            }
+            Made::Failed(errno) => errno == libc::EAGAIN && std::mem::take(&mut is_behind),
         });
     }
     // A listener is ready while a connection is left, and a wait for nothing is left out.

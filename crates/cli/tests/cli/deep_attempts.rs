@@ -1,4 +1,5 @@
-//! `replay --deep`: attempts at another moment, and a bound for those that hang.
+//! `replay --deep`: attempts at another moment, the order of what they feed, and a bound for those
+//! that hang.
 
 use backstory_testkit::need::{needs, skipped};
 use serde_json::Value;
@@ -227,4 +228,67 @@ fn at_a_terminal_an_attempt_has_its_number_and_the_bound() {
     let attempt = "attempt 1 of at most 9: the request alone";
     assert!(shown.contains(attempt), "{shown}");
     assert!(shown.contains("equal"), "{shown}");
+}
+
+/// Answers each word with all words so far, and marks of connections. It has one process and
+/// `epoll`.
+const NOTER: &str = r#"
+import os, select, socket
+LISTEN
+e = select.epoll(); e.register(s, select.EPOLLIN)
+noted, open_ones, ended = b"", {}, 0
+while ended < 4:
+    for fd, _ in e.poll():
+        if fd == s.fileno():
+            ACCEPT
+            continue
+        word = open_ones[fd].recv(100)
+        if not word:
+            e.unregister(fd); open_ones.pop(fd).close(); ended += 1
+        else:
+            noted += word; open_ones[fd].sendall(noted)
+"#;
+
+/// The lines of a server that accepts one connection.
+const ACCEPT_ONE: &str = r#"c, _ = s.accept(); noted += b"+"
+            open_ones[c.fileno()] = c; e.register(c, select.EPOLLIN)
+"#;
+
+/// Those of one that accepts until there is no connection.
+const ACCEPT_ALL: &str = r#"s.setblocking(False)
+            while True:
+                try: c, _ = s.accept(); noted += b"+"
+                except BlockingIOError: break
+                open_ones[c.fileno()] = c; e.register(c, select.EPOLLIN)
+"#;
+
+/// Asks on one connection that it keeps, and on others in between.
+const NOTER_CLIENT: &str = r#"
+import os, socket, time
+while not os.path.exists("port"): time.sleep(0.01)
+def connect(): return socket.create_connection(("127.0.0.1", int(open("port").read())))
+def ask(c, word): c.sendall(word); assert c.recv(100)
+kept = connect()
+for word in [b"a", b"b", b"c", b"d", b"e", b"f"]:
+    if word in b"adf": ask(kept, word); continue
+    with connect() as c: ask(c, word)
+kept.close()
+"#;
+
+#[test]
+fn requests_of_a_kept_connection_come_behind_earlier_ones_of_other_connections() {
+    let what = "requests of several connections in their order";
+    for accept in [ACCEPT_ONE, ACCEPT_ALL] {
+        let server = NOTER.replace("ACCEPT\n", accept);
+        let Some(place) = recorded_server(what, &server, NOTER_CLIENT) else {
+            return;
+        };
+        let Some(report) = place.report(&["--request", "6"], 0) else {
+            return;
+        };
+        let of = &report["reconstruction"];
+        assert_eq!(of["verdict"], "equal", "{accept}: {of:#}");
+        let fed = serde_json::json!([1, 2, 3, 4, 5]);
+        assert_eq!(of["request"]["fed"], fed, "{accept}: {of:#}");
+    }
 }

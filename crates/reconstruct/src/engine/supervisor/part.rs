@@ -164,7 +164,7 @@ impl Supervisor {
         };
         let streams = self.matchers[index].rest.streams.get(&id);
         let Some(next) = streams.and_then(|streams| {
-            let connection = streams.accepted.front().map(|accepted| accepted.time);
+            let connection = streams.next_connection();
             connection.or_else(|| streams.input.next_arrival())
         }) else {
             return false;
@@ -227,8 +227,8 @@ impl Supervisor {
             return true;
         }
         let streams = rest.streams.values();
-        let next = streams.filter_map(|streams| streams.accepted.front());
-        let next = next.map(|accepted| accepted.time).min();
+        let next = streams.filter_map(|streams| streams.next_connection());
+        let next = next.min();
         let child = rest.children.front().map(|child| child.time);
         child < Some(next.unwrap_or(u64::MAX))
     }

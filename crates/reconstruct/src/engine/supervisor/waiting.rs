@@ -90,7 +90,11 @@ impl Supervisor {
             return None;
         }
         let may_time_out = terms.timeout.is_some();
+        let connection = self.next_connection(index, list);
         let fits = |turn: &ReadyTurn| {
+            if connection.is_some_and(|connection| connection < turn.time) {
+                return false;
+            }
             let among = |id: &ResourceId| list.iter().any(|one| one.resource == Some(*id));
             let known = turn
                 .ready
@@ -183,6 +187,16 @@ impl Supervisor {
         })
     }
 
+    /// When the next connection came of the listeners in this list, if a request of a server runs
+    /// again. Its record has no waits for listeners, and later input waits for the connection.
+    fn next_connection(&self, index: usize, list: &[Awaited]) -> Option<u64> {
+        self.part.as_ref().filter(|part| !part.unit.is_client)?;
+        let streams = &self.matchers[index].rest.streams;
+        let awaited = list.iter().filter(|one| one.events & IN != 0);
+        let listeners = awaited.filter_map(|one| streams.get(&one.resource?));
+        listeners.filter_map(|own| own.next_connection()).min()
+    }
+
     /// True if input waits for the output that was recorded before it: something else than this
     /// call may write the output.
     pub(super) fn holds_back(&self, call: &NotifiedCall, has_native: bool) -> bool {
@@ -213,13 +227,16 @@ impl Supervisor {
         holds_back: bool,
     ) -> Vec<(usize, u32)> {
         let mut ready = Vec::new();
+        let connection = self.next_connection(index, list);
         for (at, awaited) in list.iter().enumerate() {
             let Some(id) = awaited.resource else { continue };
             let streams = self.matchers[index].streams(id);
             let connects = streams.has_connection();
             let mut events = 0;
+            let next = streams.input.next_input();
+            let is_late = connection.is_some_and(|connection| next > Some(connection));
             let arrived = streams.input.is_ready() && !(holds_back && streams.is_ahead());
-            if arrived || connects {
+            if arrived && !is_late || connects {
                 events |= IN;
             }
             if streams.accepted.is_empty() {
