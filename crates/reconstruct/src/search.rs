@@ -119,6 +119,13 @@ impl Search {
         Some(next)
     }
 
+    /// True if the present attempt has all earlier requests of the connection. Without these, a
+    /// program may take the request for the first one there, and refuse it.
+    pub fn has_connection(&self) -> bool {
+        let fed = &self.current.fed;
+        self.connection.iter().all(|number| fed.contains(number))
+    }
+
     /// Number of attempts so far.
     pub fn tries(&self) -> u32 {
         self.tries
@@ -250,6 +257,17 @@ mod tests {
         assert_eq!(fed(&[40]), Some(vec![40]));
         assert_eq!(fed(&[7]), Some(vec![7, 40]));
         assert_eq!(fed(&[30]), Some(vec![30, 40]));
+    }
+
+    #[test]
+    fn an_attempt_without_the_earlier_requests_of_the_connection_is_told_from_the_others() {
+        let mut search = Search::new(&candidates(), 3);
+        let mut has = Vec::new();
+        while search.attempt().is_some() {
+            has.push(search.has_connection());
+            search.ended(AttemptResult::Different);
+        }
+        assert_eq!(has, [false, true, true]);
     }
 
     #[test]

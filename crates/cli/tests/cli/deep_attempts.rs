@@ -292,3 +292,43 @@ fn requests_of_a_kept_connection_come_behind_earlier_ones_of_other_connections()
         assert_eq!(of["request"]["fed"], fed, "{accept}: {of:#}");
     }
 }
+
+/// Makes a token of an address, and ends a connection that comes with another one. Then it waits
+/// for the next connection.
+const TOKENS: &str = r#"
+import os, socket
+LISTEN
+for n in range(2):
+    c, _ = s.accept()
+    token = None
+    while word := c.recv(100):
+        if token is None and word == b"login": token = b"%x" % id(object()); c.sendall(token)
+        elif token is None: c.sendall(b"refused")
+        elif word == token: c.sendall(b"welcome")
+        else: break
+    c.close()
+"#;
+
+const TOKENS_CLIENT: &str = r#"
+import os, socket, time
+while not os.path.exists("port"): time.sleep(0.01)
+def connect(): return socket.create_connection(("127.0.0.1", int(open("port").read())))
+with connect() as c:
+    c.sendall(b"login"); c.sendall(c.recv(100)); assert c.recv(100) == b"welcome"
+connect().close()
+"#;
+
+#[test]
+fn of_attempts_that_differ_one_with_the_earlier_requests_of_the_connection_is_reported() {
+    let what = "the report of a request behind another one";
+    let Some(place) = recorded_server(what, TOKENS, TOKENS_CLIENT) else {
+        return;
+    };
+    let Some(report) = place.report(&["--request", "2"], 1) else {
+        return;
+    };
+    // Alone, the request is refused.
+    let request = &report["reconstruction"]["request"];
+    assert_eq!(request["fed"], serde_json::json!([1]), "{report:#}");
+    assert!(request["differs_before"].is_u64(), "{report:#}");
+}

@@ -113,7 +113,7 @@ fn searched(
     mut search: Search,
     args: &ReplayArgs,
 ) -> Result<Played, Failure> {
-    let mut best: Option<Played> = None;
+    let mut best: Option<(Rank, Played)> = None;
     let mut took = 0;
     let mut all = ExecutedCalls::default();
     // All attempts have the same start, so the first one looks for the obstacles to a copy.
@@ -140,11 +140,12 @@ fn searched(
         let result = played.reconstruction.as_ref().map(result_of);
         let result = result.unwrap_or(AttemptResult::Different);
         search.ended(result);
-        if result == AttemptResult::Equal || best.as_ref().is_none_or(|b| rank(&played) > rank(b)) {
-            best = Some(played);
+        let came = rank(&played, search.has_connection());
+        if result == AttemptResult::Equal || best.as_ref().is_none_or(|(best, _)| came > *best) {
+            best = Some((came, played));
         }
     }
-    let mut best = best.unwrap_or_default();
+    let mut best = best.map(|(_, played)| played).unwrap_or_default();
     if let Some(found) = best
         .reconstruction
         .as_ref()
@@ -214,16 +215,19 @@ fn once_more(before: Played, mut played: Played) -> Played {
     played
 }
 
-/// How far an attempt came that is not equal: only volatile parts differ, the request was served,
-/// the position of the first difference.
-fn rank(played: &Played) -> (bool, bool, u64) {
+/// How far an attempt came that is not equal: only volatile parts differ, it had the earlier
+/// requests of the connection, the request was served, the position of the first difference.
+type Rank = (bool, bool, bool, u64);
+
+fn rank(played: &Played, has_connection: bool) -> Rank {
     let Some(found) = &played.reconstruction else {
-        return (false, false, 0);
+        return (false, false, false, 0);
     };
     let is_served = found.request.as_ref().is_some_and(|r| r.is_served);
     let first = found.first_difference();
     let is_alike = found.likeness() != Likeness::Different;
-    (is_alike, is_served, first.map_or(0, |first| first.position))
+    let position = first.map_or(0, |first| first.position);
+    (is_alike, has_connection, is_served, position)
 }
 
 fn result_of(reconstruction: &Reconstruction) -> AttemptResult {
