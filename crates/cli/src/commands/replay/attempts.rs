@@ -215,8 +215,8 @@ fn once_more(before: Played, mut played: Played) -> Played {
     played
 }
 
-/// How far an attempt came that is not equal: only volatile parts differ, it had the earlier
-/// requests of the connection, the request was served, the position of the first difference.
+/// How far an attempt came that is not equal. The parts: only volatile parts differ, it had the
+/// earlier requests of the connection, the request was served, where the first difference is.
 type Rank = (bool, bool, bool, u64);
 
 fn rank(played: &Played, has_connection: bool) -> Rank {
