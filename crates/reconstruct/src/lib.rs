@@ -35,6 +35,7 @@ mod related;
 pub mod request;
 pub mod resource;
 pub mod search;
+pub mod shift;
 pub mod sighting;
 pub mod time;
 pub mod unit;

@@ -244,6 +244,9 @@ pub struct RecordedProcess {
     pub is_part: bool,
     /// Number of recorded calls.
     pub calls: u64,
+    /// Times without a call of a thread, in which a second began. Each has two time-stamp counters:
+    /// when the call before had returned, and when the next one began.
+    pub pauses: Vec<(u64, u64)>,
     /// Why the log of the process is not whole.
     pub gap: Option<String>,
     /// True if calls are missing in it.

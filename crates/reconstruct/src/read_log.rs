@@ -32,7 +32,7 @@ impl RecordedRun {
 impl ReadLog {
     /// Reads a log.
     pub fn read(log: &DeepLog) -> ReadLog {
-        let mut arranging = Arranging::default();
+        let mut arranging = Arranging::with_clock(RecordedClock::of(log));
         let mut words = RequestWords::default();
         let whole: HashMap<u64, bool> = log
             .programs()
@@ -74,7 +74,6 @@ impl ReadLog {
         }
         let mut run = arranging.finish();
         run.units = unit::units(&run.processes, &requests);
-        run.clock = RecordedClock::of(log);
         ReadLog {
             run,
             requests,

@@ -9,19 +9,22 @@
 //! 5. with those of its process
 //! 6. with all earlier ones
 //!
-//! If these suffice, fewer of them are tried, by halves. Invariant: the number of attempts has a
-//! bound, and the result is an attempt that was made.
+//! If these suffice, fewer of them are tried, by halves. If the time may be the reason for a
+//! difference, the same is tried with a shifted clock before. A whole run has such attempts only.
+//! Invariant: the number of attempts has a bound, and the result is an attempt that was made.
 
+use crate::shift::ClockShift;
 use backstory_ordering::SmallCollect;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap};
 
-/// One attempt: what is fed beside the request, and how much later its clock is.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// One attempt: what is fed beside the request, and the change of the clock.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Attempt {
     /// Numbers of earlier requests.
     pub fed: Vec<usize>,
-    /// Added to the recorded time, in ns.
-    pub shift: i64,
+    /// The change of the clock.
+    pub shift: ClockShift,
 }
 
 /// How an attempt ended.
@@ -31,7 +34,7 @@ pub enum AttemptResult {
     Equal,
     /// It differs.
     Different,
-    /// It differs, and the program took the time while it worked on the request.
+    /// It differs, perhaps in a date, and the program took the time.
     DifferentWithTime,
 }
 
@@ -52,10 +55,10 @@ pub struct Candidates {
     pub before: HashMap<usize, usize>,
 }
 
-/// Shifts of the time that are tried, in ns: around the moments at which a second begins.
+/// Shifts of all times that are tried last, in ns. The record does not say that they are right.
 const SHIFTS: [i64; 4] = [2_000_000, -2_000_000, 50_000_000, -50_000_000];
 
-/// The search for one request.
+/// The search for one request, or for the moment of a whole run.
 #[derive(Debug, Clone)]
 pub struct Search {
     /// Attempts to make before any halving.
@@ -66,7 +69,9 @@ pub struct Search {
     current: Attempt,
     connection: BTreeSet<usize>,
     before: HashMap<usize, usize>,
-    shifts: Vec<i64>,
+    /// Shifts that the record allows, and those that are tried behind them. The next is the last.
+    allowed: Vec<ClockShift>,
+    usual: Vec<ClockShift>,
     tries: u32,
     most: u32,
 }
@@ -86,7 +91,14 @@ impl Search {
                 sets.push(set);
             }
         }
-        let plain = |fed| Attempt { fed, shift: 0 };
+        let plain = |fed| Attempt {
+            fed,
+            shift: ClockShift::default(),
+        };
+        let of_all = |ns: &i64| ClockShift {
+            ns: *ns,
+            behind: None,
+        };
         let mut planned: Vec<Attempt> = sets.into_iter().map(plain).collect();
         planned.reverse();
         Search {
@@ -96,7 +108,8 @@ impl Search {
             current: Attempt::default(),
             before: candidates.before.clone(),
             connection,
-            shifts: SHIFTS.iter().rev().copied().collect(),
+            allowed: Vec::new(),
+            usual: SHIFTS.iter().rev().map(of_all).collect(),
             tries: 0,
             most: most.max(1),
         }
@@ -136,22 +149,31 @@ impl Search {
         self.most
     }
 
-    /// The last attempt ended so.
-    pub fn ended(&mut self, result: AttemptResult) {
-        match (result, self.sufficient.is_some()) {
-            (AttemptResult::Equal, _) => {
+    /// The last attempt ended so. `shifts`: the changes of the clock that the record allows.
+    pub fn ended(&mut self, result: AttemptResult, shifts: &[ClockShift]) {
+        match result {
+            AttemptResult::Equal => {
                 let set = self.current.fed.clone();
                 self.halves = self.halves_of(&set);
                 self.sufficient = Some(set);
             }
-            // The program may have been at another moment of a second.
-            (AttemptResult::DifferentWithTime, false) if self.is_simple() => {
-                if let Some(shift) = self.shifts.pop() {
-                    let fed = self.current.fed.clone();
-                    self.planned.push(Attempt { fed, shift });
-                }
-            }
+            _ if self.sufficient.is_none() && self.is_simple() => self.shift(result, shifts),
             _ => {}
+        }
+    }
+
+    /// Plans the same at another moment.
+    fn shift(&mut self, result: AttemptResult, shifts: &[ClockShift]) {
+        if self.current.shift == ClockShift::default() {
+            self.allowed = shifts.iter().rev().copied().collect();
+        }
+        let next = match (self.allowed.pop(), result) {
+            (None, AttemptResult::DifferentWithTime) => self.usual.pop(),
+            (allowed, _) => allowed,
+        };
+        if let Some(shift) = next {
+            let fed = self.current.fed.clone();
+            self.planned.push(Attempt { fed, shift });
         }
     }
 
@@ -201,7 +223,8 @@ fn with_those_before<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::{Attempt, AttemptResult, Candidates, Search};
+    use super::{Attempt, AttemptResult, Candidates, SHIFTS, Search};
+    use crate::shift::ClockShift;
     use std::collections::HashMap;
 
     /// Searches for a request that needs all of these.
@@ -210,10 +233,11 @@ mod tests {
         let mut best = None;
         while let Some(attempt) = search.attempt() {
             let equal = needs.iter().all(|need| attempt.fed.contains(need));
-            search.ended(match equal {
+            let result = match equal {
                 true => AttemptResult::Equal,
                 false => AttemptResult::Different,
-            });
+            };
+            search.ended(result, &[]);
             if equal {
                 best = Some(attempt);
             }
@@ -291,14 +315,47 @@ mod tests {
         assert_eq!(search(&candidates(), &[99], 14), (None, 4));
     }
 
+    /// The shifts of all attempts, in ns, if each of them ends so, and the record allows these.
+    fn shifts(result: AttemptResult, allowed: &[i64], most: u32) -> Vec<i64> {
+        let shift = |ns: &i64| ClockShift {
+            ns: *ns,
+            behind: Some(1),
+        };
+        let allowed: Vec<ClockShift> = allowed.iter().map(shift).collect();
+        let mut search = Search::new(&Candidates::default(), most);
+        let mut tried = Vec::new();
+        while let Some(attempt) = search.attempt() {
+            tried.push(attempt.shift.ns);
+            search.ended(result, &allowed);
+        }
+        tried
+    }
+
     #[test]
     fn another_moment_is_tried_if_the_program_took_the_time() {
-        let mut search = Search::new(&Candidates::default(), 3);
-        let mut shifts = Vec::new();
-        while let Some(attempt) = search.attempt() {
-            shifts.push(attempt.shift);
-            search.ended(AttemptResult::DifferentWithTime);
-        }
-        assert_eq!(shifts, [0, 2_000_000, -2_000_000]);
+        let timed = AttemptResult::DifferentWithTime;
+        assert_eq!(shifts(timed, &[], 3), [0, 2_000_000, -2_000_000]);
+        assert_eq!(shifts(timed, &[], 14), [&[0][..], &SHIFTS].concat());
+    }
+
+    #[test]
+    fn the_moments_that_the_record_allows_come_before_the_usual_ones() {
+        let timed = AttemptResult::DifferentWithTime;
+        assert_eq!(
+            shifts(timed, &[80, 90], 14),
+            [&[0, 80, 90][..], &SHIFTS].concat()
+        );
+        assert_eq!(shifts(timed, &[80, 90], 2), [0, 80]);
+    }
+
+    #[test]
+    fn other_bytes_than_a_date_are_tried_at_allowed_moments_only() {
+        assert_eq!(shifts(AttemptResult::Different, &[80], 14), [0, 80]);
+        assert_eq!(shifts(AttemptResult::Different, &[], 14), [0]);
+    }
+
+    #[test]
+    fn an_equal_execution_is_tried_at_no_other_moment() {
+        assert_eq!(shifts(AttemptResult::Equal, &[80], 14), [0]);
     }
 }

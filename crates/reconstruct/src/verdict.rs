@@ -2,6 +2,7 @@
 
 use crate::divergence::Divergence;
 use crate::process::RecordedProcess;
+use crate::shift::ClockShift;
 use crate::sighting::Sighting;
 use serde::{Deserialize, Serialize};
 
@@ -137,16 +138,10 @@ pub struct RequestVerdict {
     pub differs_before: Option<u64>,
     /// True if all of its recorded bytes went in and out.
     pub is_served: bool,
-    /// True if the program took the time while it worked on it.
-    pub took_time: bool,
-    /// Added to the recorded time, in ns.
-    pub shift: i64,
     /// Its bytes were through, and a program still worked. All were ended after so many seconds
     /// without a call, so files can lack what that program would have written.
     #[serde(default)]
     pub worked_on: Option<u64>,
-    /// Number of attempts, this one included.
-    pub tries: u32,
     /// The start of this execution.
     pub start: ProgramStart,
     /// All executions, this one included.
@@ -197,6 +192,19 @@ pub struct Reconstruction {
     pub recorded_calls: u64,
     /// The chosen request, if one was chosen.
     pub request: Option<RequestVerdict>,
+    /// Number of attempts, this one included.
+    #[serde(default)]
+    pub tries: u32,
+    /// The change of the clock.
+    #[serde(default)]
+    pub shift: ClockShift,
+    /// True if a program took the time, and the record lacks the answer. Of a request, only the
+    /// work on it counts.
+    #[serde(default)]
+    pub took_time: bool,
+    /// Changes of the clock that the record allows for these questions, the likeliest one first.
+    #[serde(default)]
+    pub shifts: Vec<ClockShift>,
     /// Files whose content is not the one that the recorded program read: the path, and the
     /// position of the first range that differs.
     #[serde(default)]

@@ -191,8 +191,8 @@ pub struct ReconstructionArgs {
     #[arg(long, value_name = "B", requires = "deep", conflicts_with = "request")]
     pub to: Option<String>,
 
-    /// With --request: make at most N attempts, with earlier requests and at other moments, until
-    /// the output is equal
+    /// With --deep: make at most N attempts until the output is equal, at other moments and, with
+    /// --request, with earlier requests
     #[arg(long, value_name = "N", default_value_t = TRIES, requires = "deep")]
     pub tries: u32,
 

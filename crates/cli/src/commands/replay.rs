@@ -267,7 +267,14 @@ impl Prepared {
             let needed = attempts::needed(&self.current, own, plan, deep, args)?;
             return attempts::with_needed(&self.current, own, &self.plan, deep, (needed, args));
         }
-        attempts::play(&self.current, own, &self.plan, deep, args)
+        // Another program or other input says nothing about the recorded time.
+        let is_recorded = |deep: &deep::DeepRequest| self.faithful && !deep.is_changed();
+        let searches = |deep: &deep::DeepRequest| deep.has_request() || is_recorded(deep);
+        let most = match deep.as_ref().is_none_or(searches) {
+            true => args.reconstruction.tries,
+            false => 1,
+        };
+        attempts::play(&self.current, own, &self.plan, deep, (most, args))
     }
 }
 

@@ -22,6 +22,7 @@ use crate::error::Error;
 use crate::process::{ProcessStart, RecordedProcess};
 use crate::recorded::RecordedRun;
 use crate::resource::ResourceId;
+use crate::shift::ClockShift;
 use crate::sighting::Wanted;
 use crate::unit::RecordedUnit;
 use crate::verdict::Reconstruction;
@@ -47,8 +48,8 @@ pub struct Options {
     pub request: Option<usize>,
     /// Further requests that are fed, from 1.
     pub fed: Vec<usize>,
-    /// Added to the recorded time, in ns.
-    pub shift: i64,
+    /// The change of the clock.
+    pub shift: ClockShift,
     /// Regular expressions of text in outputs that may differ.
     pub volatile: Vec<String>,
     /// The search in the bytes that enter and leave, if any.
@@ -84,7 +85,7 @@ impl Default for Options {
             patience: Duration::from_secs(30),
             request: None,
             fed: Vec::new(),
-            shift: 0,
+            shift: ClockShift::default(),
             volatile: Vec::new(),
             wanted: None,
             killed_by: None,

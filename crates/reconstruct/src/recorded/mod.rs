@@ -20,6 +20,7 @@ use crate::input::InputItem;
 use crate::process::{ProcessStart, RecordedChild, RecordedProcess};
 use crate::ready::{poll_entries, select_entries};
 use crate::resource::{Resource, ResourceId};
+use crate::shift::is_pause;
 use crate::time::RecordedClock;
 use crate::unit::RecordedUnit;
 use backstory_deep::Call;
@@ -165,6 +166,18 @@ impl RecordedRun {
 }
 
 impl Arranging {
+    /// Begins with the clock of the log.
+    pub(crate) fn with_clock(clock: RecordedClock) -> Arranging {
+        let run = RecordedRun {
+            clock,
+            ..RecordedRun::default()
+        };
+        Arranging {
+            run,
+            ..Arranging::default()
+        }
+    }
+
     /// The calls of this process follow.
     pub(crate) fn enter(&mut self, epoch: u64, pid: u32, parent: u32) {
         self.table = self.handed.remove(&pid).unwrap_or_default();
@@ -223,6 +236,7 @@ impl Arranging {
             return;
         }
         self.process.calls += 1;
+        self.note_pause(call);
         if !call.is_cut {
             let returned = self.returned.entry(call.tid).or_default();
             *returned = ended(call).max(*returned);
@@ -308,6 +322,15 @@ impl Arranging {
                 self.process.exit = (call.result >= 0).then_some(call.a as i32);
             }
             _ => self.result(call),
+        }
+    }
+
+    /// Notes the time since the thread's call before, if a second began in it.
+    fn note_pause(&mut self, call: &Call) {
+        let before = self.returned.get(&call.tid).copied();
+        let from = before.unwrap_or(self.process.began);
+        if is_pause(&self.run.clock, from, call.time) {
+            self.process.pauses.push((from, call.time));
         }
     }
 

@@ -1,11 +1,17 @@
-//! The attempts to run one request again: each in a new root, with more of what it may need.
+//! The attempts to run a request or a whole run again, each in a new root.
+//!
+//! A request gets more of what it may need, from attempt to attempt. Both are tried at other
+//! moments if the time may be the reason for a difference. Invariant: threads with another result
+//! each time are not tried until they are equal by chance.
 
 use std::path::Path;
 
 use backstory_reconstruct::divergence::{Divergence, DivergenceKind};
-use backstory_reconstruct::search::{Attempt, AttemptResult, Search};
-use backstory_reconstruct::verdict::{ExecutedCalls, Likeness, Reconstruction, RequestVerdict};
+use backstory_reconstruct::search::{Attempt, AttemptResult, Candidates, Search};
+use backstory_reconstruct::shift::ClockShift;
+use backstory_reconstruct::verdict::{ExecutedCalls, Likeness, Reconstruction};
 use backstory_replay::plan::Plan;
+use backstory_replay::verdict;
 
 use super::deep::DeepRequest;
 use super::{Played, directory};
@@ -15,46 +21,103 @@ use crate::error::Failure;
 use crate::text::progress::Progress;
 use crate::text::words::counted;
 
-/// Runs the plan. For a chosen request, attempts follow until one is equal, or their bound is
-/// reached. Returns the best one: the last equal one, else the one that came farthest.
+/// Runs the plan. Fed from a deep log, at most so many attempts follow until one is equal. Returns
+/// the best one: the last equal one, else of a request the one that came farthest.
 pub fn play(
     current: &CurrentStore,
     own: &Path,
     plan: &Plan,
     deep: Option<DeepRequest>,
-    args: &ReplayArgs,
+    (most, args): (u32, &ReplayArgs),
 ) -> Result<Played, Failure> {
-    let has_tool = deep.as_ref().is_some_and(DeepRequest::has_tool);
+    let Some(deep) = deep else {
+        let how = (!args.no_record, args.json);
+        return super::play(current, own, plan.clone(), None, how);
+    };
     // Under a tool, the user looks at one execution.
-    let most = match has_tool {
-        true => 1,
-        false => args.reconstruction.tries,
+    let most = if deep.has_tool() { 1 } else { most };
+    match deep.search(most)? {
+        Some(search) => searched(current, own, plan, &deep, search, args),
+        None => whole(current, own, plan, &deep, (most, args)),
+    }
+}
+
+/// Runs all of a run again, or one of its programs. If no attempt is equal, the result is that at
+/// the recorded time.
+fn whole(
+    current: &CurrentStore,
+    own: &Path,
+    plan: &Plan,
+    deep: &DeepRequest,
+    (most, args): (u32, &ReplayArgs),
+) -> Result<Played, Failure> {
+    let mut search = Search::new(&Candidates::default(), most);
+    let once = |attempt: &Attempt, words: &str| {
+        // A tool has the terminal for itself.
+        let progress = (!deep.has_tool()).then(|| Progress::start(words));
+        let again = Some(deep.at(attempt));
+        let played = super::play(current, own, plan.clone(), again, (false, args.json));
+        drop(progress);
+        played
     };
-    let search = match &deep {
-        Some(deep) => deep.search(most)?,
-        None => None,
-    };
-    match (deep, search) {
-        (Some(deep), Some(search)) => searched(current, own, plan, &deep, search, args),
-        (deep, _) => {
-            let record = !args.no_record && deep.is_none();
-            // A tool has the terminal for itself.
-            let is_quiet = deep.is_some() && !has_tool;
-            let once = |deep| {
-                let progress = is_quiet.then(|| Progress::start("running the programs again"));
-                let played = super::play(current, own, plan.clone(), deep, (record, args.json));
-                drop(progress);
-                played
-            };
-            let played = once(deep.clone())?;
-            let found = played.reconstruction.as_ref();
-            if has_tool || !found.is_some_and(Reconstruction::may_race) {
+    let mut first: Option<Played> = None;
+    let mut took = 0;
+    while let Some(attempt) = search.attempt() {
+        if first.is_some() {
+            // The files of the attempt before are no part of this one.
+            directory::empty(own);
+        }
+        let mut played = once(&attempt, &words_of_whole(&search, attempt.shift))?;
+        took += played.took;
+        let found = played.reconstruction.as_ref();
+        if first.is_none() && !deep.has_tool() && found.is_some_and(Reconstruction::may_race) {
+            directory::empty(own);
+            played = once_more(played, once(&attempt, "running the threads once more")?);
+            if is_unsteady(&played) {
                 return Ok(played);
             }
-            directory::empty(own);
-            Ok(once_more(played, once(deep)?))
         }
+        let result = result_of_whole(current, plan, deep, &played)?;
+        search.ended(result, shifts_of(&played));
+        if result == AttemptResult::Equal {
+            return Ok(after(played, &search, took));
+        }
+        first.get_or_insert(played);
     }
+    let first = first.unwrap_or_default();
+    if search.tries() == 1 {
+        return Ok(first);
+    }
+    // The files that stay are to be those of the verdict.
+    directory::empty(own);
+    let words = "running the programs at the recorded time";
+    let mut last = once(&Attempt::default(), words)?;
+    let found = first.reconstruction.as_ref();
+    if found.is_some_and(|found| found.likeness() == Likeness::Different) {
+        last = once_more(first, last);
+    }
+    Ok(after(last, &search, took))
+}
+
+/// The result of a search, which took so many ns.
+fn after(mut played: Played, search: &Search, took: u64) -> Played {
+    played.took = took;
+    if let Some(found) = &mut played.reconstruction {
+        found.tries = search.tries();
+    }
+    played
+}
+
+fn is_unsteady(played: &Played) -> bool {
+    let found = played.reconstruction.as_ref();
+    found.is_some_and(|found| found.unsteady > 0)
+}
+
+/// The changes of the clock that the record allows. Programs that hang would do so at any moment.
+fn shifts_of(played: &Played) -> &[ClockShift] {
+    let found = played.reconstruction.as_ref();
+    let found = found.filter(|found| found.stopped.is_none());
+    found.map_or(&[][..], |found| &found.shifts[..])
 }
 
 /// Finds the earlier requests that a request needs, and the change of the clock, with the programs
@@ -65,11 +128,11 @@ pub fn needed(
     plan: &Plan,
     deep: &DeepRequest,
     args: &ReplayArgs,
-) -> Result<RequestVerdict, Failure> {
-    let found = play(current, own, plan, Some(deep.as_recorded()), args)?;
+) -> Result<Reconstruction, Failure> {
+    let tries = args.reconstruction.tries;
+    let found = play(current, own, plan, Some(deep.as_recorded()), (tries, args))?;
     directory::empty(own);
-    let request = found.reconstruction.and_then(|found| found.request);
-    Ok(request.unwrap_or_default())
+    Ok(found.reconstruction.unwrap_or_default())
 }
 
 /// Runs the plan with what the request needs.
@@ -78,10 +141,11 @@ pub fn with_needed(
     own: &Path,
     plan: &Plan,
     deep: &DeepRequest,
-    (needed, args): (RequestVerdict, &ReplayArgs),
+    (needed, args): (Reconstruction, &ReplayArgs),
 ) -> Result<Played, Failure> {
+    let request = needed.request.unwrap_or_default();
     let deep = deep.at(&Attempt {
-        fed: needed.fed,
+        fed: request.fed,
         shift: needed.shift,
     });
     let once = || {
@@ -89,7 +153,7 @@ pub fn with_needed(
         super::play(current, own, plan.clone(), again, (false, args.json))
     };
     let mut played = once()?;
-    let mut all = needed.executed.and(executed(&played));
+    let mut all = request.executed.and(executed(&played));
     let found = played.reconstruction.as_ref();
     if !deep.has_tool() && found.is_some_and(Reconstruction::may_race) {
         directory::empty(own);
@@ -97,10 +161,11 @@ pub fn with_needed(
         all = all.and(executed(&again));
         played = once_more(played, again);
     }
-    let found = played.reconstruction.as_mut();
-    if let Some(request) = found.and_then(|found| found.request.as_mut()) {
-        request.tries = needed.tries + 1;
-        request.executed = all;
+    if let Some(found) = &mut played.reconstruction {
+        found.tries = needed.tries + 1;
+        if let Some(request) = &mut found.request {
+            request.executed = all;
+        }
     }
     Ok(played)
 }
@@ -139,7 +204,7 @@ fn searched(
         }
         let result = played.reconstruction.as_ref().map(result_of);
         let result = result.unwrap_or(AttemptResult::Different);
-        search.ended(result);
+        search.ended(result, shifts_of(&played));
         let came = rank(&played, search.has_connection());
         if result == AttemptResult::Equal || best.as_ref().is_none_or(|(best, _)| came > *best) {
             best = Some((came, played));
@@ -154,7 +219,7 @@ fn searched(
     {
         let again = Attempt {
             fed: request.fed.clone(),
-            shift: request.shift,
+            shift: found.shift,
         };
         directory::empty(own);
         let progress = Progress::start("running the threads once more");
@@ -168,17 +233,12 @@ fn searched(
         all = all.and(executed(&played));
         best = once_more(best, played);
     }
-    best.took = took;
-    let request = best
-        .reconstruction
-        .as_mut()
-        .and_then(|r| r.request.as_mut());
-    if let Some(request) = request {
-        request.tries = search.tries();
+    let found = best.reconstruction.as_mut();
+    if let Some(request) = found.and_then(|found| found.request.as_mut()) {
         request.executed = all;
         request.start.obstacles = obstacles.unwrap_or_default();
     }
-    Ok(best)
+    Ok(after(best, &search, took))
 }
 
 /// The attempt that is being made, for a user who waits. `is_client`: the request is one that the
@@ -193,11 +253,26 @@ fn words(search: &Search, attempt: &Attempt, is_client: bool) -> String {
             counted(fed, "earlier request", "earlier requests")
         ),
     };
-    let clock = match attempt.shift / 1_000_000 {
-        0 => String::new(),
-        ms => format!(", with the clock shifted by {ms} ms"),
-    };
+    let clock = shifted(attempt.shift);
     format!("attempt {number} of at most {most}: {fed}{clock}")
+}
+
+/// The same for a run, or for one of its programs.
+fn words_of_whole(search: &Search, shift: ClockShift) -> String {
+    let what = "running the programs again";
+    let (number, most, clock) = (search.tries(), search.most(), shifted(shift));
+    match most {
+        1 => what.to_owned(),
+        _ => format!("{what}, attempt {number} of at most {most}{clock}"),
+    }
+}
+
+/// The change of the clock, as the end of a line.
+fn shifted(shift: ClockShift) -> String {
+    match shift.ns {
+        0 => String::new(),
+        _ => format!(", with the clock shifted by {}", shift.words()),
+    }
 }
 
 /// The executions that the result of an attempt stands for.
@@ -230,8 +305,38 @@ fn rank(played: &Played, has_connection: bool) -> Rank {
     (is_alike, has_connection, is_served, position)
 }
 
+/// The result of an attempt at a run, or at one of its programs. Its files are compared only if
+/// another attempt could follow: the replay compares them afterwards.
+fn result_of_whole(
+    current: &CurrentStore,
+    plan: &Plan,
+    deep: &DeepRequest,
+    played: &Played,
+) -> Result<AttemptResult, Failure> {
+    let Some(found) = &played.reconstruction else {
+        return Ok(AttemptResult::Different);
+    };
+    // Only a moment that the record allows is worth a further attempt then.
+    let is_named = found.likeness() != Likeness::Different;
+    let may_follow = found.shift.ns != 0 || !found.shifts.is_empty();
+    let result = match result_of(found) {
+        AttemptResult::DifferentWithTime if found.stopped.is_some() || is_named => {
+            AttemptResult::Different
+        }
+        AttemptResult::Equal if may_follow && deep.is_whole() => {
+            let files = verdict::judge(&current.store, plan, &played.left, |_| true)?;
+            match files.is_identical() {
+                true => AttemptResult::Equal,
+                false => AttemptResult::Different,
+            }
+        }
+        result => result,
+    };
+    Ok(result)
+}
+
 fn result_of(reconstruction: &Reconstruction) -> AttemptResult {
-    let takes_time = reconstruction.request.as_ref().is_some_and(|r| r.took_time);
+    let takes_time = reconstruction.took_time;
     // A digest does not say whether the difference is in a date.
     let first = reconstruction.first_difference();
     let digest = |first: &Divergence| first.kind == DivergenceKind::OtherOutput && first.within > 1;
@@ -247,8 +352,9 @@ fn result_of(reconstruction: &Reconstruction) -> AttemptResult {
 #[cfg(test)]
 mod tests {
     use backstory_reconstruct::search::{Candidates, Search};
+    use backstory_reconstruct::shift::ClockShift;
 
-    use super::words;
+    use super::{words, words_of_whole};
 
     #[test]
     fn an_attempt_tells_whether_its_request_is_alone() {
@@ -258,5 +364,20 @@ mod tests {
         assert_eq!(said(false), "attempt 1 of at most 9: the request alone");
         let all = "attempt 1 of at most 9: the request and all before it";
         assert_eq!(said(true), all);
+    }
+
+    #[test]
+    fn an_attempt_at_a_run_tells_its_number_and_its_shift_if_others_may_follow() {
+        let shift = ClockShift {
+            ns: -80_000_000,
+            behind: Some(7),
+        };
+        let number = ", attempt 1 of at most 9, with the clock shifted by -80 ms";
+        for (most, behind) in [(1, ""), (9, number)] {
+            let mut search = Search::new(&Candidates::default(), most);
+            search.attempt().unwrap();
+            let said = format!("running the programs again{behind}");
+            assert_eq!(words_of_whole(&search, shift), said);
+        }
     }
 }

@@ -56,7 +56,7 @@ pub struct DeepRequest {
     arguments: Vec<(usize, Vec<u8>)>,
     variables: Vec<(Vec<u8>, Vec<u8>)>,
     /// Requests that are fed beside the chosen one, and the change of the clock.
-    attempt: (Vec<usize>, i64),
+    attempt: Attempt,
     /// The signal that killed the command of the run, if one did.
     killed_by: Option<i32>,
     /// The status of its end, if the deep log has all of it.
@@ -109,7 +109,7 @@ impl DeepRequest {
     /// The same request, as this attempt has it.
     pub fn at(&self, attempt: &Attempt) -> DeepRequest {
         DeepRequest {
-            attempt: (attempt.fed.clone(), attempt.shift),
+            attempt: attempt.clone(),
             ..self.clone()
         }
     }
@@ -117,6 +117,11 @@ impl DeepRequest {
     /// True if one request runs again.
     pub fn has_request(&self) -> bool {
         self.request.is_some()
+    }
+
+    /// True if all of the run's programs run again, to the end of the record.
+    pub fn is_whole(&self) -> bool {
+        self.request.is_none() && self.process.is_none() && self.window == (None, None)
     }
 
     /// True if the program made that request itself. All that came before it runs again, too.
@@ -259,8 +264,8 @@ impl DeepRequest {
             binary: None,
             patience: Duration::from_secs(self.patience),
             request: self.request,
-            fed: self.attempt.0.clone(),
-            shift: self.attempt.1,
+            fed: self.attempt.fed.clone(),
+            shift: self.attempt.shift,
             volatile: self.volatile.clone(),
             wanted: self.wanted.clone(),
             killed_by: self.killed_by,

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use backstory_reconstruct::divergence::{ByteOrigin, Divergence, quoted};
+use backstory_reconstruct::shift::ClockShift;
 use backstory_reconstruct::verdict::{
     FileCounts, Likeness, ProcessVerdict, Reconstruction, RequestVerdict,
 };
@@ -63,7 +64,7 @@ pub fn line(reconstruction: &Reconstruction, style: Style, out: &mut impl Write)
     let (role, word) = likeness(reconstruction);
     write!(out, "{}", style.paint(role, word))?;
     if let Some(request) = &reconstruction.request {
-        let tries = counted(request.tries as usize, "attempt", "attempts");
+        let tries = counted(reconstruction.tries as usize, "attempt", "attempts");
         let (calls, compared) = (reconstruction.calls(), request.compared);
         let rest = not_compared(reconstruction);
         write!(
@@ -106,8 +107,9 @@ pub fn text(reconstruction: &Reconstruction, style: Style, out: &mut impl Write)
         reconstruction.compared(),
         not_compared(reconstruction),
     )?;
-    if let Some(request) = &reconstruction.request {
-        self::request(reconstruction, request, out)?;
+    match &reconstruction.request {
+        Some(request) => self::request(reconstruction, request, out)?,
+        None => attempts(reconstruction, out)?,
     }
     let before = processes.iter().filter(|process| process.differs_before);
     for process in before.filter(|_| reconstruction.request.is_none()) {
@@ -233,13 +235,35 @@ fn worked_on(seconds: u64) -> String {
     format!("a program still computed {seconds} s after its last call, so all were ended")
 }
 
+/// The attempts at a run, if there were several.
+fn attempts(reconstruction: &Reconstruction, out: &mut impl Write) -> io::Result<()> {
+    let tries = reconstruction.tries;
+    if tries > 1 {
+        writeln!(out, "  {tries} attempts, at several moments")?;
+    }
+    clock(reconstruction.shift, out)
+}
+
+/// The change of the clock, if there is one.
+fn clock(shift: ClockShift, out: &mut impl Write) -> io::Result<()> {
+    let words = shift.words();
+    match shift.behind {
+        _ if shift.ns == 0 => Ok(()),
+        None => writeln!(out, "  the clock was shifted by {words}"),
+        Some(_) => writeln!(
+            out,
+            "  the clock was shifted by {words} between two recorded calls"
+        ),
+    }
+}
+
 /// The chosen request: what it took.
 fn request(
     reconstruction: &Reconstruction,
     request: &RequestVerdict,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let tries = counted(request.tries as usize, "attempt", "attempts");
+    let tries = counted(reconstruction.tries as usize, "attempt", "attempts");
     let number = request.number;
     match request.is_client {
         true => write!(out, "  request {number} of a client and all before it")?,
@@ -264,10 +288,7 @@ fn request(
             executed.calls, executed.in_starts, executed.executions
         )?;
     }
-    if request.shift != 0 {
-        let ms = request.shift / 1_000_000;
-        writeln!(out, "  the clock was shifted by {ms} ms")?;
-    }
+    clock(reconstruction.shift, out)?;
     if let Some(position) = request.differs_before {
         let which = match request.is_client {
             true => "the requests",
@@ -382,7 +403,9 @@ pub fn value(reconstruction: &Reconstruction) -> Value {
         ("files", files_value(reconstruction.files)),
         ("calls", reconstruction.calls().into()),
         ("recorded_calls", reconstruction.recorded_calls.into()),
-        ("request", request_value(reconstruction.request.as_ref())),
+        ("tries", u64::from(reconstruction.tries).into()),
+        ("clock_shift_ns", reconstruction.shift.ns.into()),
+        ("request", request_value(reconstruction)),
         (
             "processes",
             Value::Array(reconstruction.processes.iter().map(process).collect()),
@@ -398,8 +421,8 @@ fn files_value(files: FileCounts) -> Value {
     ])
 }
 
-fn request_value(request: Option<&RequestVerdict>) -> Value {
-    let Some(request) = request else {
+fn request_value(reconstruction: &Reconstruction) -> Value {
+    let Some(request) = &reconstruction.request else {
         return Value::Null;
     };
     let fed = request.fed.iter().map(|number| (*number as u64).into());
@@ -414,13 +437,13 @@ fn request_value(request: Option<&RequestVerdict>) -> Value {
             }
             .into(),
         ),
-        ("tries", u64::from(request.tries).into()),
+        ("tries", u64::from(reconstruction.tries).into()),
         ("fed", Value::Array(fed.collect())),
         ("calls", request.calls.into()),
         ("bytes_compared", request.compared.into()),
         ("served", request.is_served.into()),
         ("differs_before", request.differs_before.into()),
-        ("clock_shift_ns", request.shift.into()),
+        ("clock_shift_ns", reconstruction.shift.ns.into()),
         ("worked_on_s", request.worked_on.into()),
         ("start_calls", request.start.calls.into()),
         ("copy_obstacles", Value::array(&request.start.obstacles)),

@@ -62,12 +62,14 @@ pub fn run(
     if let Some(number) = request {
         // The search for what the request needs is done without the slow engine.
         let alone = source.only(number);
-        let found = attempts::play(current, own, &plan, Some(alone.clone()), &args)?;
+        let most = args.reconstruction.tries;
+        let found = attempts::play(current, own, &plan, Some(alone.clone()), (most, &args))?;
         let found = alike(found)?;
+        let shift = found.shift;
         let served = found.request.unwrap_or_default();
         source = alone.at(&Attempt {
             fed: served.fed,
-            shift: served.shift,
+            shift,
         });
         directory::empty(own);
     }

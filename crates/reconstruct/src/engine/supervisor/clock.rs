@@ -1,9 +1,13 @@
 //! Calls that take the time: they get the time of the recorded execution.
 //!
-//! The program is at the recorded call that answered last, so its time is that of this call.
+//! The program is at the recorded call that answered last, so its time is that of this call. A
+//! question can lie later, and so can its answer: see `crate::shift`.
 
+use super::part::Part;
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
+use crate::matcher::ProcessMatcher;
+use crate::shift::{self, ClockShift, Question};
 use libc::*;
 use std::io;
 
@@ -11,12 +15,31 @@ use std::io;
 const STEP: i64 = 1_000;
 const NS: i64 = 1_000_000_000;
 
-/// The time that passed in the new execution alone.
-#[derive(Debug, Clone, Copy, Default)]
+/// The time that passed in the new execution alone, and the questions for it.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Passed {
     /// Ns since the recorded call at `since`.
     ns: i64,
     since: u64,
+    /// The first question behind the last recorded call that has one.
+    question: Option<Question>,
+    /// The shifts for the questions before it, the last question first.
+    shifts: Vec<ClockShift>,
+}
+
+impl Passed {
+    /// This recorded call answered last.
+    fn reach(&mut self, reached: u64) {
+        if self.since != reached {
+            (self.ns, self.since) = (0, reached);
+        }
+    }
+}
+
+/// True if a difference of the program was found which is not volatile.
+fn has_parted(matcher: &ProcessMatcher) -> bool {
+    let difference = matcher.divergence.as_ref();
+    difference.is_some_and(|difference| difference.volatile.is_none())
 }
 
 impl Supervisor {
@@ -24,33 +47,56 @@ impl Supervisor {
     fn time(&mut self, index: usize) -> Option<i64> {
         let reached = self.matchers[index].time();
         let passed = &mut self.passed[index];
-        if passed.since != reached {
-            *passed = Passed {
-                ns: 0,
-                since: reached,
-            };
-        }
+        passed.reach(reached);
         passed.ns += STEP;
-        let mut shift = 0;
-        if let Some(part) = &mut self.part {
-            part.takes_time();
-            shift = part.shift;
+        let given = self.clock.at(reached)? + passed.ns;
+        if self.part.as_ref().is_none_or(Part::has_begun) {
+            self.result.took_time = true;
+            self.notes_question(index, reached, given);
         }
-        let time = self.clock.at(reached)? + passed.ns + shift;
+        let time = given + self.result.shift.at(reached);
         self.rules.give(time);
         Some(time)
+    }
+
+    /// Notes the first question for the time behind a recorded call. The questions behind a
+    /// difference do not matter.
+    fn notes_question(&mut self, index: usize, behind: u64, given: i64) {
+        let (matcher, passed) = (&self.matchers[index], &mut self.passed[index]);
+        let is_known = passed.question.is_some_and(|last| last.behind == behind);
+        if is_known || has_parted(matcher) {
+            return;
+        }
+        if let Some(before) = passed.question.replace(Question { behind, given }) {
+            let shifts = before.shifts(&matcher.rest.pauses, &self.clock, behind);
+            drop(passed.shifts.splice(..0, shifts));
+        }
+    }
+
+    /// Notes the shifts of the clock for the programs that differ. If none does, a file may differ.
+    pub(super) fn note_shifts(&mut self) {
+        let all = self.matchers.iter().zip(&self.passed);
+        let has_difference = all.clone().any(|(matcher, _)| matcher.divergence.is_some());
+        for (matcher, passed) in all {
+            let difference = matcher.divergence.as_ref();
+            if has_difference && difference.is_none() {
+                continue;
+            }
+            let left = difference.map(|difference| difference.time);
+            let until = left.filter(|time| *time > 0).unwrap_or(u64::MAX);
+            let last = passed.question.as_ref();
+            let last = last.map(|last| last.shifts(&matcher.rest.pauses, &self.clock, until));
+            let shifts = &mut self.result.shifts;
+            shifts.extend(last.into_iter().flatten().chain(passed.shifts.clone()));
+        }
+        self.result.shifts.truncate(shift::MOST);
     }
 
     /// The program slept, so this much time passed.
     pub(super) fn slept(&mut self, index: usize, ns: i64) {
         let reached = self.matchers[index].time();
         let passed = &mut self.passed[index];
-        if passed.since != reached {
-            *passed = Passed {
-                ns: 0,
-                since: reached,
-            };
-        }
+        passed.reach(reached);
         passed.ns = passed.ns.saturating_add(ns.max(0));
     }
 

@@ -415,6 +415,7 @@ impl Supervisor {
         let first = self.first;
         self.finish_part();
         self.compare_killed();
+        self.note_shifts();
         let part = self.part.take();
         let threads = self.threads();
         if self.follows_bytes {

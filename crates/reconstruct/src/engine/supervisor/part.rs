@@ -45,9 +45,6 @@ pub(super) struct Part {
     progress: HashMap<usize, Instant>,
     number: usize,
     fed: Vec<usize>,
-    /// Added to the recorded time, in ns.
-    pub shift: i64,
-    took_time: bool,
     /// The start of the programs, once it is over.
     pub start: Option<ProgramStart>,
     /// See [`Options::lists_obstacles`].
@@ -80,8 +77,6 @@ impl Part {
             progress: HashMap::new(),
             number: options.request.unwrap_or(0),
             fed: options.fed.clone(),
-            shift: options.shift,
-            took_time: false,
             start: None,
             lists_obstacles: options.lists_obstacles,
             has_begun: false,
@@ -124,9 +119,9 @@ impl Part {
         self.accepted.insert(program, (time, true));
     }
 
-    /// The program took the time.
-    pub fn takes_time(&mut self) {
-        self.took_time |= self.has_begun;
+    /// True if the connection was handed out.
+    pub fn has_begun(&self) -> bool {
+        self.has_begun
     }
 
     /// A call concerns this resource.
@@ -299,10 +294,7 @@ impl Supervisor {
             compared: streams.output.compared_bytes(),
             differs_before: streams.output.differs_before(),
             is_served: is_served && self.started[unit.process],
-            took_time: part.took_time,
-            shift: part.shift,
             worked_on: part.worked_on.map(|worked| worked.as_secs()),
-            tries: 1,
             executed: ExecutedCalls {
                 executions: 1,
                 calls,

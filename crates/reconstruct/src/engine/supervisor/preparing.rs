@@ -93,7 +93,11 @@ impl Supervisor {
             program,
             patience: options.patience,
             is_whole,
-            result: Reconstruction::default(),
+            result: Reconstruction {
+                shift: options.shift,
+                tries: 1,
+                ..Reconstruction::default()
+            },
         }
     }
 }

@@ -12,6 +12,7 @@ use backstory_eventlog::run::RunEnd;
 use backstory_query as query;
 use backstory_query::answer::ProcessLine;
 use backstory_reconstruct::engine;
+use backstory_reconstruct::search::Attempt;
 use backstory_reconstruct::time::RecordedClock;
 use backstory_reconstruct::volatile::VolatileRules;
 use backstory_replay::plan::Deviations;
@@ -58,7 +59,7 @@ pub fn request(
         request_input,
         arguments: pairs(&deviations.args, |number| *number),
         variables: pairs(&deviations.env, |name| name.to_vec()),
-        attempt: (Vec::new(), 0),
+        attempt: Attempt::default(),
         killed_by: end.as_ref().and_then(|end| end.signal),
         status: None,
         shallow_command: None,
