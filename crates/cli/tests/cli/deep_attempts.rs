@@ -1,11 +1,11 @@
-//! `replay --deep`: attempts at another moment, the order of what they feed, and a bound for those
-//! that hang.
+//! `replay --deep`: attempts at another moment, of a request and of a whole run, the order of what
+//! they feed, and a bound for those that hang.
 
 use backstory_testkit::need::{needs, skipped};
 use serde_json::Value;
 
 use super::Place;
-use super::deep_replay::recorded_server;
+use super::deep_replay::{compiled, recorded_server};
 use super::search::at_a_terminal;
 
 /// Gets a moment, waits for longer than that, and says whether the moment is over. The wait and the
@@ -24,13 +24,15 @@ while True:
 
 /// Asks until the server had a moment early enough. On a busy machine, the moment can be nearly
 /// over before the server has it. The server waits for 0.2 s, so the time of the answer tells that.
-/// The number of the last request is in a file.
+/// No second begins meanwhile: that would be tried first. The number of the last request is in a
+/// file.
 const WAITED: &str = r#"
 import os, socket, time
 while not os.path.exists("port"): time.sleep(0.01)
 address = ("127.0.0.1", int(open("port").read()))
 number, took = 0, 1
 while took > 0.23:
+    while time.time() % 1 > 0.5: time.sleep(0.01)
     number += 1
     began, moment = time.monotonic(), time.time() + 0.04
     with socket.create_connection(address) as c:
@@ -143,6 +145,106 @@ fn a_request_alone_gets_the_random_bytes_that_it_had() {
 #[test]
 fn requests_that_overlap_in_time_do_not_get_the_random_bytes_of_each_other() {
     each_is_equal_alone(THREADED_DRAWER, THREE_ASKERS, 3);
+}
+
+/// Reads a line, works for a while without a call, and prints a number that is made of the second.
+/// The counter is no clock that the replay answers for.
+const SEEDED: &str = r#"
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+#include <x86intrin.h>
+int main(void)
+{
+    char line[16];
+    if (read(0, line, sizeof line) < 1)
+        return 1;
+    unsigned long long began = __rdtsc();
+    while (__rdtsc() - began < (1ULL << 30))
+        ;
+    unsigned long long seed = (unsigned long long)time(0) * 0x9e3779b97f4a7c15ULL;
+    printf("%016llx\n", seed ^ seed >> 31);
+    return 0;
+}
+"#;
+
+/// A line shortly before the next second.
+const LATE: &str = "import time; time.sleep((1.85 - time.time() % 1) % 1); print('go')";
+
+/// Records the program until a second begins in its work: on a busy machine the line can be late.
+/// The report on the execution of all of the run. `None`: something is missing here.
+fn seeded(more: &[&str]) -> Option<(Place, Value)> {
+    for _ in 0..5 {
+        let place = Place::new();
+        if !needs("a line at a moment", &["python3"]) || !compiled(&place, "", "seeded", SEEDED) {
+            return None;
+        }
+        place.write_aged("late.py", LATE);
+        place.deep("python3 late.py | RECORD ./seeded > out");
+        let answer = place.again(&[&["--json"], more].concat())?;
+        let json: Value = serde_json::from_str(&answer.out).unwrap();
+        let of = &json["reconstruction"];
+        if of["tries"] != 1 || of["verdict"] != "equal" {
+            return Some((place, json));
+        }
+    }
+    panic!("no second began while the program worked");
+}
+
+#[test]
+fn a_run_whose_bytes_depend_on_a_second_that_began_in_its_work_is_equal_at_another_moment() {
+    let Some((place, json)) = seeded(&[]) else {
+        return;
+    };
+    let of = &json["reconstruction"];
+    assert_eq!(of["verdict"], "equal", "{json:#}");
+    assert_eq!(of["tries"], 2, "{json:#}");
+    let shift = of["clock_shift_ns"].as_i64().unwrap();
+    assert!((1..1_000_000_000).contains(&shift), "{json:#}");
+    let answer = place.again(&[]).unwrap();
+    assert_eq!(answer.status, 0, "{answer:?}");
+    for part in ["equal: ", "2 attempts", "the clock was shifted by "] {
+        assert!(answer.err.contains(part), "{part}: {answer:?}");
+    }
+}
+
+#[test]
+fn a_run_that_is_equal_at_another_moment_is_different_without_further_attempts() {
+    let Some((place, json)) = seeded(&["--tries", "1"]) else {
+        return;
+    };
+    let of = &json["reconstruction"];
+    assert_eq!(of["verdict"], "different", "{json:#}");
+    assert_eq!(of["tries"], 1, "{json:#}");
+    assert_eq!(of["clock_shift_ns"], 0, "{json:#}");
+    // Another program says nothing about the moments of the recorded one.
+    let other = SEEDED.replace("0x9e37", "0x9e36");
+    assert!(compiled(&place, "", "other", &other));
+    let other = place.path("other");
+    let answer = place.again(&["--binary", &other, "--json"]).unwrap();
+    let json: Value = serde_json::from_str(&answer.out).unwrap();
+    let of = &json["reconstruction"];
+    assert_eq!(of["verdict"], "different", "{json:#}");
+    assert_eq!(of["tries"], 1, "{json:#}");
+}
+
+#[test]
+fn a_run_that_is_equal_at_no_moment_is_different_and_has_the_recorded_time() {
+    let place = Place::new();
+    let counted = SEEDED.replace("time(0) *", "(time(0) + began) *");
+    assert_ne!(counted, SEEDED);
+    if !needs("a line at a moment", &["python3"]) || !compiled(&place, "", "seeded", &counted) {
+        return;
+    }
+    place.write_aged("late.py", LATE);
+    place.deep("python3 late.py | RECORD ./seeded > out");
+    let Some(json) = place.report(&["--tries", "3"], 1) else {
+        return;
+    };
+    let of = &json["reconstruction"];
+    assert_eq!(of["verdict"], "different", "{json:#}");
+    assert_eq!(of["clock_shift_ns"], 0, "{json:#}");
+    assert!(of["tries"].as_u64().unwrap() <= 3, "{json:#}");
 }
 
 /// Records a program, and writes a changed one that waits for itself without an end. False: Python
