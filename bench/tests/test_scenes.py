@@ -82,6 +82,8 @@ def answer(verdict: str, identical: bool, **more: object) -> dict[str, object]:
         "calls": 20,
         "recorded_calls": 1000,
         "unsteady": 0,
+        "tries": 3,
+        "clock_shift_ns": -2_000_000,
         "request": None,
     }
     outputs = [{"path": "/w/a", "state": "unknown"}, {"path": "/w/b", "state": "identical" if identical else "missing"}]
@@ -95,12 +97,17 @@ def test_a_file_that_differs_is_a_difference_though_the_programs_are_equal(verdi
 
 
 def test_a_row_has_the_shift_of_the_clock_and_the_bytes_of_all_processes() -> None:
-    request = {"tries": 3, "fed": [1, 2], "calls": 9, "clock_shift_ns": -2_000_000, "executed_calls": 60}
-    request |= {"executed_start_calls": 30, "copy_obstacles": ["threads", "epoll"]}
+    request = {"fed": [1, 2], "calls": 9, "executed_calls": 60, "executed_start_calls": 30}
+    request |= {"copy_obstacles": ["threads", "epoll"]}
     found = answer_row(answer("equal", identical=True, request=request))
     assert set(found) <= set(FIELDS)
     assert (found["clock_shift_ns"], found["fed"], found["bytes_compared"]) == (-2_000_000, 2, 7)
     assert (found["verdict"], found["why"], found["share"]) == ("equal", "", "0.020000")
+
+
+def test_a_row_of_a_whole_run_has_its_attempts_and_the_shift_of_its_clock() -> None:
+    found = answer_row(answer("equal", identical=True))
+    assert (found["tries"], found["clock_shift_ns"]) == (3, -2_000_000)
 
 
 def test_the_files_of_a_server_are_the_same_each_time(tmp_path: Path) -> None:

@@ -112,10 +112,11 @@ def answer_row(answer: Mapping[str, Any], texts: bool = False) -> Row:
     found = answer["reconstruction"]
     verdict, why = judged(answer, texts)
     row: Row = {"verdict": verdict, "calls": found["calls"], "recorded_calls": found["recorded_calls"]}
+    row |= {name: found[name] for name in ("tries", "clock_shift_ns")}
     request = found["request"]
     if request:
-        row |= {"tries": request["tries"], "fed": len(request["fed"]), "request_calls": request["calls"]}
-        row |= {name: request[name] for name in ("clock_shift_ns", "executed_calls", "executed_start_calls")}
+        row |= {"fed": len(request["fed"]), "request_calls": request["calls"]}
+        row |= {name: request[name] for name in ("executed_calls", "executed_start_calls")}
         row["copy_obstacles"] = "; ".join(request["copy_obstacles"])
     row["share"] = f"{found['calls'] / max(found['recorded_calls'], 1):.6f}"
     row["bytes_compared"] = sum(process["bytes_compared"] for process in found["processes"])
