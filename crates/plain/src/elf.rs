@@ -115,7 +115,7 @@ pub(crate) fn is_wide(file: &[u8]) -> bool {
     file.starts_with(b"\x7fELF\x02\x01") && number(file, 18, 2) == Some(62)
 }
 
-fn number(bytes: &[u8], at: u64, size: usize) -> Option<u64> {
+pub(crate) fn number(bytes: &[u8], at: u64, size: usize) -> Option<u64> {
     let at = usize::try_from(at).ok()?;
     let field = bytes.get(at..at.checked_add(size)?)?;
     Some(
@@ -126,7 +126,7 @@ fn number(bytes: &[u8], at: u64, size: usize) -> Option<u64> {
     )
 }
 
-fn slice(bytes: &[u8], at: u64, size: u64) -> Option<&[u8]> {
+pub(crate) fn slice(bytes: &[u8], at: u64, size: u64) -> Option<&[u8]> {
     let at = usize::try_from(at).ok()?;
     bytes.get(at..at.checked_add(usize::try_from(size).ok()?)?)
 }

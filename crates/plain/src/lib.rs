@@ -23,11 +23,14 @@
 //!
 //! Verdicts about single files can be kept for later runs ([`Classifier::keep`]).
 //!
+//! Beside these verdicts, [`is_go`] says whether Go's linker made a file.
+//!
 //! Absent on purpose: what follows from a verdict.
 
 pub mod cache;
 mod classify;
 mod elf;
+mod go;
 mod instructions;
 mod known;
 mod known_file;
@@ -39,6 +42,7 @@ mod verdicts;
 
 pub use classify::{Classifier, Examined, KNOWN_RELEASES, Verdict};
 pub use elf::{Damaged, Object, Segment};
+pub use go::is_go;
 pub use instructions::{Entry, find_certain_entry, find_entry};
 pub use known_file::Ignored;
 pub use loads::ExaminedLoad;

@@ -3,7 +3,7 @@
 
 use backstory_abi::{NO_PATH, path_hash};
 use backstory_plain::{
-    Classifier, ExaminedLoad, NotPlain, Object, Verdict, find_certain_entry, find_entry,
+    Classifier, ExaminedLoad, NotPlain, Object, Verdict, find_certain_entry, find_entry, is_go,
 };
 use proptest::prelude::*;
 use std::ffi::OsStr;
@@ -296,11 +296,13 @@ proptest! {
     fn any_bytes_are_read_without_harm(mut bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
         let _ = Object::parse(&bytes).map(|object| find_entry(&object));
         let _ = Object::parse(&bytes).map(|object| find_certain_entry(&object));
+        is_go(&bytes);
         let head = [0x7f, b'E', b'L', b'F', 2, 1];
         if bytes.len() > 64 {
             bytes[..6].copy_from_slice(&head);
             (bytes[18], bytes[19], bytes[54], bytes[55]) = (62, 0, 56, 0);
             let _ = Object::parse(&bytes).map(|object| find_entry(&object));
+            is_go(&bytes);
         }
     }
 }

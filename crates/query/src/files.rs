@@ -203,6 +203,38 @@ pub fn process_files(
     Ok(found)
 }
 
+/// Says whether a use of a file with this name is wanted.
+pub type UseTest<'f> = dyn Fn(&[u8], Access) -> bool + 'f;
+
+/// The names of the files that each process of a run used in a way that is wanted. The processes
+/// are named as in [`ProcessLine::id`](crate::answer::ProcessLine::id). Those without such a file
+/// are absent.
+pub fn files_by_process(
+    store: &dyn Store,
+    run: &str,
+    is_wanted: &UseTest<'_>,
+) -> Result<HashMap<u64, HashSet<Bytes>>> {
+    let _one_state = store.reading()?;
+    let key = record(store, run)?.key;
+    let entities = store.entities(key)?;
+    let mut found: HashMap<u64, HashSet<Bytes>> = HashMap::new();
+    for activity in store.activities(key)? {
+        let process = ActivityKey::new(key, activity.id);
+        for edge in store.stream(process)?.edges {
+            // In a damaged store the number may name no entity.
+            let Some(entity) = entities.get(edge.entity.0 as usize) else {
+                continue;
+            };
+            let access = word(edge.relation);
+            let names = std::iter::once(&entity.path).chain(&entity.aliases);
+            for name in names.filter(|name| is_wanted(name, access)) {
+                found.entry(process.0).or_default().insert(name.clone());
+            }
+        }
+    }
+    Ok(found)
+}
+
 /// The names of the files that these processes wrote, or may have written, until the date of each
 /// process or later. The processes are those of one run, as in
 /// [`ProcessLine::id`](crate::answer::ProcessLine::id).

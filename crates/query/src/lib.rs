@@ -76,7 +76,9 @@ pub use database_states::{
 pub use error::{Error, Result};
 pub use file_filter::FileFilter;
 pub use file_pattern::FilePattern;
-pub use files::{OwnTest, files, files_where, process_files, written_since};
+pub use files::{
+    OwnTest, UseTest, files, files_by_process, files_where, process_files, written_since,
+};
 pub use globs::Globs;
 pub use heirs::heirs;
 pub use history::{PathChange, PathEvent, at_moment, history};

@@ -20,10 +20,11 @@ void bs_deep_forget(u32 fd); /* the descriptor will mean another file */
 void bs_deep_thread_begins(void);
 void bs_deep_thread_ends(void); /* gives the thread's deep chunk back */
 /*
- * deep/begin.c: the program begins, with these arguments and variables. `auxiliary` is the vector
- * that the kernel passed behind them, or null.
+ * deep/begin.c: the program begins, with these arguments and variables. `argv` may be null.
+ * `auxiliary` is the vector that the kernel passed behind them. Of a program with another C library
+ * than glibc, only the note of Go's linker is read there.
  */
-void bs_deep_begin(char **argv, char **env, const u64 *auxiliary);
+void bs_deep_begin(char **argv, char **env, const u64 *auxiliary, bool is_glibc);
 /* deep/by_number.c: makes a system call that has no wrapper for its number, and records it. */
 s64 bs_deep_by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f);
 /* deep/files.c: the program is about to limit its own system calls. Says what it has open. */

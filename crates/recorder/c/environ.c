@@ -174,8 +174,10 @@ static const u64 *behind(char **env)
 static void start(int argc, char **argv, char **env)
 {
     (void)argc, (void)argv;
-    if (!gnu_get_libc_version)
+    if (!gnu_get_libc_version) {
         env = &environ ? environ : 0;
+        argv = 0;
+    }
     if (!env)
         return;
     bs_first_library = find_libraries(env);
@@ -185,7 +187,7 @@ static void start(int argc, char **argv, char **env)
     BS_DEEP_DO(const u64 *auxiliary = behind(env));
     if (*env)
         hide(env);
-    BS_DEEP_DO(bs_deep_begin(argv, env, gnu_get_libc_version ? auxiliary : 0));
+    BS_DEEP_DO(bs_deep_begin(argv, env, auxiliary, gnu_get_libc_version != 0));
     BS_FUNCTIONS_DO(bs_hook_interpreter(argv, env));
     BS_FUNCTIONS_DO(bs_functions_begin());
     BS_AUTO_DO(bs_auto_begin());

@@ -1,16 +1,19 @@
 //! Which programs of a run are deep, and which are only shallow.
 //!
 //! A program is deep if the run's deep log has it from its beginning to its end. Calls that it
-//! makes without libc are not in the log: the files with such code are named.
+//! makes without libc are not in the log. So a program with such code is deep, but may lack calls,
+//! and a Go program is shallow.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use backstory_deep::{DeepLog, DeepProgram};
 use backstory_eventlog::event::Bytes;
 use backstory_query::answer::ProcessLine;
 use backstory_reconstruct::verdict::RecordEnd;
 use backstory_store::Home;
+use backstory_vocabulary::{Word, vocabulary};
 
+use super::own_calls::{OwnCalls, ProcessCode};
 use crate::error::{Failure, complain, one_line};
 use crate::json::Value;
 use crate::text::when;
@@ -21,6 +24,29 @@ const NAMED: usize = 5;
 
 /// Most ns by which the times in the log and in the deep log of a run differ.
 const CLOCKS_DIFFER: i64 = 100_000;
+
+vocabulary! {
+    /// How much of a process the deep log of its run has.
+    pub enum DeepState: "state of a process in a deep run" {
+        /// All of it, from its beginning to its end.
+        Deep = "deep",
+        /// The same, and its code can make system calls without libc. The log has none of these.
+        MayLackCalls = "deep, may lack calls",
+        /// Not all of it, or nothing.
+        Shallow = "shallow",
+    }
+}
+
+impl DeepState {
+    /// The state of a process that the log has from its beginning to its end.
+    fn of_whole(code: &ProcessCode) -> DeepState {
+        match (code.is_go, code.files.is_empty()) {
+            (true, _) => DeepState::Shallow,
+            (false, false) => DeepState::MayLackCalls,
+            (false, true) => DeepState::Deep,
+        }
+    }
+}
 
 /// The deep log of a run. `None` if the run has none.
 pub fn deep_log(home: &Home, run: &str) -> Result<Option<DeepLog>, Failure> {
@@ -176,13 +202,21 @@ pub fn shallow_command<'e>(log: &DeepLog, executed: &'e [ProcessLine]) -> Option
     (!is_deep && !damage.no_end && damage.bytes == 0).then_some(first)
 }
 
+/// A process that the deep log has from its beginning to its end.
+struct DeepLine {
+    program: DeepProgram,
+    state: DeepState,
+}
+
 /// The programs of a run that has a deep log.
 pub struct DeepPrograms {
-    deep: Vec<DeepProgram>,
+    deep: Vec<DeepLine>,
     /// Process id and program of each one that the deep log lacks, wholly or in part.
     shallow: Vec<(u32, Vec<u8>)>,
     /// The files whose code makes system calls without libc. The log may lack some of these.
     own_calls: Vec<Bytes>,
+    /// Those among them that the processes in `deep` run.
+    of_deep: BTreeSet<Bytes>,
     bytes: u64,
 }
 
@@ -193,15 +227,34 @@ fn first_names(mut names: impl Iterator<Item = String>) -> Option<String> {
     (!shown.is_empty()).then(|| format!("{}{more}", shown.join(", ")))
 }
 
+/// A process as the lines of `show` name it. The record of a child by `fork` names no program.
+fn named(pid: u32, path: Option<&[u8]>) -> String {
+    match path {
+        Some(path) => format!("{} ({pid})", String::from_utf8_lossy(path)),
+        None => format!("process {pid}"),
+    }
+}
+
 impl DeepPrograms {
     /// Compares the deep log with the programs that the run executed.
-    pub fn of(log: &DeepLog, executed: &[ProcessLine], own_calls: Vec<Bytes>) -> DeepPrograms {
+    pub fn of(log: &DeepLog, executed: &[ProcessLine], own_calls: &OwnCalls) -> DeepPrograms {
         let all = log.programs();
         let activities = activities_of(log, &all, executed);
-        let whole = all.iter().zip(activities);
-        let whole: HashSet<_> = whole
-            .filter_map(|(program, activity)| activity.filter(|_| program.is_whole))
-            .collect();
+        let (mut deep, mut whole) = (Vec::new(), HashSet::new());
+        let mut of_deep = BTreeSet::new();
+        for (program, activity) in all.into_iter().zip(activities) {
+            if !program.is_whole {
+                continue;
+            }
+            let code = code_of(&program, activity, executed, own_calls);
+            let state = DeepState::of_whole(&code);
+            if state == DeepState::Shallow {
+                continue;
+            }
+            whole.extend(activity);
+            of_deep.extend(code.files);
+            deep.push(DeepLine { program, state });
+        }
         let shallow = executed.iter().filter(|line| !whole.contains(&line.id));
         let shallow = shallow.filter_map(|line| {
             Some((
@@ -210,17 +263,18 @@ impl DeepPrograms {
             ))
         });
         DeepPrograms {
+            deep,
             shallow: shallow.collect(),
-            own_calls,
-            deep: all,
+            own_calls: own_calls.files.clone(),
+            of_deep,
             bytes: log.len() as u64,
         }
     }
 
     /// The answer in JSON.
     pub fn json(&self) -> Value {
-        let deep = self.deep.iter().filter(|program| program.is_whole);
-        let deep = deep.map(|program| {
+        let deep = self.deep.iter().map(|line| {
+            let program = &line.program;
             Value::Object(vec![
                 ("pid", program.process.pid.into()),
                 ("epoch", program.process.epoch.into()),
@@ -228,12 +282,14 @@ impl DeepPrograms {
                     "exec_path",
                     program.program.as_deref().map_or(Value::Null, Value::from),
                 ),
+                ("state", line.state.word().into()),
             ])
         });
         let shallow = self.shallow.iter().map(|(pid, path)| {
             Value::Object(vec![
                 ("pid", (*pid).into()),
                 ("exec_path", path.as_slice().into()),
+                ("state", DeepState::Shallow.word().into()),
             ])
         });
         Value::Object(vec![
@@ -246,13 +302,15 @@ impl DeepPrograms {
 
     /// The lines of `show`: their names and values.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
-        let deep = self.deep.iter().filter(|program| program.is_whole).count();
-        let size = when::size(self.bytes);
-        let deep = counted(deep, "process is deep", "processes are deep");
-        let mut lines = vec![("deep", format!("{deep} ({size})"))];
+        let mut lines = vec![("deep", self.count())];
+        let lacking = self.lacking();
+        let lacking =
+            lacking.map(|one| named(one.program.process.pid, one.program.program.as_deref()));
+        if let Some(names) = first_names(lacking) {
+            lines.push(("  may lack", one_line(&names)));
+        }
         let shallow = self.shallow.iter();
-        let shallow =
-            shallow.map(|(pid, path)| format!("{} ({pid})", String::from_utf8_lossy(path)));
+        let shallow = shallow.map(|(pid, path)| named(*pid, Some(path)));
         if let Some(names) = first_names(shallow) {
             lines.push(("  shallow", one_line(&names)));
         }
@@ -264,11 +322,125 @@ impl DeepPrograms {
         }
         lines
     }
+
+    /// The processes whose record may lack calls.
+    fn lacking(&self) -> impl Iterator<Item = &DeepLine> {
+        let all = self.deep.iter();
+        all.filter(|line| line.state == DeepState::MayLackCalls)
+    }
+
+    /// How many processes are deep, and how many of them may lack calls.
+    fn count(&self) -> String {
+        let deep = counted(self.deep.len(), "process is deep", "processes are deep");
+        let text = format!("{deep} ({})", when::size(self.bytes));
+        let files: BTreeSet<String> = self.of_deep.iter().map(|path| file_name(path)).collect();
+        match first_names(files.into_iter()) {
+            Some(names) => {
+                let lacking = self.lacking().count();
+                let names = one_line(&names);
+                format!("{text}, {lacking} of them may lack calls (own system calls: {names})")
+            }
+            None => text,
+        }
+    }
+}
+
+/// The last part of a path.
+fn file_name(path: &[u8]) -> String {
+    let name = path.rsplit(|byte| *byte == b'/').next();
+    String::from_utf8_lossy(name.unwrap_or_default()).into_owned()
+}
+
+/// The code of a program that makes calls by itself. Where the clocks do not say which one a
+/// program is, all of its process count.
+fn code_of(
+    program: &DeepProgram,
+    activity: Option<u64>,
+    executed: &[ProcessLine],
+    own_calls: &OwnCalls,
+) -> ProcessCode {
+    let of_process = executed
+        .iter()
+        .filter(|line| line.activity.pid == program.process.pid);
+    match activity {
+        Some(id) => own_calls.of_processes([id]),
+        None => own_calls.of_processes(of_process.map(|line| line.id)),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CLOCKS_DIFFER, place_of};
+    use super::{CLOCKS_DIFFER, DeepLine, DeepPrograms, DeepState, ProcessCode, place_of};
+    use backstory_deep::{DeepProcess, DeepProgram};
+
+    /// Deep processes in these states, of programs `/bin/NUMBER`. The code of those that may lack
+    /// calls is in one file.
+    fn with(states: &[DeepState]) -> DeepPrograms {
+        let line = |(pid, state): (u32, &DeepState)| DeepLine {
+            program: DeepProgram {
+                process: DeepProcess {
+                    epoch: u64::from(pid),
+                    pid,
+                    own_pid: pid,
+                    parent: 0,
+                    tids: vec![pid],
+                },
+                program: Some(format!("/bin/{pid}").into_bytes()),
+                began: 0,
+                is_whole: true,
+            },
+            state: *state,
+        };
+        let own: Vec<Box<[u8]>> = match states.contains(&DeepState::MayLackCalls) {
+            true => vec![Box::from(&b"/usr/lib/libown.so"[..])],
+            false => Vec::new(),
+        };
+        DeepPrograms {
+            deep: (1..).zip(states).map(line).collect(),
+            shallow: Vec::new(),
+            of_deep: own.iter().cloned().collect(),
+            own_calls: own,
+            bytes: 10,
+        }
+    }
+
+    #[test]
+    fn the_number_of_deep_processes_says_how_many_of_them_may_lack_calls() {
+        use DeepState::{Deep, MayLackCalls};
+        let lines = with(&[Deep, MayLackCalls, MayLackCalls]).lines();
+        let part = ", 2 of them may lack calls (own system calls: libown.so)";
+        let deep = &lines[0].1;
+        assert!(deep.starts_with("3 processes are deep ("), "{deep}");
+        assert!(deep.ends_with(part), "{deep}");
+        assert_eq!(
+            lines[1],
+            ("  may lack", "/bin/2 (2), /bin/3 (3)".to_owned())
+        );
+        let lines = with(&[Deep]).lines();
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        let deep = &lines[0].1;
+        assert!(
+            deep.starts_with("1 process is deep (") && deep.ends_with(')'),
+            "{deep}"
+        );
+        assert!(!deep.contains("lack"), "{deep}");
+    }
+
+    #[test]
+    fn a_whole_record_of_a_go_program_is_shallow_and_of_other_code_it_may_lack_calls() {
+        let code = |is_go, files: &[&[u8]]| ProcessCode {
+            is_go,
+            files: files.iter().map(|path| Box::from(*path)).collect(),
+        };
+        let state = |is_go, files: &[&[u8]]| DeepState::of_whole(&code(is_go, files));
+        assert_eq!(state(true, &[]), DeepState::Shallow);
+        assert_eq!(state(true, &[b"/usr/lib/libown.so"]), DeepState::Shallow);
+        assert_eq!(
+            state(false, &[b"/usr/lib/libown.so"]),
+            DeepState::MayLackCalls
+        );
+        assert_eq!(state(false, &[]), DeepState::Deep);
+    }
 
     #[test]
     fn a_program_that_executes_another_one_at_once_has_its_own_activity() {

@@ -15,7 +15,7 @@ use backstory_store::GraphStore;
 use super::deep_programs::{self, DeepPrograms};
 use super::file_choice::OwnFilter;
 use super::judged_records::{self, JudgedRecord, judged_records};
-use super::own_calls;
+use super::own_calls::OwnCalls;
 use super::own_files::OwnFiles;
 use super::run_summary::{annotation_fields, fields as summary_fields, usage};
 use super::stored_contents::{self, StoredContents};
@@ -63,8 +63,8 @@ pub fn run(args: ShowArgs, store: Option<&Path>) -> Outcome {
     let deep = deep_programs::deep_log(&current.home, &run)?;
     let deep = deep.map(|log| {
         let executed = query::processes(&current.store, &run)?;
-        let own_calls = own_calls::files(&current.store, &run)?;
-        Ok::<_, Failure>(DeepPrograms::of(&log, &executed, own_calls))
+        let own_calls = OwnCalls::of(&current.store, &run, &executed)?;
+        Ok::<_, Failure>(DeepPrograms::of(&log, &executed, &own_calls))
     });
     let shown = ShownRun {
         details: &details,

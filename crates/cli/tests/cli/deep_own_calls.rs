@@ -44,6 +44,85 @@ fn shown(place: &Place) -> (Value, String) {
     (json, place.run(&["show", "deep"]).out)
 }
 
+/// The states of the processes in a list of the member `deep` whose program's name ends so.
+fn states(deep: &Value, list: &str, name: &str) -> Vec<String> {
+    let all = deep[list].as_array().unwrap().iter();
+    let of_program = all.filter(|one| one["exec_path"].as_str().is_some_and(|p| p.ends_with(name)));
+    of_program
+        .map(|one| one["state"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn a_process_whose_code_can_make_calls_without_libc_is_deep_and_may_lack_calls() {
+    let Some(place) = recorded("echo one | RECORD sh -c './raw | cat' > out") else {
+        return;
+    };
+    let (deep, text) = shown(&place);
+    assert_eq!(states(&deep, "deep", "/raw"), ["deep, may lack calls"]);
+    assert_eq!(states(&deep, "deep", "/cat"), ["deep"], "{deep:#}");
+    let count = "1 of them may lack calls (own system calls: raw)\n";
+    assert!(text.contains(count), "{text}");
+    let mut lines = text.lines();
+    let named = lines.find(|line| line.starts_with("  may lack ")).unwrap();
+    assert!(
+        named.contains("/raw (") && !named.contains("/cat"),
+        "{text}"
+    );
+}
+
+/// Forks a child, which ends by itself.
+const FORKS: &str = r#"
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int count, char **words)
+{
+    long number = 39;
+    if (!fork())
+        return write(1, "child\n", 6) != 6;
+    if (count > 1)
+        __asm__ volatile("syscall" : "+a"(number) : : "rcx", "r11", "memory");
+    return wait(0) < 0;
+}
+"#;
+
+#[test]
+fn a_forked_child_may_lack_calls_as_its_parent() {
+    let Some(place) = recorded_program("", "forks", FORKS, "RECORD ./forks > out") else {
+        return;
+    };
+    let (deep, text) = shown(&place);
+    let all = deep["deep"].as_array().unwrap();
+    assert_eq!(all.len(), 2, "{deep:#}");
+    for process in all {
+        assert_eq!(process["state"], "deep, may lack calls", "{deep:#}");
+    }
+    assert!(text.contains(", 2 of them may lack calls "), "{text}");
+}
+
+/// Has a section of Go's linker, and no note of it: as a Go program that was linked with libc and
+/// `-buildid=`.
+const GO: &str = r#"
+#include <unistd.h>
+__asm__(".pushsection .go.buildinfo, \"aw\"; .skip 32; .popsection");
+int main(void) { return write(1, "go\n", 3) != 3; }
+"#;
+
+#[test]
+fn a_go_program_without_a_note_is_shallow() {
+    let line = "RECORD sh -c './go-program && /bin/echo done' > out";
+    let Some(place) = recorded_program("", "go-program", GO, line) else {
+        return;
+    };
+    assert_eq!(place.shell("cat out").out, "go\ndone\n");
+    let (deep, text) = shown(&place);
+    assert_eq!(states(&deep, "shallow", "/go-program"), ["shallow"]);
+    assert!(states(&deep, "deep", "/go-program").is_empty(), "{deep:#}");
+    assert_eq!(states(&deep, "deep", "/echo"), ["deep"], "{deep:#}");
+    assert_eq!(deep["own_calls"], serde_json::json!([]), "{deep:#}");
+    assert!(!text.contains("may lack"), "{text}");
+}
+
 #[test]
 fn show_names_a_program_that_can_make_calls_without_libc_and_no_other_one() {
     let Some(place) = recorded("echo one | RECORD sh -c './raw | cat' > out") else {
@@ -65,7 +144,11 @@ fn a_run_of_usual_programs_has_no_calls_without_libc() {
     place.deep("RECORD sh -c 'sort in | cat' > out");
     let (deep, text) = shown(&place);
     assert_eq!(deep["own_calls"], serde_json::json!([]), "{deep:#}");
-    assert!(!text.contains("without libc"), "{text}");
+    for part in ["without libc", "may lack"] {
+        assert!(!text.contains(part), "{text}");
+    }
+    let all = deep["deep"].as_array().unwrap();
+    assert!(all.iter().all(|one| one["state"] == "deep"), "{deep:#}");
     if let Some(answer) = place.again(&[]) {
         assert!(!answer.err.contains("without libc"), "{answer:?}");
     }

@@ -185,17 +185,17 @@ void bs_deep_log_begin(void)
     }
 }
 
-void bs_deep_begin(char **argv, char **env, const u64 *aux)
+void bs_deep_begin(char **argv, char **env, const u64 *aux, bool is_glibc)
 {
     if (!bs_arena_path[0])
         return;
     arguments = argv;
     variables = env;
-    auxiliary = aux;
-    bs_deep_is_go = aux && is_go(aux);
+    auxiliary = is_glibc ? aux : 0;
+    bs_deep_is_go = is_go(aux);
     bs_redirect_internal();
     if (bs_deep_is_on() && bs_arena->flags & BS_ARENA_EXACT) {
-        bs_exact_begin(aux);
+        bs_exact_begin(auxiliary);
         bs_instructions_begin();
     }
 }

@@ -328,10 +328,15 @@ os.dup2(b, a); os.read(a, 1)";
 
 /// Compiles a C program next to the test.
 pub fn compiled(run_of: &str, source: &str) -> tempfile::TempDir {
+    compiled_with("cc", run_of, source)
+}
+
+/// The same by this compiler.
+pub fn compiled_with(compiler: &str, run_of: &str, source: &str) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(format!("{run_of}.c"));
     std::fs::write(&path, source).unwrap();
-    let built = Command::new("cc")
+    let built = Command::new(compiler)
         .args(["-O1", "-pthread", "-o"])
         .arg(dir.path().join(run_of))
         .arg(&path)

@@ -1,16 +1,17 @@
-//! Go programs that are linked with libc: the recorder is in them, and does not see their calls.
+//! Go programs that are linked with a C library: the recorder is in them, and does not see their
+//! calls.
 
-use crate::bytes::{compiled, deep_log};
+use crate::bytes::{compiled_with, deep_log};
 use crate::harness::Run;
 use backstory_abi::deep;
 use backstory_testkit::need::needs;
 
-#[test]
-fn a_go_program_with_libc_is_shallow_and_the_program_that_it_executes_is_deep() {
-    if !needs("a program with the note of Go's linker", &["cc"]) {
+/// Records a program with the note of Go's linker and the C library of this compiler.
+fn go_is_shallow_and_what_it_executes_is_deep(compiler: &str) {
+    if !needs("a program with the note of Go's linker", &[compiler]) {
         return;
     }
-    let dir = compiled("go", include_str!("../programs/deep_go.c"));
+    let dir = compiled_with(compiler, "go", include_str!("../programs/deep_go.c"));
     let run = Run::new(&["--deep", "full"]);
     let ended = run.record(&[dir.path().join("go").to_str().unwrap()]);
     assert!(ended.status.success(), "{ended:?}");
@@ -27,4 +28,14 @@ fn a_go_program_with_libc_is_shallow_and_the_program_that_it_executes_is_deep() 
     assert!(programs[0].is_whole, "{programs:?}");
     let mut calls = log.process_calls(programs[0].process.epoch);
     assert!(calls.any(|call| call.section(deep::LEFT, 1) == Some(&b"deep\n"[..])));
+}
+
+#[test]
+fn a_go_program_with_libc_is_shallow_and_the_program_that_it_executes_is_deep() {
+    go_is_shallow_and_what_it_executes_is_deep("cc");
+}
+
+#[test]
+fn a_go_program_with_another_libc_is_shallow_and_the_program_that_it_executes_is_deep() {
+    go_is_shallow_and_what_it_executes_is_deep("musl-gcc");
 }
