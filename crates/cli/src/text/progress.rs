@@ -2,15 +2,16 @@
 //! appears on a terminal only, on stderr, and disappears when the work is done.
 //!
 //! In: an amount of work, and how much of it is done. Out: a bar with an estimate, or a moving sign
-//! where the amount is not known.
+//! where the amount is not known. Attempts have both. Their bar goes up to their bound, which most
+//! searches do not reach, so it has no estimate.
 //!
 //! Invariant: one bar is on the screen at a time. Work within work that has a bar gets none. The
 //! work itself only adds to a number: a thread draws.
 
 use std::io::{IsTerminal, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -63,8 +64,26 @@ pub enum Unit {
     Bytes,
     /// Things, such as runs or files.
     Things,
+    /// Attempts, of which as many follow as are needed. The amount is their bound.
+    Attempts,
     /// An amount that says nothing to people: only its part is shown.
     Part,
+}
+
+/// The words before the bar. Copies change together.
+#[derive(Debug, Clone, Default)]
+struct Words(Arc<Mutex<String>>);
+
+impl Words {
+    fn set(&self, what: &str) {
+        let mut words = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *words = format!("backstory: {what}");
+    }
+
+    fn get(&self) -> String {
+        let words = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        words.clone()
+    }
 }
 
 /// A line on the terminal while something takes long.
@@ -72,6 +91,7 @@ pub enum Unit {
 pub struct Progress {
     /// The work done, which the caller adds to.
     pub done: WorkDone,
+    words: Words,
     drawing: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
@@ -104,20 +124,15 @@ impl Progress {
     ) -> Progress {
         let drawing = std::io::stderr().is_terminal() && !TAKEN.swap(true, Ordering::AcqRel);
         let (over, wait) = channel();
-        let what = format!("backstory: {what}");
+        let words = Words::default();
+        words.set(what);
+        let shown = words.clone();
         let draw = move || {
             if let Err(RecvTimeoutError::Timeout) = wait.recv_timeout(PATIENCE) {
-                let mut amount = counts().1;
-                let bar = bar(what, amount, unit).with_elapsed(PATIENCE);
+                let bar = bar(shown.get(), counts().1, unit).with_elapsed(PATIENCE);
                 SHOWN.store(true, Ordering::Release);
                 loop {
-                    let (done, all) = counts();
-                    if all != amount {
-                        amount = all;
-                        bar.set_style(style(amount, unit));
-                        bar.set_length(amount);
-                    }
-                    bar.set_position(done);
+                    change(&bar, unit, counts(), shown.get());
                     bar.tick();
                     if !matches!(wait.recv_timeout(STEP), Err(RecvTimeoutError::Timeout)) {
                         break;
@@ -137,8 +152,14 @@ impl Progress {
         });
         Progress {
             done,
+            words,
             drawing: thread.and_then(Result::ok).map(|thread| (over, thread)),
         }
+    }
+
+    /// Shows other words from now on.
+    pub fn say(&self, what: &str) {
+        self.words.set(what);
     }
 
     /// Removes the line.
@@ -162,6 +183,7 @@ fn template(amount: u64, unit: Unit) -> &'static str {
         (0, _) => "{msg} {spinner} {elapsed}",
         (_, Unit::Bytes) => "{msg} {wide_bar} {percent} % of {total_bytes}, {eta} left",
         (_, Unit::Things) => "{msg} {wide_bar} {pos} of {len}, {eta} left",
+        (_, Unit::Attempts) => "{msg} [{wide_bar}] {spinner} {elapsed}",
         (_, Unit::Part) => "{msg} {wide_bar} {percent} %, {eta} left",
     }
 }
@@ -178,6 +200,18 @@ fn bar(what: String, amount: u64, unit: Unit) -> ProgressBar {
     bar.with_style(style(amount, unit)).with_message(what)
 }
 
+/// Gives the bar the work done, all work, and the words before it.
+fn change(bar: &ProgressBar, unit: Unit, (done, all): (u64, u64), words: String) {
+    if all != bar.length().unwrap_or_default() {
+        bar.set_style(style(all, unit));
+        bar.set_length(all);
+    }
+    if bar.message() != words {
+        bar.set_message(words);
+    }
+    bar.set_position(done);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,12 +219,36 @@ mod tests {
     #[test]
     fn every_line_is_one_that_can_be_drawn() {
         for amount in [0, 7] {
-            for unit in [Unit::Bytes, Unit::Things, Unit::Part] {
-                let style = ProgressStyle::with_template(template(amount, unit));
-                assert!(style.is_ok(), "{unit:?}");
-                assert_eq!(template(amount, unit).contains("{eta}"), amount > 0);
+            for unit in [Unit::Bytes, Unit::Things, Unit::Attempts, Unit::Part] {
+                let template = template(amount, unit);
+                assert!(ProgressStyle::with_template(template).is_ok(), "{unit:?}");
+                assert_eq!(template.contains("{wide_bar}"), amount > 0, "{unit:?}");
+                let has_estimate = amount > 0 && unit != Unit::Attempts;
+                assert_eq!(template.contains("{eta}"), has_estimate, "{unit:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_bar_of_attempts_moves_up_to_their_bound_and_says_which_one_is_made() {
+        let words = Words::default();
+        words.set("attempt 1 of at most 9");
+        let bar = bar(words.get(), 9, Unit::Attempts);
+        let state = || (bar.position(), bar.length(), bar.message());
+        let said = |number| format!("backstory: attempt {number} of at most 9");
+        assert_eq!(state(), (0, Some(9), said(1)));
+        words.clone().set("attempt 3 of at most 9");
+        change(&bar, Unit::Attempts, (2, 9), words.get());
+        assert_eq!(state(), (2, Some(9), said(3)));
+    }
+
+    #[test]
+    fn an_amount_that_becomes_known_gives_the_bar_its_length() {
+        let bar = bar("reading".to_owned(), 0, Unit::Bytes);
+        change(&bar, Unit::Bytes, (0, 0), "reading".to_owned());
+        assert_eq!(bar.length(), None);
+        change(&bar, Unit::Bytes, (3, 7), "reading".to_owned());
+        assert_eq!((bar.position(), bar.length()), (3, Some(7)));
     }
 
     #[test]

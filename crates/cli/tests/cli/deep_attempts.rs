@@ -315,7 +315,7 @@ with socket.create_connection(("127.0.0.1", int(open("port").read()))) as c:
 "#;
 
 #[test]
-fn at_a_terminal_an_attempt_has_its_number_and_the_bound() {
+fn at_a_terminal_an_attempt_has_its_number_and_a_bar_up_to_the_bound() {
     let place = Place::new();
     if !needs("a terminal", &["script", "stty", "python3"]) {
         return;
@@ -327,7 +327,8 @@ fn at_a_terminal_an_attempt_has_its_number_and_the_bound() {
     if shown.contains("namespace") {
         return skipped("a terminal", &shown);
     }
-    let attempt = "attempt 1 of at most 9: the request alone";
+    // No attempt ended so far, so the bar is empty.
+    let attempt = "attempt 1 of at most 9: the request alone [  ";
     assert!(shown.contains(attempt), "{shown}");
     assert!(shown.contains("equal"), "{shown}");
 }

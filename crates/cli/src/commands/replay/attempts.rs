@@ -18,7 +18,7 @@ use super::{Played, directory};
 use crate::args::replay::ReplayArgs;
 use crate::current_store::CurrentStore;
 use crate::error::Failure;
-use crate::text::progress::Progress;
+use crate::text::progress::{Progress, Unit};
 use crate::text::words::counted;
 
 /// Runs the plan. Fed from a deep log, at most so many attempts follow until one is equal. Returns
@@ -184,18 +184,18 @@ fn searched(
     // All attempts have the same start, so the first one looks for the obstacles to a copy.
     let mut obstacles = None;
     let is_client = deep.is_of_client()?;
+    let progress = Progress::of("", u64::from(search.most()), Unit::Attempts);
     while let Some(attempt) = search.attempt() {
         if search.tries() > 1 {
             // The files of the attempt before are no part of this one.
             directory::empty(own);
         }
-        let progress = Progress::start(&words(&search, &attempt, is_client));
+        progress.say(&words(&search, &attempt, is_client));
         let mut again = deep.at(&attempt);
         again.lists_obstacles &= obstacles.is_none();
         let again = Some(again);
-        let played = super::play(current, own, plan.clone(), again, (false, args.json));
-        progress.end();
-        let played = played?;
+        let played = super::play(current, own, plan.clone(), again, (false, args.json))?;
+        progress.done.add(1);
         took += played.took;
         all = all.and(executed(&played));
         let found = played.reconstruction.as_ref();
@@ -210,6 +210,7 @@ fn searched(
             best = Some((came, played));
         }
     }
+    progress.end();
     let mut best = best.map(|(_, played)| played).unwrap_or_default();
     if let Some(found) = best
         .reconstruction
