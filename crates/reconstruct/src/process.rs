@@ -222,8 +222,9 @@ pub struct RecordedProcess {
     pub began: u64,
     /// The connections behind calls that moved bytes, by time-stamp counter and descriptor.
     pub moves: HashMap<(u64, i32), ResourceId>,
-    /// In a process with several threads: which of them moved bytes, took random bytes, made a
-    /// socket or a pipe, or accepted a connection, by the time-stamp counter at the call's return.
+    /// The threads that moved bytes, took random bytes, made a socket or a pipe, or accepted a
+    /// connection, by the time-stamp counter at the call's return. Empty in a process with one
+    /// thread.
     pub movers: HashMap<u64, u32>,
     /// Signals whose handlers ran.
     pub signals: VecDeque<i32>,

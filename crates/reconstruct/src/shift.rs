@@ -27,7 +27,7 @@ pub struct ClockShift {
 }
 
 impl ClockShift {
-    /// What a question gets added, at this point of the recorded execution.
+    /// The nanoseconds that a question gets added, at this point of the recorded execution.
     pub fn at(&self, reached: u64) -> i64 {
         match self.behind.is_none_or(|behind| behind == reached) {
             true => self.ns,

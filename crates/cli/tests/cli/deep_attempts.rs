@@ -1,5 +1,5 @@
-//! `replay --deep`: attempts at another moment, of a request and of a whole run, the order of what
-//! they feed, and a bound for those that hang.
+//! `replay --deep`: attempts at another moment, of a request and of a whole run. Also the order of
+//! what they feed, and a bound for those that hang.
 
 use backstory_testkit::need::{needs, skipped};
 use serde_json::Value;
