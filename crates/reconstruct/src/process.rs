@@ -222,9 +222,9 @@ pub struct RecordedProcess {
     pub began: u64,
     /// The connections behind calls that moved bytes, by time-stamp counter and descriptor.
     pub moves: HashMap<(u64, i32), ResourceId>,
-    /// The threads that moved bytes, took random bytes, made a socket or a pipe, or accepted a
-    /// connection, by the time-stamp counter at the call's return. Empty in a process with one
-    /// thread.
+    /// Which threads moved bytes, took random bytes, made a socket or pipe, or accepted a
+    /// connection. The key is the time-stamp counter at the return of the call. Empty in a process with
+    /// one thread.
     pub movers: HashMap<u64, u32>,
     /// Signals whose handlers ran.
     pub signals: VecDeque<i32>,
