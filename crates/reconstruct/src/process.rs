@@ -223,8 +223,8 @@ pub struct RecordedProcess {
     /// The connections behind calls that moved bytes, by time-stamp counter and descriptor.
     pub moves: HashMap<(u64, i32), ResourceId>,
     /// Which threads moved bytes, took random bytes, made a socket or pipe, or accepted a
-    /// connection. The key is the time-stamp counter at the return of the call. Empty in a process with
-    /// one thread.
+    /// connection. The key is the time-stamp counter at the return of the call. It is empty in a
+    /// process with one thread.
     pub movers: HashMap<u64, u32>,
     /// Signals whose handlers ran.
     pub signals: VecDeque<i32>,
