@@ -39,6 +39,16 @@ pub const FORK: &[u16] = &[56, 57, 58];
 pub const WAITS: &[u16] = &[7, 271, 23, 270, 232, 281, 441];
 /// `dup`, `dup2`, `dup3`
 pub const DUP: &[u16] = &[32, 33, 292];
+/// `stat`, `fstat`, `lstat`, `newfstatat`, `statx`, `statfs`, `fstatfs`
+pub const STATS: &[u16] = &[4, 5, 6, 262, 332, 137, 138];
+/// `getdents`, `getdents64`
+pub const LISTINGS: &[u16] = &[78, 217];
+/// `readlink`, `readlinkat`
+pub const LINK_READS: &[u16] = &[89, 267];
+/// `gettimeofday`, `time`, `clock_gettime`
+pub const TIMES: &[u16] = &[96, 201, 228];
+/// `rt_sigtimedwait`
+pub const SIGNAL_WAIT: u16 = 128;
 
 /// True if bytes enter the process.
 pub fn reads(number: u16) -> bool {
@@ -67,7 +77,16 @@ mod tests {
             assert_eq!(numbers, calls);
         };
         same(
-            &[CLOSE, SENDFILE, CONNECT, FCNTL, CREAT, GETRANDOM, SOCKET],
+            &[
+                CLOSE,
+                SENDFILE,
+                CONNECT,
+                FCNTL,
+                CREAT,
+                GETRANDOM,
+                SOCKET,
+                SIGNAL_WAIT,
+            ],
             &[
                 l::SYS_close,
                 l::SYS_sendfile,
@@ -76,6 +95,7 @@ mod tests {
                 l::SYS_creat,
                 l::SYS_getrandom,
                 l::SYS_socket,
+                l::SYS_rt_sigtimedwait,
             ],
         );
         let reads = [
@@ -125,5 +145,19 @@ mod tests {
         ];
         same(WAITS, &waits);
         same(DUP, &[l::SYS_dup, l::SYS_dup2, l::SYS_dup3]);
+        let stats = [
+            l::SYS_stat,
+            l::SYS_fstat,
+            l::SYS_lstat,
+            l::SYS_newfstatat,
+            l::SYS_statx,
+            l::SYS_statfs,
+            l::SYS_fstatfs,
+        ];
+        same(STATS, &stats);
+        same(LISTINGS, &[l::SYS_getdents, l::SYS_getdents64]);
+        same(LINK_READS, &[l::SYS_readlink, l::SYS_readlinkat]);
+        let times = [l::SYS_gettimeofday, l::SYS_time, l::SYS_clock_gettime];
+        same(TIMES, &times);
     }
 }

@@ -21,8 +21,8 @@ const SECTION: usize = 8;
 
 /// The tails of a record.
 const NO_TAIL: u64 = 0;
-const ZEROS: u64 = 1;
-const BYTES: u64 = 2;
+pub(crate) const ZEROS: u64 = 1;
+pub(crate) const BYTES: u64 = 2;
 
 /// Replaces `to` by the compact form of the records of a chunk.
 pub(crate) fn compact(records: &[u8], to: &mut Vec<u8>) {
@@ -164,19 +164,19 @@ fn take_record(
     Some(())
 }
 
-/// Bytes that are still to be read.
-struct Input<'a> {
-    bytes: &'a [u8],
+/// Bytes of a compact form that are still to be read.
+pub(crate) struct Input<'a> {
+    pub bytes: &'a [u8],
 }
 
 impl<'a> Input<'a> {
-    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+    pub fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.bytes.split_at_checked(length)?;
         self.bytes = rest;
         Some(taken)
     }
 
-    fn number(&mut self) -> Option<u64> {
+    pub fn number(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
             let (byte, rest) = self.bytes.split_first()?;

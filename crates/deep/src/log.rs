@@ -17,6 +17,9 @@ use std::ops::Range;
 use std::path::Path;
 use zstd::zstd_safe::get_frame_content_size;
 
+/// Most bytes of the records of a chunk.
+const MOST_RECORDS: usize = CHUNK_SIZE as usize - Chunk::SIZE;
+
 /// The parts of a deep log that could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DeepDamage {
@@ -264,13 +267,21 @@ impl DeepLog {
 
     /// The records of a chunk. `None` if they cannot be decompressed.
     pub(crate) fn records(&self, place: &ChunkPlace) -> Option<Vec<u8>> {
-        let stored = self.map.bytes().get(place.records.clone())?;
-        let most = CHUNK_SIZE as usize - Chunk::SIZE;
+        let packed = self.packed_records(place)?;
         match place.head.pad {
-            0 => Some(stored[..stored.len().min(most)].to_vec()),
-            ZSTD => zstd::bulk::decompress(stored, most).ok(),
+            COMPACT => expanded(&packed, MOST_RECORDS),
+            _ => Some(packed),
+        }
+    }
+
+    /// The same as they were before compression: in their compact form, if the log has it.
+    pub(crate) fn packed_records(&self, place: &ChunkPlace) -> Option<Vec<u8>> {
+        let stored = self.map.bytes().get(place.records.clone())?;
+        match place.head.pad {
+            0 => Some(stored[..stored.len().min(MOST_RECORDS)].to_vec()),
+            ZSTD => zstd::bulk::decompress(stored, MOST_RECORDS).ok(),
             // Only a record that is no record is longer in this form.
-            COMPACT => expanded(&zstd::bulk::decompress(stored, 2 * most).ok()?, most),
+            COMPACT => zstd::bulk::decompress(stored, 2 * MOST_RECORDS).ok(),
             _ => None,
         }
     }

@@ -81,6 +81,7 @@ fn read_all(log: &DeepLog) {
     let _ = log.loop_turns();
     let volume = log.volume();
     assert!(volume.stored <= volume.records, "{volume:?}");
+    assert_eq!(log.parts().all(), volume.records);
 }
 
 #[test]
