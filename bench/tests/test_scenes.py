@@ -16,6 +16,7 @@ from backstory_bench.scenes.clients import GitClient, serving
 from backstory_bench.scenes.run import EQUAL, FIELDS, answer_row, difference, judged, record_words, summary
 from backstory_bench.scenes.tls import TLS_CLIENTS, TLS_SERVERS, make_pem
 from backstory_bench.scenes.web import SIZES, ask, make_files
+from backstory_bench.scenes.verdicts import EQUAL, NOTHING, verdict_of
 from backstory_bench.scenes.whole import WHOLE, whole_table
 
 RUNS = Path(__file__).resolve().parents[1] / "runs"
@@ -39,18 +40,46 @@ def test_a_row_counts_its_verdicts_and_gives_the_first_difference() -> None:
         {"case": "nginx", "verdict": "failed", "why": "no result"},
     ]
     line = summary(rows)[-1]
-    assert line == "| nginx | 1000 | 20 (2.00 %) | 1 | 1 | 1 | 2 | 1 | 1 to 14 |  | less output of a socket, byte 0 |"
+    start = "| nginx | 1000 | 20 (2.00 %) | 1 | 1 | 1 | 0 | 2 | 1 |"
+    assert line == f"{start} 1 to 14 |  | less output of a socket, byte 0 |"
 
 
 def test_a_case_that_could_not_be_recorded_has_a_row_with_its_reason() -> None:
     lines = summary([{"case": "sshd", "verdict": "failed", "why": "the server does not begin"}])
-    assert lines[-1] == "| sshd | 0 | 0 (0.00 %) | 0 | 0 | 0 | 1 |  |  |  | the server does not begin |"
+    assert lines[-1] == "| sshd | 0 | 0 (0.00 %) | 0 | 0 | 0 | 0 | 1 |  |  |  | the server does not begin |"
 
 
 def test_a_row_counts_the_requests_that_needed_another_time_of_day() -> None:
     shifts = ["0", "-2000000", "50000000", ""]
     line = summary([row("equal", tries="1", clock_shift_ns=shift) for shift in shifts])[-1]
-    assert line == "| nginx | 1000 | 20 (2.00 %) | 4 | 0 | 0 | 0 |  | 1 to 1 | 2 |  |"
+    assert line == "| nginx | 1000 | 20 (2.00 %) | 4 | 0 | 0 | 0 | 0 |  | 1 to 1 | 2 |  |"
+
+
+@pytest.mark.parametrize("verdict", EQUAL)
+def test_a_row_without_anything_compared_is_not_equal(verdict: str) -> None:
+    nothing = {"bytes_compared": "0", "files_compared": "0"}
+    assert verdict_of(row(verdict, **nothing)) == NOTHING
+    for compared in ({"bytes_compared": "1"}, {"files_compared": "2"}):
+        assert verdict_of(row(verdict, **(nothing | compared))) == verdict
+    # Earlier series have no column of files, because they compared none.
+    assert verdict_of(row(verdict, bytes_compared="0")) == NOTHING
+    # A row without both columns does not say what was compared.
+    assert verdict_of(row(verdict)) == verdict
+
+
+def test_a_difference_stays_one_without_anything_compared() -> None:
+    for verdict in ("different", "failed"):
+        assert verdict_of(row(verdict, bytes_compared="0", files_compared="0")) == verdict
+
+
+def test_tables_count_rows_without_anything_compared_apart() -> None:
+    nothing = row("equal", kind="server", requests=1, bytes_compared="0", files_compared="0", why="")
+    rows = [nothing, nothing | {"files_compared": "1"}]
+    assert summary(rows)[-1] == "| nginx | 1000 | 20 (2.00 %) | 1 | 0 | 0 | 1 | 0 |  |  |  |  |"
+    assert beside_paper(rows, EQUAL)[-1] == "| here | server, nginx | 1000 | 20 | 2.00 % | 1 of 2 |"
+    whole = whole_table([one | {"kind": "whole", "case": "lua", "request": "a"} for one in rows], EQUAL)
+    assert whole[2] == "| lua | 2 | 2000 | 1 | 0 | 0 | 1 | 0 | 0 |"
+    assert whole[-1] == "| lua: a | nothing was compared |"
 
 
 @pytest.mark.parametrize("verdict", ["different", "failed"])
@@ -86,6 +115,7 @@ def answer(verdict: str, identical: bool, **more: object) -> dict[str, object]:
         "clock_shift_ns": -2_000_000,
         "request": None,
     }
+        "files": {"equal": int(identical), "different": int(not identical), "not_compared": 1},
     outputs = [{"path": "/w/a", "state": "unknown"}, {"path": "/w/b", "state": "identical" if identical else "missing"}]
     return {"identical": identical, "outputs": outputs, "reconstruction": found | more}
 
@@ -104,6 +134,7 @@ def test_a_row_has_the_shift_of_the_clock_and_the_bytes_of_all_processes() -> No
     assert (found["clock_shift_ns"], found["fed"], found["bytes_compared"]) == (-2_000_000, 2, 7)
     assert (found["verdict"], found["why"], found["share"]) == ("equal", "", "0.020000")
 
+    assert found["files_compared"] == answer_row(answer("equal", identical=False))["files_compared"] == 1
 
 def test_a_row_of_a_whole_run_has_its_attempts_and_the_shift_of_its_clock() -> None:
     found = answer_row(answer("equal", identical=True))
@@ -184,7 +215,7 @@ def test_tables_are_made_again_from_earlier_results(tmp_path: Path, capsys: pyte
 def test_whole_runs_have_a_table_of_their_own_with_each_difference() -> None:
     rows = [row(word, case="lua", kind="whole", request=word) for word in (*EQUAL, "different", "failed")]
     table = whole_table([*rows, row("equal")], EQUAL)
-    assert table[2] == "| lua | 5 | 5000 | 1 | 1 | 1 | 2 | 0 |"
+    assert table[2] == "| lua | 5 | 5000 | 1 | 1 | 1 | 0 | 2 | 0 |"
     assert [line.split("|")[1].strip() for line in table[-2:]] == ["lua: different", "lua: failed"]
 
 

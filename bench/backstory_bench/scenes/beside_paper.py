@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..paper_data import paper_table
+from .verdicts import verdict_of
 
 GOAL = 0.01
 """The share that the paper stays below."""
@@ -50,7 +51,7 @@ def cases(rows: Sequence[Mapping[str, object]]) -> Iterator[Case]:
         def median(field: str, of: Sequence[Mapping[str, object]] = own) -> float:
             return statistics.median(float(str(row[field])) for row in of)
 
-        verdicts = tuple(str(row["verdict"]) for row in rows if row["case"] == name)
+        verdicts = tuple(verdict_of(row) for row in rows if row["case"] == name)
         yield Case(name, str(own[0]["kind"]), median("recorded_calls"), median("calls"), median("requests"), verdicts)
 
 

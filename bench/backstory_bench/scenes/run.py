@@ -33,6 +33,7 @@ from .cases import CASES
 from .clients import Client, serving
 from .scene import Scene
 from .whole import Whole, command, record, whole_table
+from .verdicts import DIFFERENT, EQUAL, NOTHING, verdict_of
 
 FIELDS = [
     "case",
@@ -53,11 +54,10 @@ FIELDS = [
     "bytes_compared",
     "bytes_counted",
     "seconds",
+    "files_compared",
     "unsteady",
     "why",
 ]
-EQUAL = ("equal", "equal-but-volatile", "equal-where-recorded")
-DIFFERENT = "different"
 CLIENT_SOCKET = re.compile(r"the socket to 127\.0\.0\.1:\d+|socket:\[\d+\]")
 """The other end of a connection, whose number differs from run to run."""
 Row = dict[str, object]
@@ -122,6 +122,7 @@ def answer_row(answer: Mapping[str, Any], texts: bool = False) -> Row:
     row["bytes_compared"] = sum(process["bytes_compared"] for process in found["processes"])
     row["bytes_counted"] = sum(process["bytes_counted"] for process in found["processes"])
     row["unsteady"] = found["unsteady"]
+    row["files_compared"] = found["files"]["equal"] + found["files"]["different"]
     row["why"] = why
     return row
 
@@ -283,9 +284,9 @@ def nonzero(rows: Sequence[Mapping[str, object]], field: str) -> str:
 def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
     """Returns the table: for each case the verdicts, the median share, and the attempts."""
     lines = [
-        "| program | calls recorded | reconstructed (median) | equal | volatile | partly | other | unsteady "
-        "| tries | shifted | first difference |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
+        "| program | calls recorded | reconstructed (median) | equal | volatile | partly | nothing compared | other "
+        "| unsteady | tries | shifted | first difference |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
     ]
     for name in dict.fromkeys(str(row["case"]) for row in rows):
         own = [row for row in rows if row["case"] == name]
@@ -294,16 +295,16 @@ def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
         def median(field: str, of: Sequence[Mapping[str, object]] = done) -> float:
             return statistics.median(float(str(row[field])) for row in of) if of else 0.0
 
-        verdicts = [str(row["verdict"]) for row in own]
-        good = [verdicts.count(word) for word in EQUAL]
+        verdicts = [verdict_of(row) for row in own]
+        counts = [verdicts.count(word) for word in (*EQUAL, NOTHING)]
         why = next((str(row["why"]) for row in own if row["verdict"] not in EQUAL), "")
         tries = sorted(int(str(row["tries"])) for row in done if row.get("tries"))
         cells = [
             name,
             f"{median('recorded_calls'):.0f}",
             f"{median('calls'):.0f} ({100 * median('share'):.2f} %)",
-            *map(str, good),
-            str(len(own) - sum(good)),
+            *map(str, counts),
+            str(len(own) - sum(counts)),
             nonzero(own, "unsteady"),
             f"{tries[0]} to {tries[-1]}" if tries else "",
             nonzero(own, "clock_shift_ns"),

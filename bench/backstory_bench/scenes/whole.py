@@ -20,6 +20,7 @@ from ..promises import WORKLOADS, lacking
 from ..replay import CHOSEN
 from ..workloads import INSTANCES
 from .scene import Scene, found
+from .verdicts import NOTHING, verdict_of
 
 PYTHON = "/usr/bin/python3.11"
 PYTHON_TESTS = Path("/usr/lib/python3.11/test")
@@ -236,23 +237,28 @@ def record(words: Sequence[str], work: Path, env: Mapping[str, str], limit: floa
 
 
 def whole_table(rows: Sequence[Mapping[str, object]], good: Sequence[str]) -> list[str]:
-    """Returns the table of verdicts for each set of programs, and below it all differences."""
+    """Returns the table of verdicts for each set of programs, and below it all differences.
+
+    The runs in which nothing was compared stand among the differences, too.
+    """
     lines = [
-        "| programs | runs | calls recorded | equal | volatile | partly | other | unsteady |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| programs | runs | calls recorded | equal | volatile | partly | nothing compared | other | unsteady |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     differs = ["", "| run | first difference |", "| --- | --- |"]
     own = [row for row in rows if row.get("kind") == "whole"]
     for name in dict.fromkeys(str(row["case"]) for row in own):
         mine = [row for row in own if row["case"] == name]
-        verdicts = [str(row["verdict"]) for row in mine]
-        counts = [verdicts.count(word) for word in good]
+        verdicts = [verdict_of(row) for row in mine]
+        counts = [verdicts.count(word) for word in (*good, NOTHING)]
         calls = sum(int(str(row.get("recorded_calls") or 0)) for row in mine)
         unsteady = sum(int(str(row.get("unsteady") or 0)) > 0 for row in mine)
         numbers = [len(mine), calls, *counts, len(mine) - sum(counts), unsteady]
         lines.append(f"| {name} | {' | '.join(map(str, numbers))} |")
-        for row in mine:
-            if row["verdict"] not in good:
+        for row, verdict in zip(mine, verdicts, strict=True):
+            if verdict == NOTHING:
+                differs.append(f"| {name}: {row['request']} | nothing was compared |")
+            elif verdict not in good:
                 why = LONG.sub(r"\1…", PLACES.sub("", " ".join(str(row.get("why", "")).split()).replace("|", "\\|")))
                 differs.append(f"| {name}: {row['request']} | {why} |")
     return lines + (differs if len(differs) > 3 else [])

@@ -79,21 +79,24 @@ fn share(bench: &Bench, case: &Case) -> Share {
 /// A command that was recorded deeply with exact time, and ran again: the row that
 /// `backstory-bench scenes --results` reads.
 fn reconstructed(bench: &Bench, case: &Case) -> String {
-    let row = |calls: &str, verdict: &str, unsteady: &str, why: &str| {
+    // `numbers`: recorded calls, compared bytes, compared files, and other results when fed again.
+    let row = |numbers: [&str; 4], verdict: &str, why: &str| {
+        let [calls, bytes, files, unsteady] = numbers;
         let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
         let why: String = why.replace('"', "'").chars().take(300).collect();
         format!(
-            "corpus,whole,{calls},1,{},{verdict},{unsteady},\"{why}\"\n",
+            "corpus,whole,{calls},1,{},{verdict},{bytes},{files},{unsteady},\"{why}\"\n",
             case.name
         )
     };
+    let failed = |why: &str| row([""; 4], "failed", why);
     let options = "--contents=lazy --deep --outputs=full --time=exact";
     let options: Vec<&str> = options.split(' ').collect();
     let Ok((_, store)) = bench.recorded(case, &options) else {
-        return row("", "failed", "", "it was not recorded");
+        return failed("it was not recorded");
     };
     if let Err(error) = bench.ask(&store, &["index", "--wait"]) {
-        return row("", "failed", "", &error.to_string());
+        return failed(&error.to_string());
     }
     let again = bench.stage().path().join("home").join(case.name);
     let words = ["replay", "--deep", "--json", "--output-dir"];
@@ -102,17 +105,19 @@ fn reconstructed(bench: &Bench, case: &Case) -> String {
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).replace("\\udc", "?");
     let Ok(report) = serde_json::from_str::<Value>(&text) else {
-        return row("", "failed", "", &String::from_utf8_lossy(&output.stderr));
+        return failed(&String::from_utf8_lossy(&output.stderr));
     };
     let found = &report["reconstruction"];
     let (verdict, why) = judged(&report);
     let number = |value: &Value| value.to_string();
-    row(
-        &number(&found["recorded_calls"]),
-        &verdict,
-        &number(&found["unsteady"]),
-        &why,
-    )
+    let files = ["equal", "different"].map(|kind| found["files"][kind].as_u64());
+    let numbers = [
+        number(&found["recorded_calls"]),
+        number(&found["bytes_compared"]),
+        files.into_iter().flatten().sum::<u64>().to_string(),
+        number(&found["unsteady"]),
+    ];
+    row(numbers.each_ref().map(String::as_str), &verdict, &why)
 }
 
 /// The verdict of an answer of `replay --deep --json`, and the first difference in words. A file
@@ -175,7 +180,8 @@ fn a_file_that_differs_is_a_difference_though_the_programs_are_equal() {
 fn commands_of_the_corpus_run_again_from_a_deep_record_with_exact_time() {
     let bench = common::bench(User::ordinary());
     let rows = each::each(corpus::all(), |case| reconstructed(&bench, case));
-    let mut table = "case,kind,recorded_calls,requests,request,verdict,unsteady,why\n".to_owned();
+    let head = "case,kind,recorded_calls,requests,request,verdict";
+    let mut table = format!("{head},bytes_compared,files_compared,unsteady,why\n");
     table.extend(rows.iter().map(|(_, row)| row.as_str()));
     let equal = rows
         .iter()
