@@ -2,6 +2,7 @@
 
 import http.client
 import random
+import re
 import shutil
 import socket
 import threading
@@ -12,11 +13,11 @@ import pytest
 from backstory_bench.cli import main
 from backstory_bench.scenes import CASES
 from backstory_bench.scenes.beside_paper import beside_paper, needed
-from backstory_bench.scenes.clients import GitClient, serving
-from backstory_bench.scenes.run import EQUAL, FIELDS, answer_row, difference, judged, record_words, summary
+from backstory_bench.scenes.clients import VIEWS, GitClient, KeptAlive, ManyPages, serving
+from backstory_bench.scenes.run import FIELDS, answer_row, answered, difference, judged, record_words, summary
 from backstory_bench.scenes.tls import TLS_CLIENTS, TLS_SERVERS, make_pem
-from backstory_bench.scenes.web import SIZES, ask, make_files
 from backstory_bench.scenes.verdicts import EQUAL, NOTHING, verdict_of
+from backstory_bench.scenes.web import SIZES, ask, make_files
 from backstory_bench.scenes.whole import WHOLE, whole_table
 
 RUNS = Path(__file__).resolve().parents[1] / "runs"
@@ -114,8 +115,8 @@ def answer(verdict: str, identical: bool, **more: object) -> dict[str, object]:
         "tries": 3,
         "clock_shift_ns": -2_000_000,
         "request": None,
-    }
         "files": {"equal": int(identical), "different": int(not identical), "not_compared": 1},
+    }
     outputs = [{"path": "/w/a", "state": "unknown"}, {"path": "/w/b", "state": "identical" if identical else "missing"}]
     return {"identical": identical, "outputs": outputs, "reconstruction": found | more}
 
@@ -133,7 +134,6 @@ def test_a_row_has_the_shift_of_the_clock_and_the_bytes_of_all_processes() -> No
     assert set(found) <= set(FIELDS)
     assert (found["clock_shift_ns"], found["fed"], found["bytes_compared"]) == (-2_000_000, 2, 7)
     assert (found["verdict"], found["why"], found["share"]) == ("equal", "", "0.020000")
-
     assert found["files_compared"] == answer_row(answer("equal", identical=False))["files_compared"] == 1
 
 def test_a_row_of_a_whole_run_has_its_attempts_and_the_shift_of_its_clock() -> None:
@@ -154,6 +154,40 @@ def test_each_client_views_a_page_that_its_server_has(tmp_path: Path) -> None:
         if scene.is_client and not isinstance(scene, GitClient):
             path = scene.prepare(tmp_path, random.Random(1))  # type: ignore[attr-defined]
             assert (tmp_path / "files" / path).exists()
+
+
+def test_a_client_of_many_pages_gets_a_list_of_pages_that_its_server_has(tmp_path: Path) -> None:
+    clients = [scene for scene in CASES.values() if isinstance(scene, ManyPages)]
+    assert [scene.name for scene in clients] == ["curl-many", "wget-many"]
+    for scene in clients:
+        page = scene.prepare(tmp_path, random.Random(1))
+        lists = str(tmp_path / "urls")
+        assert lists in scene.words_for(tmp_path, f"http://127.0.0.1:9/{page}")
+        urls = re.findall(r"http://127\.0\.0\.1:9/([^?]+)\?n=\d+", Path(lists).read_text())
+        assert len(urls) == VIEWS
+        assert set(urls) == {path.name for path in (tmp_path / "files").iterdir()}
+
+
+def test_the_server_of_a_kept_alive_client_answers_twice_on_a_connection(tmp_path: Path) -> None:
+    assert CASES["wget-many"].handler is KeptAlive  # type: ignore[attr-defined]
+    make_files(tmp_path)
+    with serving(tmp_path, handler=KeptAlive) as port:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        assert ask(connection, "GET", "/index.html") == 200
+        first = connection.sock
+        assert first is not None
+        assert ask(connection, "GET", "/file-100?n=2") == 200
+        assert connection.sock is first
+        connection.close()
+
+
+def test_requests_of_the_programs_role_in_which_bytes_left_are_picked() -> None:
+    requests = [
+        {"number": number, "role": role, "bytes_out": sent}
+        for number, role, sent in ((1, "client", 70), (2, "server", 5), (3, "client", 0), (4, "client", 9))
+    ]
+    assert answered(requests, "client") == [1, 4]
+    assert answered(requests, "server") == [2]
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")

@@ -1,4 +1,4 @@
-"""Clients: each run makes one page view, of a server that is not recorded."""
+"""Clients: each run makes one page view or many, of a server that is not recorded."""
 
 from __future__ import annotations
 
@@ -17,18 +17,28 @@ from pathlib import Path
 from .scene import Scene, found
 from .web import make_files
 
+VIEWS = 200
+"""Page views in one run of a client that makes many."""
+
 
 class Quiet(SimpleHTTPRequestHandler):
-    """Serves files, and prints nothing."""
+    """Serves files with a connection for each request, and prints nothing."""
 
     def log_message(self, format: str, *args: object) -> None:
         """Prints nothing."""
 
 
+class KeptAlive(Quiet):
+    """The same with kept-alive connections."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+
 @contextmanager
-def serving(top: Path, pem: Path | None = None) -> Iterator[int]:
+def serving(top: Path, pem: Path | None = None, handler: type[Quiet] = Quiet) -> Iterator[int]:
     """Serves the directory `files`, over TLS if there is a key, and yields the port."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(top / "files")))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(top / "files")))
     if pem:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(pem)
@@ -46,6 +56,8 @@ class Client(Scene):
     """A program that views a page."""
 
     is_client = True
+    handler: type[Quiet] = Quiet
+    """The server."""
 
     def __init__(self, name: str, program: str, words: tuple[str, ...], page: bool = False) -> None:
         self.name, self.program, self.words, self.page = name, program, words, page
@@ -69,6 +81,22 @@ class Client(Scene):
         """Returns the command for one page view."""
         program = sys.executable if self.program == "python3" else str(found(self.program))
         return [program, *(word.format(url=url, top=top) for word in self.words)]
+
+
+class ManyPages(Client):
+    """A program that views many pages in one run, which a list names."""
+
+    def __init__(self, name: str, program: str, words: tuple[str, ...], line: str, handler: type[Quiet]) -> None:
+        super().__init__(name, program, words)
+        self.line, self.handler = line, handler
+
+    def words_for(self, top: Path, url: str) -> list[str]:
+        """Writes the list `urls` of the server's files in turn, and returns the command."""
+        server = url.rpartition("/")[0]
+        names = sorted(path.name for path in (top / "files").iterdir())
+        lines = [self.line.format(url=f"{server}/{names[view % len(names)]}?n={view}") for view in range(VIEWS)]
+        (top / "urls").write_text("".join(lines))
+        return super().words_for(top, url)
 
 
 class GitClient(Client):
@@ -99,4 +127,6 @@ CLIENTS: tuple[Client, ...] = (
     GitClient("git", "git", ("ls-remote", "{url}")),
     Client("requests", "python3", ("-c", PYTHON, "{url}")),
     Client("chromium", "chromium", ("--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", "{url}"), page=True),
+    ManyPages("curl-many", "curl", ("-sS", "-i", "-K", "{top}/urls"), 'url = "{url}"\n', Quiet),
+    ManyPages("wget-many", "wget", ("-q", "-O", "-", "-i", "{top}/urls"), "{url}\n", KeptAlive),
 )

@@ -1,8 +1,9 @@
 """`backstory-bench scenes`: records servers and clients deeply, and reconstructs parts of them.
 
 Of the record of a server, ten random requests are reconstructed, each alone. A client is recorded
-ten times, and each run is reconstructed whole. Programs without a peer are recorded with exact
-time, once each. A case that fails is a row with its reason.
+ten times, and each run is reconstructed whole. A client that views many pages is recorded once, and
+ten random requests of it are reconstructed. Programs without a peer are recorded with exact time,
+once each. A case that fails is a row with its reason.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from ..report import all_rows, write_rows
 from ..web_servers import free_port
 from .beside_paper import beside_paper, needed
 from .cases import CASES
-from .clients import Client, serving
+from .clients import Client, ManyPages, serving
 from .scene import Scene
-from .whole import Whole, command, record, whole_table
 from .verdicts import DIFFERENT, EQUAL, NOTHING, verdict_of
+from .whole import Whole, command, record, whole_table
 
 FIELDS = [
     "case",
@@ -53,8 +54,8 @@ FIELDS = [
     "share",
     "bytes_compared",
     "bytes_counted",
-    "seconds",
     "files_compared",
+    "seconds",
     "unsteady",
     "why",
 ]
@@ -121,8 +122,8 @@ def answer_row(answer: Mapping[str, Any], texts: bool = False) -> Row:
     row["share"] = f"{found['calls'] / max(found['recorded_calls'], 1):.6f}"
     row["bytes_compared"] = sum(process["bytes_compared"] for process in found["processes"])
     row["bytes_counted"] = sum(process["bytes_counted"] for process in found["processes"])
-    row["unsteady"] = found["unsteady"]
     row["files_compared"] = found["files"]["equal"] + found["files"]["different"]
+    row["unsteady"] = found["unsteady"]
     row["why"] = why
     return row
 
@@ -161,6 +162,33 @@ def index(store: Path, owner: str | None) -> None:
     subprocess.run(backstory(store, "index", "--wait"), check=True, capture_output=True, user=owner)
 
 
+def answered(requests: Sequence[Mapping[str, Any]], role: str) -> list[int]:
+    """Returns the numbers of the requests in which a program of this role sent bytes.
+
+    A connection on which nothing left has nothing to compare.
+    """
+    return [request["number"] for request in requests if request["role"] == role and request["bytes_out"] > 0]
+
+
+def request_rows(
+    scene: Scene, store: Path, rng: random.Random, args: argparse.Namespace, owner: str | None = None
+) -> list[Row]:
+    """Reconstructs some requests of a recorded program, each alone."""
+    index(store, owner)
+    words = backstory(store, "requests", scene.name, "--json")
+    listed = subprocess.run(words, capture_output=True, text=True, check=True, user=owner)
+    role = "client" if scene.is_client else "server"
+    numbers = answered(json.loads(listed.stdout), role)
+    if not numbers:
+        raise RuntimeError(f"the record has no request of a {role} in which bytes left")
+    rows = []
+    for number in rng.sample(numbers, min(args.picks, len(numbers))):
+        row = reconstruct(store, scene.name, ["--request", str(number), "--tries", str(args.tries)], args.limit, owner)
+        rows.append({"case": scene.name, "kind": role, "requests": len(numbers), "request": number} | row)
+        print(f"{scene.name}: request {number}: {row['verdict']} {row['why']}", file=sys.stderr)
+    return rows
+
+
 def server_rows(scene: Scene, top: Path, args: argparse.Namespace) -> list[Row]:
     """Records a server under its requests, and reconstructs some of them."""
     rng = random.Random(args.seed)
@@ -175,42 +203,42 @@ def server_rows(scene: Scene, top: Path, args: argparse.Namespace) -> list[Row]:
         print(f"{scene.name}: makes {count} requests only, because each one takes long", file=sys.stderr)
     with scene.running(work, port, record_words(store, scene.name, *args.record)):
         scene.drive(work, port, count, rng)
-    owner = scene.user if os.geteuid() == 0 else None
-    index(store, owner)
-    words = backstory(store, "requests", scene.name, "--json")
-    listed = subprocess.run(words, capture_output=True, text=True, check=True, user=owner)
-    requests = [request for request in json.loads(listed.stdout) if request["role"] == "server"]
-    # A connection on which nothing left has nothing to compare.
-    answered = [request["number"] for request in requests if request["bytes_out"] > 0]
-    rows = []
-    for number in rng.sample(answered, min(args.picks, len(answered))):
-        row = reconstruct(store, scene.name, ["--request", str(number), "--tries", str(args.tries)], args.limit, owner)
-        rows.append({"case": scene.name, "kind": "server", "requests": len(answered), "request": number} | row)
-        print(f"{scene.name}: request {number}: {row['verdict']} {row['why']}", file=sys.stderr)
-    if not answered:
-        raise RuntimeError("the record has no request that was answered")
-    return rows
+    return request_rows(scene, store, rng, args, scene.user if os.geteuid() == 0 else None)
+
+
+def record_client(scene: Client, store: Path, name: str, rng: random.Random, args: argparse.Namespace) -> None:
+    """Records one run of a client. Its server is not recorded."""
+    top = store.parent
+    path = scene.prepare(top, rng)
+    pem = scene.pem(top)
+    with serving(top, pem, scene.handler) as port:
+        words = scene.words_for(top, f"{'https' if pem else 'http'}://127.0.0.1:{port}/{path}")
+        # A file that is younger than one tick of the file system's clock has no known content.
+        time.sleep(0.05)
+        subprocess.run(
+            [*record_words(store, name, *args.record), *words],
+            capture_output=True,
+            check=False,
+            cwd=top,
+            env=scene.environment(top),
+            timeout=args.limit,
+        )
 
 
 def client_rows(scene: Client, top: Path, args: argparse.Namespace) -> list[Row]:
-    """Records a client several times, and reconstructs each run."""
+    """Records a client several times, and reconstructs each run.
+
+    A client that views many pages is recorded once, and some of its requests are reconstructed.
+    """
     rng = random.Random(args.seed)
     store = top / "store"
+    if isinstance(scene, ManyPages):
+        record_client(scene, store, scene.name, rng, args)
+        return request_rows(scene, store, rng, args)
     rows = []
     for number in range(args.picks):
         name = f"{scene.name}-{number}"
-        path = scene.prepare(top, rng)
-        pem = scene.pem(top)
-        with serving(top, pem) as port:
-            words = scene.words_for(top, f"{'https' if pem else 'http'}://127.0.0.1:{port}/{path}")
-            subprocess.run(
-                [*record_words(store, name, *args.record), *words],
-                capture_output=True,
-                check=False,
-                cwd=top,
-                env=scene.environment(top),
-                timeout=args.limit,
-            )
+        record_client(scene, store, name, rng, args)
         index(store, None)
         row = reconstruct(store, name, [], args.limit)
         rows.append(
