@@ -136,6 +136,7 @@ def test_a_row_has_the_shift_of_the_clock_and_the_bytes_of_all_processes() -> No
     assert (found["verdict"], found["why"], found["share"]) == ("equal", "", "0.020000")
     assert found["files_compared"] == answer_row(answer("equal", identical=False))["files_compared"] == 1
 
+
 def test_a_row_of_a_whole_run_has_its_attempts_and_the_shift_of_its_clock() -> None:
     found = answer_row(answer("equal", identical=True))
     assert (found["tries"], found["clock_shift_ns"]) == (3, -2_000_000)
