@@ -40,8 +40,8 @@ from .matrix.journal import Journal, Unusable
 from .mounted import LIBFUSE, main_mounted
 from .naming import add_naming
 from .paired import run_paired
-from .profiles import add_profiles
 from .preserve_requests import add_requests
+from .profiles import add_profiles
 from .prompt import STARTUP, main_prompt
 from .questions import main_questions
 from .replay import run_replay
