@@ -8,11 +8,12 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 
 pub mod amounts;
 pub mod bytes;
 pub mod compile;
+mod direct;
 #[cfg(test)]
 mod documented;
 pub mod emit;
@@ -92,6 +93,18 @@ use watch::WatchArgs;
         if it cannot run the command."
 )]
 pub struct Cli {
+    /// The options that each command has
+    #[command(flatten)]
+    pub common: CommonArgs,
+
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The options that each command has.
+#[derive(Debug, Args)]
+pub struct CommonArgs {
     /// Directory of the store
     #[arg(long, value_name = "DIR", global = true, value_hint = clap::ValueHint::DirPath)]
     pub store: Option<PathBuf>,
@@ -99,10 +112,6 @@ pub struct Cli {
     /// Print long answers directly, not through a pager
     #[arg(long, global = true)]
     pub no_pager: bool,
-
-    /// What to do
-    #[command(subcommand)]
-    pub command: Command,
 }
 
 /// The commands.

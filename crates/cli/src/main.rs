@@ -55,7 +55,6 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use args::{Cli, Command};
-use clap::Parser;
 use commands::undo::HistoryMove;
 use error::{Failure, Status};
 use text::words::Direction;
@@ -69,15 +68,15 @@ fn main() -> ExitCode {
     if let Some(status) = commands::compile::run(&args) {
         return status;
     }
-    let cli = match Cli::try_parse_from(&args) {
+    let cli = match Cli::of(&args) {
         Ok(cli) => cli,
         Err(error) => return misused(&error, &args),
     };
-    let store = cli.store.as_deref();
+    let store = cli.common.store.as_deref();
     if uses_tools(&cli.command) {
         tool_file::load();
     }
-    pager::allow(!cli.no_pager && is_paged(&cli.command));
+    pager::allow(!cli.common.no_pager && is_paged(&cli.command));
     if is_paged(&cli.command) {
         remote::returning::fetch_before_question(store);
     }

@@ -296,7 +296,8 @@ impl ExpectedOutput {
     /// True if the next recorded write failed, which is not taken.
     pub fn is_at_failure(&self) -> bool {
         let mut items = self.items.iter().map(|(item, _)| item);
-        let next = items.find(|item| !matches!(item, OutputItem::Interrupted(_) | OutputItem::Short));
+        let next =
+            items.find(|item| !matches!(item, OutputItem::Interrupted(_) | OutputItem::Short));
         let is_whole = self.waiting.is_empty() && self.compared == 0;
         is_whole && matches!(next, Some(OutputItem::Failed(_)))
     }
