@@ -289,7 +289,7 @@ mod tests {
         let mut has = Vec::new();
         while search.attempt().is_some() {
             has.push(search.has_connection());
-            search.ended(AttemptResult::Different);
+            search.ended(AttemptResult::Different, &[]);
         }
         assert_eq!(has, [false, true, true]);
     }
