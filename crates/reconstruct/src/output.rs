@@ -343,7 +343,8 @@ impl ExpectedOutput {
         count
     }
 
-    /// Where signals interrupt a write of so many bytes. `None`: nowhere, or an error comes before.
+    /// Where signals interrupt a write of so many bytes. `None`: nowhere, or an error or the end of
+    /// a short write comes before.
     pub fn interruption(&self, count: u64) -> Option<Interruption> {
         if self.parted || count == 0 {
             return None;
@@ -352,7 +353,7 @@ impl ExpectedOutput {
         let mut before = 0u64;
         for (item, time) in &self.items {
             match item {
-                OutputItem::Failed(_) => return None,
+                OutputItem::Failed(_) | OutputItem::Short => return None,
                 OutputItem::Interrupted(signals) => {
                     return Some(Interruption {
                         after: before.saturating_sub(done),

@@ -247,6 +247,19 @@ fn a_write_of_any_length_ends_where_the_recorded_one_was_short() {
 }
 
 #[test]
+fn a_write_ends_where_the_recorded_one_was_short_before_a_later_interruption() {
+    let mut output = expected(&[b"abcd".to_vec()], false);
+    output.push(OutputItem::Short);
+    output.push(OutputItem::Bytes(b"ef".to_vec()));
+    output.push(OutputItem::Interrupted(vec![libc::SIGALRM]));
+    assert_eq!(output.interruption(9), None);
+    assert_eq!(output.until_full(9, true), 4);
+    assert_eq!(output.leave(b"abcd", &VolatileRules::default()), None);
+    let after = output.interruption(9).map(|found| found.after);
+    assert_eq!(after, Some(2));
+}
+
+#[test]
 fn only_a_write_that_does_not_wait_ends_where_the_resource_was_full() {
     let mut output = expected(&[b"abcd".to_vec()], false);
     output.push(OutputItem::Failed(libc::EAGAIN));
