@@ -138,7 +138,7 @@ impl Supervisor {
             return Some(false);
         }
         if awaited.looked.elapsed() > LONGEST {
-            if self.is_in_vain(&mut awaited) {
+            if self.is_in_vain(&mut awaited, call.tid) {
                 let streams = self.matchers[awaited.writer].streams(awaited.end);
                 streams.output.waive();
                 self.pipes.in_vain += 1;
@@ -183,8 +183,9 @@ impl Supervisor {
         others.find(|writer| owes(**writer)).copied()
     }
 
-    /// True if the writer will not come.
-    fn is_in_vain(&self, awaited: &mut AwaitedBytes) -> bool {
+    /// True if the writer will not come. `own`: the thread that waits. It may be one of the
+    /// writer's, and is in state D.
+    fn is_in_vain(&self, awaited: &mut AwaitedBytes, own: u32) -> bool {
         let calls = self.matchers.iter().map(|matcher| matcher.came).sum();
         let (runs, used) = activity();
         let before = std::mem::replace(&mut awaited.progress, (calls, used));
@@ -194,7 +195,7 @@ impl Supervisor {
         let mut all = self.live.iter();
         let writer = all.find(|(_, process)| process.role == Role::Program(awaited.writer));
         let is_there = |pid| state_and_time(pid).is_some_and(|(state, _)| state != 'Z');
-        let runs = |pid| another_thread_runs(self.listener.as_fd(), pid, 0);
+        let runs = |pid| another_thread_runs(self.listener.as_fd(), pid, own);
         let works = writer.is_some_and(|(pid, _)| is_there(*pid) && runs(*pid));
         !works && awaited.began.elapsed() > LONGEST_ASLEEP
     }
