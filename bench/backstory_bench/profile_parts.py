@@ -29,6 +29,7 @@ LAUNCHER = "launcher"
 GUARD = "supervisor: guard"
 DRAIN = "supervisor: drain"
 COPIER = "supervisor: copier of contents"
+COMPRESSOR = "supervisor: compression of the deep log"
 SUPERVISOR = "supervisor: rest"
 HASHING = "indexer: hashing"
 COMPRESSION = "indexer: compression"
@@ -42,7 +43,8 @@ OTHERS = "other processes"
 IDLE = "idle"
 
 OWN = (
-    *(PROGRAM, PROGRAM_KERNEL, FILTER, RECORDER, LAUNCHER, GUARD, DRAIN, COPIER, SUPERVISOR),
+    *(PROGRAM, PROGRAM_KERNEL, FILTER, RECORDER, LAUNCHER, GUARD, DRAIN, COPIER),
+    *(COMPRESSOR, SUPERVISOR),
     *(HASHING, COMPRESSION, DATABASE, FOLD, LOOK_UPS, INDEX_KERNEL, INDEX, INDEX_PROGRAMS),
 )
 """The parts of a run and its recording."""
@@ -58,6 +60,7 @@ THREADS = {
     **dict.fromkeys(("guard", "guard-late", "guard-exits", "guard-spare", "guard-request", "serve"), GUARD),
     **dict.fromkeys(("drain", "commit", "commit-late"), DRAIN),
     "guard-keep": COPIER,
+    "deep": COMPRESSOR,
 }
 """The parts of the supervisor by the names of threads, in crates/guard and crates/session."""
 CODE = (

@@ -1,4 +1,6 @@
-"""Renews the tables of docs/design/store.md and docs/performance.md from results in `bench/runs`.
+"""Renews tables of docs/performance.md, docs/design/store.md and docs/benchmark/profiles.md.
+
+The results are in `bench/runs`.
 
 The name of a file says what it has: `2026-11-27-durability.csv` has the results of `durability`.
 Each table ends with a line that names its files, so that a reader finds the figures behind it. The
@@ -24,7 +26,7 @@ from .tpcc import TRANSACTIONS, has_pauses
 Rows = list[dict[str, str]]
 Value = Callable[[Mapping[str, str]], float]
 
-STORE, PERFORMANCE = "docs/design/store.md", "docs/performance.md"
+STORE, PERFORMANCE, PROFILES = "docs/design/store.md", "docs/performance.md", "docs/benchmark/profiles.md"
 NAME = re.compile(r"\d{4}-\d{2}-\d{2}-([a-z0-9-]+)\.csv")
 ENGINES = {
     "sqlite": "SQLite",
@@ -226,7 +228,8 @@ TABLES = {
     "logforms": ResultTable(
         PERFORMANCE, ("logforms",), lambda rows: log_forms.summary(log_forms.in_order(rows)), "Low percentiles"
     ),
-    "profiles": ResultTable(PERFORMANCE, ("profiles",), profiles.summary, is_printed=True),
+    "profiles": ResultTable(PROFILES, ("profiles",), profiles.summary, is_printed=True),
+    "profiles-deep": ResultTable(PROFILES, ("profiles-deep",), profiles.summary, is_printed=True),
     "tpcc": _tpcc(throughput, ""),
     "tpcc-times": _tpcc(response_times, ""),
     "tpcc-10": _tpcc(throughput, "-10"),
@@ -296,7 +299,7 @@ def main_tables(args: argparse.Namespace) -> int:
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the command `tables`."""
-    p = commands.add_parser("tables", help="renew tables of docs/design/store.md and docs/performance.md from results")
+    p = commands.add_parser("tables", help="renew the tables of performance, of the store and of profiles from results")
     p.add_argument("results", nargs="+", metavar="CSV", help="files named DATE-KIND.csv, as in bench/runs")
     p.add_argument("--root", default=".", help="the directory of the repository")
     p.set_defaults(do=main_tables)

@@ -170,8 +170,8 @@ def test_the_table_has_medians_and_shares_of_native_time_without_small_parts() -
 def test_tables_prints_the_tables_of_a_profile_and_puts_them_into_the_page(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page = tmp_path / "docs" / "performance.md"
-    page.parent.mkdir()
+    page = tmp_path / "docs" / "benchmark" / "profiles.md"
+    page.parent.mkdir(parents=True)
     page.write_text("<!-- profiles -->\n<!-- end of profiles -->\n")
     file = tmp_path / "2026-11-29-profiles.csv"
     write_rows(file, profiles.FIELDS, rows("none", {(profile_parts.PROGRAM, BEFORE): [2.0, 1.0, 3.0]}))

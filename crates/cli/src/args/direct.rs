@@ -3,8 +3,8 @@
 //! `record` is started for each recorded command, and starts `index` afterwards. The definitions of
 //! all commands take about a millisecond of each.
 //!
-//! Invariant: a command line means the same as with all definitions. What is wrong, or asks for
-//! help, is parsed with these.
+//! Invariant: a command line means the same as with all definitions. A line that is wrong, or asks
+//! for help, is parsed with these.
 
 use std::ffi::OsString;
 
@@ -35,7 +35,7 @@ impl Cli {
     ///
     /// # Errors
     ///
-    /// What is wrong with it, or the help that it asks for.
+    /// The mistake in it, or the help that it asks for.
     pub fn of(words: &[OsString]) -> Result<Cli, clap::Error> {
         let command = words.get(1).and_then(|word| word.to_str());
         if let Some("record" | "index") = command
