@@ -76,7 +76,7 @@ LOOKS_UP = re.compile(
     r"|alloc_empty_file|mntput|readdir|iterate_dir|filldir|getdents"
 )
 """Functions of the kernel that find, open, list and describe files."""
-FILTERS = re.compile(r"seccomp")
+FILTERS = re.compile(r"seccomp|secure_computing|syscall_trace_enter|syscall_exit_work|bpf_prog_")
 
 
 class Role(enum.Enum):
