@@ -65,6 +65,7 @@ passed_on! { GraphStore:
     fn generators(&self, key: EntityKey) -> Result<Vec<ActivityId>>;
     fn touching(&self, key: EntityKey) -> Result<Vec<(ActivityId, bool)>>;
     fn at_path(&self, path: &[u8]) -> Result<Vec<EntityKey>>;
+    fn rename_candidates(&self, path: &[u8]) -> Result<Vec<EntityKey>>;
     fn below(&self, prefix: &[u8], wanted: &dyn Fn(&[u8]) -> bool) -> Result<Vec<EntityKey>>;
     fn made_in(&self, directory: &[u8]) -> Result<Vec<(Bytes, EntityKey)>>;
     fn directories_below(&self, top: &[u8]) -> Result<Vec<Bytes>>;

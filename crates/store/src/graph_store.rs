@@ -7,7 +7,7 @@
 //! | must | default |
 //! | --- | --- |
 //! | `append`, `remove`, `set_label` | `reading`, `run_ids`, `run`, `run_by_key`, `run_id`, `run_started`, `runs_named` |
-//! | `runs`, `activities`, `entities`, `stream`, `extended` | `activity`, `entity`, `touching`, `at_path`, `below`, `made_in`, `directories_below`, `same` |
+//! | `runs`, `activities`, `entities`, `stream`, `extended` | `activity`, `entity`, `touching`, `at_path`, `rename_candidates`, `below`, `made_in`, `directories_below`, `same` |
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
@@ -18,6 +18,7 @@ use backstory_files::Ident;
 use backstory_graph::model::{
     Activity, ActivityId, Derived, Edge, Entity, EntityKind, Inform, Relation,
 };
+use rustix::fs::FileType;
 
 use crate::appender::Body;
 use crate::{ActivityKey, EntityKey, Error, Result, RunKey, RunRecord};
@@ -212,6 +213,14 @@ pub trait GraphStore {
         entities_where(self, &has)
     }
 
+    /// Entities at this path, those of the run appended last first. Among them are all that may be
+    /// directories ([`may_be_directory`]) and that their run renamed to the path or away from it.
+    /// Nearly every run uses a directory, and few rename it. The default returns all entities at
+    /// the path.
+    fn rename_candidates(&self, path: &[u8]) -> Result<Vec<EntityKey>> {
+        self.at_path(path)
+    }
+
     /// Entities with a path or alias that begins with `prefix` and that `wanted` accepts, in no
     /// order. A missing path is no such entity.
     fn below(&self, prefix: &[u8], wanted: &dyn Fn(&[u8]) -> bool) -> Result<Vec<EntityKey>> {
@@ -293,6 +302,17 @@ pub fn records_newest_first<S: GraphStore + ?Sized>(
 pub fn same_version(a: &Ident, b: &Ident) -> bool {
     let born_together = a.birth == 0 || b.birth == 0 || a.birth == b.birth;
     a.version_id() == b.version_id() && born_together
+}
+
+/// False if a version is known to be a regular file or a symbolic link. A path whose kind is not
+/// known is taken for a file. It has no identity.
+pub fn may_be_directory(kind: EntityKind, ident: Option<&Ident>) -> bool {
+    let is_regular = |ident: &Ident| FileType::from_raw_mode(ident.mode) == FileType::RegularFile;
+    match kind {
+        EntityKind::File => !ident.is_some_and(is_regular),
+        EntityKind::Symlink => false,
+        _ => true,
+    }
 }
 
 /// A path as its directory, which ends with a slash, and its name.

@@ -80,7 +80,8 @@ pub use error::{Error, Result};
 pub use graph_copy::copy_run;
 pub use graph_rules::broken_rule;
 pub use graph_store::{
-    GraphStore, Label, ReadGuard, Stream, VersionMatch, records_newest_first, same_version,
+    GraphStore, Label, ReadGuard, Stream, VersionMatch, may_be_directory, records_newest_first,
+    same_version,
 };
 pub use home::{FORMAT, Home, is_run_id, is_run_name, random_run_id, run_id_of};
 #[cfg(feature = "berkeleydb")]

@@ -5,14 +5,15 @@
 //! 1. While the graph is emitted ([`emit`]): entities and activities gather in memory, since a
 //!    later announcement may complete each of them. Edges are encoded as they come. When
 //!    [`emit::SPILL`] entries have gathered they are written as segments.
-//! 2. At the end ([`finish`]): each name gets its version, and entities and activities are written
-//!    in blocks.
+//! 2. At the end ([`finish`]): each name gets its version, renames are listed, and entities and
+//!    activities are written in blocks.
 //!
 //! So memory grows with the files and processes of a run, not with its operations.
 
 mod edge_lists;
 mod emit;
 mod finish;
+mod renames;
 mod texts;
 mod versions;
 
@@ -22,6 +23,8 @@ use backstory_graph::model::{Activity, ByName, EntityKind};
 
 pub use edge_lists::EdgeListWriter;
 pub use texts::TextWriter;
+
+use renames::Renames;
 
 use super::names::{Names, Text};
 use super::{BlockTables, environment};
@@ -110,6 +113,7 @@ struct AppendingRun<'c, T: BlockTables> {
     segments: u32,
     edge_lists: EdgeListWriter,
     texts: TextWriter,
+    renames: Renames,
     /// Extended records that are not written yet.
     extended: extended::Builder,
     extended_written: u32,
@@ -137,6 +141,7 @@ impl<'c, T: BlockTables> AppendingRun<'c, T> {
             segments: 0,
             edge_lists: EdgeListWriter::default(),
             texts: TextWriter::default(),
+            renames: Renames::default(),
             extended: extended::Builder::new(header.started),
             extended_written: 0,
             edges: 0,

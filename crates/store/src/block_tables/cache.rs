@@ -58,6 +58,15 @@ pub type Inodes = SortedPairs<i64, u32>;
 /// Entities of a directory by the index of their version.
 pub type Members = SortedPairs<u32, EntityKey>;
 
+/// The runs of a store, by whether their renames are listed.
+#[derive(Debug, Default)]
+pub struct ListedRuns {
+    /// Runs whose renames are listed.
+    pub listed: FxHashSet<u32>,
+    /// Runs that a program without lists appended.
+    pub others: FxHashSet<u32>,
+}
+
 /// Recently decoded blocks.
 #[derive(Default)]
 pub struct Cache {
@@ -85,6 +94,8 @@ pub struct Cache {
     records: HashMap<u32, RunRecord>,
     pub inodes: HashMap<u32, Rc<Inodes>>,
     pub of_versions: HashMap<u32, Rc<Members>>,
+    /// The runs whose renames are listed, once that was read.
+    pub listed_runs: Option<Rc<ListedRuns>>,
     /// Whether there are any facts, once that was read. Without facts, a question need not look for
     /// one for each version.
     pub any_facts: Option<bool>,
@@ -226,8 +237,9 @@ impl Cache {
         }
     }
 
-    /// Forgets directories' indexes.
+    /// Forgets directories' indexes, and which runs list their renames.
     pub fn forget_directories(&mut self) {
+        self.listed_runs = None;
         self.inodes.clear();
         self.of_versions.clear();
         self.indexed = 0;

@@ -24,6 +24,7 @@ mod entity_rows;
 pub mod environment;
 pub mod names;
 mod reader;
+pub mod rename_lists;
 pub mod texts;
 mod version_matches;
 mod version_rows;
@@ -84,6 +85,10 @@ macro_rules! graph_methods {
             self.graph().at_path(path)
         }
 
+        fn rename_candidates(&self, path: &[u8]) -> Result<Vec<EntityKey>> {
+            self.graph().rename_candidates(path)
+        }
+
         fn below(&self, prefix: &[u8], wanted: &dyn Fn(&[u8]) -> bool) -> Result<Vec<EntityKey>> {
             self.graph().below(prefix, wanted)
         }
@@ -134,7 +139,7 @@ pub enum BlockTable {
 pub enum PairTable {
     /// [`bucket`] of inodes, directory.
     Inodes,
-    /// Directory, key of a block of entities.
+    /// Directory, key of a block of entities. Lists of renames ([`rename_lists`]) have rows here.
     Touched,
     /// [`version_key`], key of the entity that its run made.
     Made,
@@ -229,6 +234,9 @@ pub trait BlockTables {
 
     /// When a run started.
     fn run_start(&self, run: RunKey) -> Result<Option<Time>>;
+
+    /// The numbers of all runs, in no order.
+    fn run_numbers(&self) -> Result<Vec<u32>>;
 
     /// Whether there is a run with this id.
     fn has_run(&self, id: &str) -> Result<bool>;

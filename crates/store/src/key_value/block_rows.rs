@@ -329,6 +329,15 @@ impl<E: KeyValueEngine> BlockTables for KeyValueStore<E> {
         Ok(self.stored_run(run)?.map(|run| run.started))
     }
 
+    fn run_numbers(&self) -> Result<Vec<u32>> {
+        let mut found = Vec::new();
+        self.each_of(RowTable::RunIds, |_, row| {
+            found.push(short_number(row)?);
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
     fn has_run(&self, id: &str) -> Result<bool> {
         Ok(self.run_number(id)?.is_some())
     }

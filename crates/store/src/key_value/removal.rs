@@ -9,9 +9,11 @@ use std::collections::BTreeSet;
 
 use super::KeyValueStore;
 use super::engine::KeyValueEngine;
+use super::fetched_rows::KeyRange;
 use super::number_lists;
 use super::row_keys::{RowTable, after, last_number, short_number};
 use crate::block_tables::directories::forget_paths;
+use crate::block_tables::rename_lists::RUNS;
 use crate::block_tables::texts::forget_texts;
 use crate::block_tables::{BlockTable, BlockTables, GraphReader, PairTable, range, version_key};
 use crate::codec::members::Block;
@@ -26,6 +28,9 @@ const BY_RUN: [RowTable; 5] = [
     RowTable::Extended,
 ];
 
+/// Most entries of a run in a list of renames that are fetched ahead.
+const ENTRIES_AHEAD: usize = 4;
+
 impl<E: KeyValueEngine> KeyValueStore<E> {
     /// Versions, directories and texts stay: other runs may share them.
     pub(super) fn remove_run(&self, id: &str) -> Result<bool> {
@@ -34,6 +39,7 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
                 return Ok(false);
             };
             self.remove_from_indexes(key)?;
+            self.remove_from_lists(key)?;
             let (from, to) = range(key.0);
             for table in BY_RUN {
                 let keys = (table.number(from as u64), table.number(to as u64));
@@ -65,6 +71,24 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
             }
         }
         Ok(())
+    }
+
+    /// Removes the entries of a run in lists of renames.
+    fn remove_from_lists(&self, run: RunKey) -> Result<()> {
+        let (from, to) = range(run.0);
+        let entries = |list: u32| {
+            let pair = |entry: i64| RowTable::Touched.pair(u64::from(list), entry as u64);
+            (pair(from).to_vec(), after(&pair(to)))
+        };
+        let lists = self.directories(RUNS, RUNS)?.into_iter();
+        let mut keys: Vec<KeyRange> = lists.map(|(list, _)| entries(list)).collect();
+        keys.sort_unstable();
+        if E::FAR {
+            self.begin_to_fetch();
+            self.fetch(keys.clone(), ENTRIES_AHEAD)?;
+        }
+        let mut keys = keys.iter();
+        keys.try_for_each(|(from, end)| self.delete_range((from, end)))
     }
 
     /// Forgets, in one transaction, texts and directories that no run refers to.

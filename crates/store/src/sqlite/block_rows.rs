@@ -236,6 +236,10 @@ impl BlockTables for SqliteStore {
         self.one(select, [run.0], |row| row.get(0))
     }
 
+    fn run_numbers(&self) -> Result<Vec<u32>> {
+        self.all("SELECT number FROM runs", [], |row| row.get(0))
+    }
+
     fn has_run(&self, id: &str) -> Result<bool> {
         let found = self.one("SELECT 1 FROM runs WHERE id = ?1", [id], |_| Ok(()))?;
         Ok(found.is_some())

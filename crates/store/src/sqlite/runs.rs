@@ -19,6 +19,11 @@ const BY_RUN: [&str; 5] = [
     "extended",
 ];
 
+/// Deletes the entries of a run in lists of renames, whose paths begin with a zero byte
+/// ([`rename_lists`](crate::block_tables::rename_lists)).
+const UNLIST: &str = "DELETE FROM touched WHERE members BETWEEN ?1 AND ?2 \
+                      AND dir IN (SELECT dir FROM paths WHERE path >= x'00' AND path < x'01')";
+
 impl SqliteStore {
     pub(super) fn all_run_ids(&self) -> Result<HashSet<String>> {
         Ok(self
@@ -126,6 +131,7 @@ impl SqliteStore {
                 .and_then(|mut s| s.execute(params![dir, from, to]))
                 .map_err(fail)?;
         }
+        tx.execute(UNLIST, [from, to]).map_err(fail)?;
         tx.execute(
             "DELETE FROM made WHERE entity BETWEEN ?1 AND ?2",
             [from, to],

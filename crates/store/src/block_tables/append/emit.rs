@@ -193,6 +193,7 @@ impl<T: BlockTables> Sink for AppendingRun<'_, T> {
             _ => {}
         }
         self.announced(edge.activity)?.edge(edge);
+        self.renames.edge(edge);
         self.edges += 1;
         self.mention(edge.entity, edge.activity, !edge.relation.is_use());
         self.spill_if_full()
@@ -210,6 +211,7 @@ impl<T: BlockTables> Sink for AppendingRun<'_, T> {
         self.known(derived.from)?;
         self.known(derived.entity)?.part.made = true;
         self.announced(derived.activity)?.derived(derived);
+        self.renames.derived(derived);
         self.edges += 1;
         self.mention(derived.entity, derived.activity, true);
         self.mention(derived.from, derived.activity, false);

@@ -16,7 +16,7 @@ use crate::{Error, Result};
 type WantedName = (u32, u32, u32);
 
 impl<T: BlockTables> AppendingRun<'_, T> {
-    /// Finds or makes the version of every name, directory by directory.
+    /// Finds or makes the version of every name, directory by directory. Lists the renames.
     pub(super) fn resolve_versions(&mut self) -> Result<ResolvedVersions> {
         let mut wanted: Vec<WantedName> = Vec::with_capacity(self.entities.len());
         for id in 0..self.entities.len() as u32 {
@@ -44,6 +44,8 @@ impl<T: BlockTables> AppendingRun<'_, T> {
                 self.resolve_in(dir, is_new, group, &mut found)?;
             }
         }
+        let renames = self.list_renames(&mut directories)?;
+        self.tables.add_pairs(PairTable::Touched, &renames)?;
         directories.write(self.tables)?;
         // In the order of the index, which is faster.
         let mut inodes = std::mem::take(&mut found.inodes);
@@ -53,7 +55,11 @@ impl<T: BlockTables> AppendingRun<'_, T> {
     }
 
     /// The id of a directory, and whether it is new.
-    fn directory(&self, directories: &mut DirectoryWriter, path: &[u8]) -> Result<(u32, bool)> {
+    pub(super) fn directory(
+        &self,
+        directories: &mut DirectoryWriter,
+        path: &[u8],
+    ) -> Result<(u32, bool)> {
         match self.tables.directory_id(path)? {
             Some(id) => Ok((id, false)),
             None => Ok((directories.add(self.tables, path)?, true)),
