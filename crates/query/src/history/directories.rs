@@ -5,8 +5,8 @@
 //! below it.
 
 use backstory_eventlog::event::{Bytes, Time};
-use backstory_graph::model::{Derived, Relation};
-use backstory_store::{ActivityKey, EntityKey, RunKey, Store, Stream};
+use backstory_graph::model::{Derived, Entity, Relation};
+use backstory_store::{ActivityKey, EntityKey, RunKey, Store, Stream, may_be_directory};
 
 use crate::Result;
 
@@ -52,7 +52,7 @@ pub fn directory_moves(store: &dyn Store, path: &[u8]) -> Result<Vec<DirectoryMo
     // Nearly every run looks at the directories in the root directory, and none renames them.
     for end in slashes.skip(1) {
         let (directory, rest) = path.split_at(end);
-        for key in store.at_path(directory)? {
+        for key in store.rename_candidates(directory)? {
             moves_of(store, key, rest, &mut found)?;
         }
     }
@@ -66,10 +66,9 @@ fn moves_of(
     rest: &[u8],
     found: &mut Vec<DirectoryMove>,
 ) -> Result<()> {
-    let path = |entity| -> Result<Bytes> {
-        let directory = store.entity(EntityKey::new(key.run(), entity))?.path;
-        Ok([&directory, rest].concat().into())
-    };
+    let entity = |id| store.entity(EntityKey::new(key.run(), id));
+    let may_be_directory = |one: &Entity| may_be_directory(one.kind, one.ident.as_ref());
+    let moved = |directory: &Entity| -> Bytes { [&directory.path, rest].concat().into() };
     for activity in store.generators(key)? {
         let doer = ActivityKey::new(key.run(), activity);
         let stream = store.stream(doer)?;
@@ -79,12 +78,16 @@ fn moves_of(
                 .edges
                 .iter()
                 .any(|edge| edge.entity == derived.entity && edge.relation == Relation::Rename);
-            if is_renamed {
+            if !is_renamed {
+                continue;
+            }
+            let (from, to) = (entity(derived.from)?, entity(derived.entity)?);
+            if may_be_directory(&from) && may_be_directory(&to) {
                 found.push(DirectoryMove {
                     time: derived.time,
                     doer,
-                    from: path(derived.from)?,
-                    to: path(derived.entity)?,
+                    from: moved(&from),
+                    to: moved(&to),
                 });
             }
         }
