@@ -3,10 +3,10 @@
 use backstory_graph::model::*;
 use backstory_store::{EntityKey, RunKey, Store};
 
-use crate::engines::every_store;
+use crate::engines::{durable, every_store, open};
 use crate::graph::*;
 
-use EntityKind::{Directory, File, Missing, Pipe, Socket};
+use EntityKind::{Directory, File, Missing, Pipe, Socket, Symlink};
 
 fn key(run: RunKey, local: u32) -> EntityKey {
     EntityKey::new(run, EntityId(local))
@@ -139,5 +139,124 @@ fn the_directories_below_a_path_are_those_that_the_runs_touched_sorted() {
         assert_eq!(below(store, b"/none/"), [""; 0]);
         assert!(store.remove("one").unwrap());
         assert_eq!(below(store, b"/"), ["/v/", "/w/c/"]);
+    });
+}
+
+/// A rename in a run: the version before, and the renamed one.
+type RenamedPair = [Entity; 2];
+
+/// The rename of a path of this kind, whose identity is not known.
+fn rename(kind: EntityKind, from: &str, to: &str) -> RenamedPair {
+    let [mut before, mut after] = [entity(0, from, 0, None), entity(0, to, 1, None)];
+    (before.kind, after.kind) = (kind, kind);
+    [before, after]
+}
+
+/// Appends a run in which one process does these renames. Their versions have the ids 2n and 2n + 1.
+fn append_renames(store: &mut dyn Store, id: &str, renames: &[RenamedPair]) -> RunKey {
+    let append = store.append(&header(id, 1), &end(), 0, &mut |sink| {
+        sink.activity(&activity(0, None))?;
+        for (number, pair) in (0..).zip(renames) {
+            let (from, to) = (2 * number, 2 * number + 1);
+            for (id, one) in [from, to].into_iter().zip(pair) {
+                let mut one = one.clone();
+                one.id = EntityId(id);
+                sink.entity(&one)?;
+            }
+            let at = i64::from(number);
+            sink.derived(&Derived {
+                entity: EntityId(to),
+                from: EntityId(from),
+                activity: ActivityId(0),
+                time: at,
+            })?;
+            sink.edge(&edge(0, from, Relation::Delete, at, at))?;
+            sink.edge(&edge(0, to, Relation::Rename, at, at))?;
+        }
+        Ok(())
+    });
+    append.unwrap()
+}
+
+#[test]
+fn the_runs_that_renamed_a_directory_are_found_without_those_that_used_it() {
+    for engine in durable() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = open(engine, dir.path()).unwrap();
+        let store = &mut *store;
+        let used = [("/w/a", 0, Directory), ("/w/b", 0, Directory)];
+        append(store, "before", &used);
+        let first = append_renames(store, "first", &[rename(Directory, "/w/a", "/w/b")]);
+        append(store, "between", &used);
+        // The kind of the renamed path is not known: it is taken for a file.
+        let moves = [
+            rename(File, "/w/b", "/w/a"),
+            rename(Directory, "/w/a/x", "/w/y"),
+        ];
+        let second = append_renames(store, "second", &moves);
+        append(store, "after", &used);
+        let found =
+            |store: &dyn Store, path: &str| store.rename_candidates(path.as_bytes()).unwrap();
+        assert_eq!(found(store, "/w/a"), [key(second, 1), key(first, 0)]);
+        assert_eq!(found(store, "/w/b"), [key(second, 0), key(first, 1)]);
+        assert_eq!(found(store, "/w/a/x"), [key(second, 2)]);
+        assert_eq!(found(store, "/w/y"), [key(second, 3)]);
+        for none in ["/w", "/w/", "/w/a/", "", "/", "/w/none"] {
+            assert_eq!(found(store, none), [], "{none:?}");
+        }
+        assert!(store.remove("second").unwrap());
+        assert_eq!(found(store, "/w/a"), [key(first, 0)]);
+        assert_eq!(found(store, "/w/a/x"), []);
+        store.forget_unreferred().unwrap();
+        assert_eq!(found(store, "/w/b"), [key(first, 1)]);
+        let again = append_renames(store, "second", &moves);
+        assert_eq!(found(store, "/w/a"), [key(again, 1), key(first, 0)]);
+        assert_eq!(found(store, "/w/y"), [key(again, 3)]);
+    }
+}
+
+#[test]
+fn a_directory_that_was_renamed_has_all_its_names_in_the_lists() {
+    for engine in durable() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = open(engine, dir.path()).unwrap();
+        let mut pair = rename(Directory, "/w/a", "/w/b");
+        pair[1].aliases = vec![bytes("/v/b")];
+        let run = append_renames(&mut *store, "one", &[pair]);
+        for name in ["/w/b", "/v/b"] {
+            let found = store.rename_candidates(name.as_bytes()).unwrap();
+            assert_eq!(found, [key(run, 1)], "{name}");
+        }
+    }
+}
+
+#[test]
+fn renamed_files_and_links_are_not_listed_as_directories() {
+    for engine in durable() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = open(engine, dir.path()).unwrap();
+        let mut renames = [
+            rename(File, "/w/before", "/w/1"),
+            rename(File, "/w/after", "/w/2"),
+            rename(Symlink, "/w/link", "/w/3"),
+        ];
+        renames[0][0].ident = Some(ident(1, 1));
+        renames[1][1].ident = Some(ident(2, 1));
+        append_renames(&mut *store, "one", &renames);
+        for path in renames.iter().flatten().map(|one| &one.path) {
+            assert_eq!(store.rename_candidates(path).unwrap(), []);
+        }
+    }
+}
+
+#[test]
+fn lists_of_renames_are_no_directories() {
+    every_store(|store| {
+        append_renames(store, "one", &[rename(Directory, "/w/a", "/w/b")]);
+        let directories = store.directories_below(b"/").unwrap();
+        assert_eq!(directories, [bytes("/w/")]);
+        let all = store.below(b"", &|_| true).unwrap();
+        assert_eq!(all.len(), 2);
+        assert_eq!(store.made_in(b"/w/").unwrap().len(), 1);
     });
 }

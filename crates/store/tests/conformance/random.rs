@@ -1,11 +1,13 @@
 //! Random graphs come back the same from every engine, also when they share versions over runs.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use backstory_eventlog::event::{Bytes, Via};
 use backstory_files::Ident;
 use backstory_graph::model::*;
 use backstory_store::{
     ActivityKey, EntityKey, Label, RunKey, RunRecord, Store, Stream, VersionMatch, copy_run,
-    digest_of_run,
+    digest_of_run, may_be_directory,
 };
 use proptest::prelude::*;
 
@@ -106,11 +108,18 @@ fn build(
                     activity: who,
                     time: start,
                 })?;
+                if length % 2 == 0 && done.insert((who, what, RENAME)) {
+                    let renamed = edge(who.0, what.0, Relation::Rename, start, start + length);
+                    sink.edge(&renamed)?;
+                }
             }
         }
     }
     Ok(())
 }
+
+/// The number of [`Relation::Rename`] in [`relation`].
+const RENAME: u8 = 8;
 
 fn relation(kind: u8) -> Relation {
     use Relation::*;
@@ -138,6 +147,8 @@ struct Answers {
     of_entities: Vec<EntityAnswers>,
     /// For each identity of the run the entities that runs made, asked for at once.
     made: Vec<Vec<EntityKey>>,
+    /// For each path of the run the renamed entities, each list sorted.
+    renamed: BTreeMap<Bytes, Vec<EntityKey>>,
 }
 
 /// The answers of a store about an entity, each list sorted.
@@ -163,7 +174,16 @@ fn answers(store: &dyn Store, graph: &Random, run: RunKey) -> Answers {
     };
     let idents: Vec<Ident> = entities.iter().filter_map(|one| one.ident).collect();
     let made = store.made_versions(&idents).unwrap().into_iter();
+    let paths = entities.iter().map(|one| one.path.clone());
+    let paths = paths.chain(entities.iter().flat_map(|one| one.aliases.clone()));
+    let paths: BTreeSet<Bytes> = paths.collect();
+    let renamed = paths.into_iter().map(|path| {
+        let mut found = store.rename_candidates(&path).unwrap();
+        found.retain(|key| is_renamed(store, *key));
+        (path, sorted(found))
+    });
     Answers {
+        renamed: renamed.collect(),
         made: made.map(sorted).collect(),
         activities: store.activities(run).unwrap(),
         record: store.run_by_key(run).unwrap(),
@@ -175,6 +195,28 @@ fn answers(store: &dyn Store, graph: &Random, run: RunKey) -> Answers {
             .collect(),
         entities,
     }
+}
+
+/// Whether an activity renamed an entity, to its path or away from it, and it may be a directory.
+fn is_renamed(store: &dyn Store, key: EntityKey) -> bool {
+    let may_be = |id| {
+        let entity = store.entity(EntityKey::new(key.run(), id)).unwrap();
+        may_be_directory(entity.kind, entity.ident.as_ref())
+    };
+    let doers = store.touching(key).unwrap().into_iter();
+    let mut streams = doers.map(|(doer, _)| {
+        let stream = store.stream(ActivityKey::new(key.run(), doer));
+        stream.unwrap()
+    });
+    streams.any(|Stream { edges, derived, .. }| {
+        let named = |edge: &Edge, id| edge.entity == id && edge.relation == Relation::Rename;
+        derived.iter().any(|one| {
+            [one.entity, one.from].contains(&key.local())
+                && edges.iter().any(|edge| named(edge, one.entity))
+                && may_be(one.entity)
+                && may_be(one.from)
+        })
+    })
 }
 
 fn entity_answers(store: &dyn Store, entity: &Entity, run: RunKey) -> EntityAnswers {
