@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod connections;
+mod directory_renames;
 mod graph;
 mod joins;
 mod newest;
