@@ -152,7 +152,8 @@ fn rename(kind: EntityKind, from: &str, to: &str) -> RenamedPair {
     [before, after]
 }
 
-/// Appends a run in which one process does these renames. Their versions have the ids 2n and 2n + 1.
+/// Appends a run in which one process does these renames. The versions of rename N have the ids 2 N
+/// and 2 N + 1.
 fn append_renames(store: &mut dyn Store, id: &str, renames: &[RenamedPair]) -> RunKey {
     let append = store.append(&header(id, 1), &end(), 0, &mut |sink| {
         sink.activity(&activity(0, None))?;

@@ -1,8 +1,8 @@
 //! Lists the renames of a run that may be those of directories.
 //!
 //! In: edges and derivations, as they are emitted. Out: entries of the lists of
-//! [`rename_lists`](crate::block_tables::rename_lists). What a path is may be announced after its
-//! rename, so that the kinds are compared at the end.
+//! [`rename_lists`](crate::block_tables::rename_lists). The kind of a path may be announced after its
+//! rename, so that kinds are compared at the end.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::block_tables::rename_lists::{RUNS, list_at, run_entry};
 use crate::block_tables::{BlockTables, column, names};
 use crate::{EntityKey, Result, RunKey, may_be_directory};
 
-/// What tells the renames of a run.
+/// The edges and derivations that tell the renames of a run.
 #[derive(Debug, Default)]
 pub(super) struct Renames {
     /// Activities, and the versions to which they gave a name by a rename.
