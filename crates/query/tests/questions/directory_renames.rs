@@ -12,7 +12,7 @@ use crate::graph::*;
 /// Directories that random runs use and rename.
 const DIRECTORIES: [&str; 8] = ["w", "v", "w/a", "w/b", "w/a/x", "w/b/x", "v/a", "w/a/x/y"];
 
-/// What is known of a renamed path.
+/// The knowledge about a renamed path.
 #[derive(Debug, Clone, Copy)]
 enum Renamed {
     /// It is a directory.
@@ -99,7 +99,7 @@ fn unlist(home: &Home, run: i64) {
     assert!(database.execute(unlist, [run]).unwrap() > 0);
 }
 
-/// What a store says of the file `f` in each directory. No event has the time of the question.
+/// The histories of the file `f` in each directory. No event has the time of the question.
 fn histories(store: &dyn Store) -> Vec<Result<Vec<PathEvent>, String>> {
     let of = |directory: &&str| -> Result<Vec<PathEvent>, String> {
         let path = format!("{}/f", nowhere(directory));
