@@ -24,7 +24,7 @@ use backstory_replay::verdict::{self, OutputState, OutputVerdict, Verdict};
 use backstory_vocabulary::counted;
 
 use super::contents::store_contents;
-use super::replay::entered::entered;
+use super::replay::logged::logged;
 use super::{Outcome, byte_origins, replay};
 use crate::args::refine::RefineArgs;
 use crate::byte_engine::ByteEngine;
@@ -63,8 +63,8 @@ pub fn run(args: &RefineArgs, store: Option<&Path>) -> Outcome {
         ..Deviations::default()
     };
     let contents = current.home.contents_dir();
-    let entered = entered(&current.home, &run);
-    let plan = plan::plan(&current.store, contents, &run, &deviations, entered)?;
+    let logged = logged(&current.home, &run);
+    let plan = plan::plan(&current.store, contents, &run, &deviations, &logged)?;
     let part = match &path {
         Some(path) => steps_behind(&current.store, &run, path.as_os_str().as_bytes())?,
         None => None,

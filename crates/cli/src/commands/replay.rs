@@ -6,9 +6,9 @@ mod deep;
 mod deep_report;
 mod deviations;
 mod directory;
-pub mod entered;
 mod fed_bytes;
 mod inside;
+pub mod logged;
 mod missing_program;
 mod record_ends;
 mod report;
@@ -126,10 +126,10 @@ impl Prepared {
         store_contents(&mut current);
         let progress = Progress::start("planning the replay");
         let contents = current.home.contents_dir();
-        let entered = entered::entered(&current.home, &run);
+        let logged = logged::logged(&current.home, &run);
         let plan = |deviations: &Deviations| {
             let contents = contents.clone();
-            plan::plan(&current.store, contents, &run, deviations, entered.clone())
+            plan::plan(&current.store, contents, &run, deviations, &logged)
         };
         let unchanged = match &deep {
             Some(_) if !args.reconstruction.request.is_empty() && !deviations.is_faithful() => {

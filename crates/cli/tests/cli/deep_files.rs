@@ -5,7 +5,7 @@ use backstory_testkit::need::needs;
 use serde_json::{Value, json};
 
 use super::Place;
-use super::deep_replay::{recorded_server, replayed_program};
+use super::deep_replay::{is_equal, recorded_server, replayed_program};
 
 /// Writes a file that is always the same, and one with the time-stamp counter, which no log has.
 /// Its output is the same each time.
@@ -117,6 +117,26 @@ fn a_file_of_a_program_that_did_not_run_again_is_no_difference_and_is_said() {
     assert_eq!(of["verdict"], "equal-where-recorded", "{of:#}");
     let answer = place.again(&["--process", &pid]).unwrap();
     assert!(answer.err.contains(", 1 file not compared\n"), "{answer:?}");
+}
+
+#[test]
+fn a_large_file_that_was_open_for_writing_is_so_again() {
+    if !needs("a file that is open for reading and writing", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_aged("table", &"a row\n".repeat(10_000));
+    let script = r#"
+import os
+for flags in [os.O_RDWR, os.O_RDONLY]:
+    file = os.open("table", flags)
+    print(os.read(file, 5), os.fstat(file).st_size)
+"#;
+    place.write_aged("script.py", script);
+    place.deep("RECORD python3 script.py > out");
+    if let Some(answer) = place.again(&[]) {
+        assert!(is_equal(&answer), "{answer:?}");
+    }
 }
 
 /// Answers with bytes of its own, and with those of a file, which the kernel moves.

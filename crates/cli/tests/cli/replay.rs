@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use backstory_testkit::need::skipped;
+use backstory_testkit::need::{needs, skipped};
 
 use super::{Answer, Place};
 
@@ -35,6 +35,11 @@ impl Place {
     /// if replay is not possible here.
     pub(crate) fn replays_alike(&self, run: &str) -> bool {
         self.forget_everything();
+        self.replays_with_its_files(run)
+    }
+
+    /// The same while the files in `work` are there.
+    fn replays_with_its_files(&self, run: &str) -> bool {
         let answer = self.replay(run, &[]);
         if answer.err.contains("namespace") {
             skipped("a replay", &answer.err);
@@ -52,13 +57,26 @@ impl Place {
 fn a_file_only_appended_to_cut_or_moved_comes_back() {
     let by_name = r#"perl -e 'truncate "in", 3'"#;
     for line in ["echo two >> in", "truncate -s 3 in", by_name, "mv in out"] {
-        if line == by_name && !backstory_testkit::need::needs("a file cut by its name", &["perl"]) {
+        if line == by_name && !needs("a file cut by its name", &["perl"]) {
             continue;
         }
         let place = Place::new();
         place.write_aged("in", "one\n");
         place.comes_back(line);
     }
+}
+
+#[test]
+fn a_large_file_that_was_open_for_writing_can_be_opened_so_again() {
+    if !needs("a file that is open for reading and writing", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_aged("table", &"a row\n".repeat(10_000));
+    let script = "import os; f = os.open('table', os.O_RDWR); print(os.read(f, 5))";
+    let line = format!("python3 -c \"{script}\" > out");
+    let run = place.keep(&line, &["--contents=lazy"]);
+    place.replays_with_its_files(&run);
 }
 
 #[test]

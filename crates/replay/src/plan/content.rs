@@ -12,8 +12,8 @@ use super::builder::{PlanBuilder, shown, without_links};
 use super::initial_state::InitialPath;
 use crate::Result;
 
-/// Smaller files are copied: mounting costs as much as copying, and the program could not change a
-/// mounted file.
+/// Smaller files are copied: mounting costs as much as copying, and the program could not open a
+/// mounted file for writing.
 const SMALL: i64 = 16 << 10;
 
 impl PlanBuilder<'_> {
@@ -26,13 +26,14 @@ impl PlanBuilder<'_> {
             _ => false,
         };
         let large = before.ident.is_some_and(|ident| ident.size >= SMALL);
-        let from_here = || match large && !before.changed {
+        let mounts = large && !before.changed && !before.writable;
+        let from_here = || match mounts {
             true => EntrySource::Mounted(without_links(&before.path)),
             false => EntrySource::Copied(without_links(&before.path)),
         };
         let what = match known {
             Some((Some(digest), Availability::Stored | Availability::StoredPackage(_))) => {
-                match same && large && !before.changed {
+                match same && mounts {
                     true => Ok(from_here()),
                     // The store that had it may have lost it.
                     false => match self.kept(&digest) {

@@ -18,6 +18,7 @@ use backstory_store::facts::{Listed, Looked, SnapshotEntry};
 use backstory_store::{ActivityKey, RunRecord, Store};
 use backstory_workflow::paths::{is_below_kernel, parent};
 
+use super::LoggedUses;
 use crate::Result;
 
 /// A path that existed before the run, and its use by the run.
@@ -45,6 +46,8 @@ pub struct InitialPath {
     pub listed: bool,
     /// The run changed, renamed or removed it, or something at its path.
     pub changed: bool,
+    /// A process had it open for writing, and may not have written.
+    pub writable: bool,
 }
 
 impl InitialPath {
@@ -59,6 +62,7 @@ impl InitialPath {
         self.certain |= other.certain;
         self.executed |= other.executed;
         self.listed |= other.listed;
+        self.writable |= other.writable;
         self.aliases.extend(other.aliases);
         self.heirs.extend(other.heirs);
         self.written.extend(other.written);
@@ -119,12 +123,12 @@ fn can_be_named(path: &[u8]) -> bool {
     names.all(|name| name.len() <= LONGEST_NAME)
 }
 
-/// Finds the state before a run. `entered`: the directories that its processes changed into.
+/// Finds the state before a run.
 pub fn before(
     store: &dyn Store,
     record: &RunRecord,
     held: &RunContents,
-    entered: BTreeSet<Bytes>,
+    logged: &LoggedUses,
 ) -> Result<InitialState> {
     let entities = store.entities(record.key)?;
     let RunOperations {
@@ -195,6 +199,7 @@ pub fn before(
             executed: done.executed,
             listed: done.listed || done.opened && entity.kind == EntityKind::Directory,
             changed: false,
+            writable: known.is_some_and(|file| logged.writable.contains(&(file.dev, file.ino))),
         };
         match there.entry(entity.path.clone()) {
             Entry::Vacant(free) => drop(free.insert(before)),
@@ -213,7 +218,7 @@ pub fn before(
     }
     first.stood = stood
         .into_iter()
-        .chain(entered)
+        .chain(logged.entered.iter().cloned())
         .filter(|path| is_plain(path) && !made.contains(path) && !below_any(&made, path))
         .collect();
     let (put_there, made) = made.into_iter().partition(|path| there.contains_key(path));

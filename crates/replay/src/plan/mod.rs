@@ -114,6 +114,15 @@ pub struct ExpectedOutput {
     pub digest: std::result::Result<Digest, String>,
 }
 
+/// What the log of a run has, and the store does not.
+#[derive(Debug, Clone, Default)]
+pub struct LoggedUses {
+    /// The absolute directories that processes changed into.
+    pub entered: BTreeSet<Bytes>,
+    /// Device and inode of the files that processes had open for writing.
+    pub writable: HashSet<(u64, u64)>,
+}
+
 /// The plan of a replay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
@@ -161,8 +170,7 @@ pub struct Plan {
     pub notes: Vec<String>,
 }
 
-/// Plans a replay. `contents`: the directory of the store's contents. `entered`: the directories
-/// that processes of the run changed into. The run's log has these, and the store does not.
+/// Plans a replay. `contents`: the directory of the store's contents.
 ///
 /// # Errors
 ///
@@ -172,7 +180,7 @@ pub fn plan(
     contents: PathBuf,
     run: &str,
     deviations: &Deviations,
-    entered: BTreeSet<Bytes>,
+    logged: &LoggedUses,
 ) -> Result<Plan> {
     let record = store
         .run(run)?
@@ -187,7 +195,7 @@ pub fn plan(
     }
     let held = query::contents(store, run)?;
     let mut notes = Vec::new();
-    let first = initial_state::before(store, &record, &held, entered)?;
+    let first = initial_state::before(store, &record, &held, logged)?;
     let stdin = standard_input::of(store, header, &mut notes)?;
     let mut builder = builder::PlanBuilder::new(store, &contents, deviations, &header.cwd)?;
     builder.places(&first);

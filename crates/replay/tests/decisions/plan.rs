@@ -1,10 +1,9 @@
 //! Plans of replays.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use backstory_replay::Error;
-use backstory_replay::plan::{Deviations, EntrySource, Plan, Stdin, plan};
+use backstory_replay::plan::{Deviations, EntrySource, LoggedUses, Plan, Stdin, plan};
 
 use crate::scene::Scene;
 use crate::sorted;
@@ -13,7 +12,8 @@ fn planned(scene: &Scene, deviations: &Deviations) -> Result<Plan, Error> {
     let directory = tempfile::tempdir().unwrap();
     let contents = directory.path().join("contents");
     let store = scene.store(&contents);
-    plan(&store, contents, "run0000a", deviations, BTreeSet::new())
+    let logged = LoggedUses::default();
+    plan(&store, contents, "run0000a", deviations, &logged)
 }
 
 fn source<'p>(plan: &'p Plan, path: &str) -> &'p EntrySource {

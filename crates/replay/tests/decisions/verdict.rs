@@ -1,8 +1,6 @@
 //! Verdicts on the results of replays.
 
-use std::collections::BTreeSet;
-
-use backstory_replay::plan::{Deviations, plan};
+use backstory_replay::plan::{Deviations, LoggedUses, plan};
 use backstory_replay::root::results::ReplayedFile;
 use backstory_replay::verdict::{OutputState, Verdict, judge};
 
@@ -18,7 +16,7 @@ fn verdict(left: &[(&str, &str)]) -> Verdict {
         contents,
         "run0000a",
         &Deviations::default(),
-        BTreeSet::new(),
+        &LoggedUses::default(),
     )
     .unwrap();
     let left: Vec<ReplayedFile> = left

@@ -18,7 +18,7 @@ use backstory_replay::plan::{self, Deviations, Plan};
 use backstory_replay::verdict::{self, Verdict};
 
 use super::deep::{self, DeepRequest};
-use super::entered::entered;
+use super::logged::logged;
 use super::{Played, attempts, directory};
 use crate::args::replay::{ReconstructionArgs, ReplayArgs};
 use crate::current_store::CurrentStore;
@@ -140,10 +140,10 @@ fn plan(
 ) -> Result<Plan, Failure> {
     deviations.inputs = files_of_log(own, &source.read_files()?)?;
     let contents = current.home.contents_dir();
-    let entered = entered(&current.home, run);
+    let logged = logged(&current.home, run);
     loop {
-        let (contents, entered) = (contents.clone(), entered.clone());
-        match plan::plan(&current.store, contents, run, &deviations, entered) {
+        let contents = contents.clone();
+        match plan::plan(&current.store, contents, run, &deviations, &logged) {
             // A process read it, and the graph does not count that as an input of the run.
             Err(Error::NotAnInput(path)) => {
                 let before = deviations.inputs.len();
