@@ -228,6 +228,9 @@ pub struct RecordedProcess {
     pub movers: HashMap<u64, u32>,
     /// Signals whose handlers ran.
     pub signals: VecDeque<i32>,
+    /// When the program learned by a signal that a child had ended, in a read or behind it and
+    /// before the thread's next call, by the time-stamp counter when the read returned.
+    pub child_ends: HashMap<u64, u64>,
     /// Its status. `None`: it was killed, executed another program, the log ends before, or no
     /// recorded process waited for a program whose `main` returned.
     pub exit: Option<i32>,

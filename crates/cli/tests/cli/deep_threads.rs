@@ -336,6 +336,58 @@ fn a_child_ends_before_the_input_that_came_later() {
     }
 }
 
+/// Learns of the end of its child between the end of the child's output and the next call. With a
+/// variable, the child works for longer, and the program waits no longer.
+const READER: &str = r#"
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile int ended;
+static void handler(int signal) { ended = signal; }
+int main(void)
+{
+    char buffer[100];
+    int ends[2], length, is_slow = getenv("SLOW") != 0;
+    signal(SIGCHLD, handler);
+    if (pipe(ends) != 0)
+        return 1;
+    if (fork() == 0) {
+        write(ends[1], "work\n", 5);
+        close(ends[0]);
+        close(ends[1]);
+        usleep(300000);
+        for (volatile long n = 0; is_slow && n < 300000000; n++)
+            ;
+        _exit(3);
+    }
+    close(ends[1]);
+    while ((length = read(ends[0], buffer, sizeof buffer)) > 0)
+        write(1, buffer, length);
+    while (!ended && !is_slow)
+        ;
+    close(ends[0]);
+    dprintf(1, "the child %s\n", ended ? "ended" : "runs");
+    return wait(0) < 0;
+}
+"#;
+
+#[test]
+fn a_child_ends_before_the_end_of_its_output_is_read_if_the_program_then_knew_that() {
+    let line = "RECORD ./reader | cat > out";
+    let Some(place) = recorded_program("", "reader", READER, line) else {
+        return;
+    };
+    let out = std::fs::read_to_string(place.work().join("out")).unwrap();
+    assert_eq!(out, "work\nthe child ended\n");
+    for more in [&[][..], &["--env=SLOW=1"]] {
+        if let Some(answer) = place.again(more) {
+            assert!(answer.err.contains("equal: "), "{more:?}: {answer:?}");
+        }
+    }
+}
+
 /// Waits for input. Its child works for longer than a process may stand still, and ends first.
 const LONG_CHILD: &str = r#"
 import os, select, signal, time

@@ -75,6 +75,10 @@ pub(crate) struct Arranging {
     handled: HashMap<u32, Vec<(i32, u64)>>,
     /// The last call was a wait for several descriptors.
     last_was_wait: bool,
+    /// When the last call of each thread began and returned, if it was a read.
+    last_reads: HashMap<u32, (u64, u64)>,
+    /// When the handler of a child's end ran in each thread, since its last call began.
+    child_signals: HashMap<u32, Vec<u64>>,
     /// The process that made each process, by a recorded call.
     makers: HashMap<u32, u32>,
     /// The number of processes before the one that had a vague resource first.
@@ -187,6 +191,8 @@ impl Arranging {
         self.returned.clear();
         self.handled.clear();
         self.last_was_wait = false;
+        self.last_reads.clear();
+        self.child_signals.clear();
         // A parent outside the pid namespace has no number there.
         let maker = || self.makers.get(&pid).copied();
         let parent = Some(parent).filter(|parent| *parent != 0).or_else(maker);
@@ -237,6 +243,7 @@ impl Arranging {
         }
         self.process.calls += 1;
         self.note_pause(call);
+        self.note_child_end(call);
         if !call.is_cut {
             let returned = self.returned.entry(call.tid).or_default();
             *returned = ended(call).max(*returned);

@@ -57,6 +57,9 @@ impl Arranging {
             self.controlled(id, call, bytes);
         }
         if !peeks {
+            if call.result >= 0 && !call.in_handler {
+                self.last_reads.insert(call.tid, (call.time, ended(call)));
+            }
             let start = self.start(id, call, u64::try_from(call.result).unwrap_or(0));
             let input = &mut self.streams(id).input;
             match start {

@@ -78,12 +78,35 @@ impl Arranging {
         self.process.signals.push_back(signal);
         let handled = self.handled.entry(call.tid).or_default();
         handled.push((signal, call.time));
+        if signal != libc::SIGCHLD {
+            return;
+        }
+        let signals = self.child_signals.entry(call.tid).or_default();
+        signals.push(call.time);
         if let Some(turn) = self.process.turns.back_mut()
             && self.last_was_wait
-            && signal == libc::SIGCHLD
         {
             turn.child_ended = Some(call.time);
         }
+    }
+
+    /// Notes the end of a child that a thread learned of in its last read, or between that and this
+    /// call. The record of a handler that ran in a call comes before that of the call.
+    pub(super) fn note_child_end(&mut self, call: &Call) {
+        if call.in_handler {
+            return;
+        }
+        let last_read = self.last_reads.remove(&call.tid);
+        let Some(signals) = self.child_signals.get_mut(&call.tid) else {
+            return;
+        };
+        if let Some((began, returned)) = last_read {
+            let near = began..call.time;
+            let last = signals.iter().rfind(|time| near.contains(*time));
+            let last = last.map(|time| (returned, *time));
+            self.process.child_ends.extend(last);
+        }
+        signals.retain(|time| *time >= call.time);
     }
 
     pub(super) fn register(&mut self, call: &Call) {

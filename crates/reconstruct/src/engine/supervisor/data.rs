@@ -130,6 +130,9 @@ impl Supervisor {
         if blocks && let Some(parked) = self.awaits_turn(call, index, next) {
             return Ok(parked);
         }
+        if !peek && next.is_some_and(|read| self.child_ends_in_read(call, index, read)) {
+            return Ok(Response::Park);
+        }
         let taken = self.matchers[index].read(id, room(&buffers), blocks, peek);
         let from = self.matchers[index].streams(id).input.last_start();
         self.places.moved(call, Direction::Received, id, from);

@@ -68,6 +68,17 @@ impl Supervisor {
         ended.is_some_and(|time| self.awaits_child(call, index, time))
     }
 
+    /// The same for a read. `read`: when the recorded one returned.
+    pub(super) fn child_ends_in_read(
+        &mut self,
+        call: &NotifiedCall,
+        index: usize,
+        read: u64,
+    ) -> bool {
+        let ended = self.matchers[index].rest.child_ends.get(&read).copied();
+        ended.is_some_and(|time| self.awaits_child(call, index, time))
+    }
+
     /// True if a child runs that had ended before this time in the record, and it may still end.
     fn awaits_child(&mut self, call: &NotifiedCall, index: usize, time: u64) -> bool {
         let children = self.late_children(call, index, time);
