@@ -64,6 +64,9 @@ pub fn choose(
         }
     }
     keep_further_connections(run, &mut stay);
+    if has_all_before(run, wanted, &fed) {
+        keep_silent_connections(run, &unit, &mut stay);
+    }
     // Connections on which nothing came have no unit.
     for process in &run.processes {
         for accepted in process.streams.values().flat_map(|s| &s.accepted) {
@@ -144,6 +147,66 @@ fn keep_further_connections(run: &RecordedRun, stay: &mut Kept) {
             stay.insert(other.connection, vec![*other]);
         }
     }
+}
+
+/// True if there are units of servers before this one, and all of them are fed.
+fn has_all_before(run: &RecordedRun, wanted: usize, fed: &HashSet<usize>) -> bool {
+    let earlier = (1..wanted).zip(&run.units);
+    let earlier = earlier.filter(|(_, unit)| unit.is_some_and(|unit| !unit.is_client));
+    let mut earlier = earlier.peekable();
+    earlier.peek().is_some() && earlier.all(|(number, _)| fed.contains(&number))
+}
+
+/// Keeps the connections without a byte that came before that of a unit. A server may make a
+/// process, or take a random number, for each connection.
+fn keep_silent_connections(run: &RecordedRun, unit: &RecordedUnit, stay: &mut Kept) {
+    let of_units = run.units.iter().flatten().map(|other| other.connection);
+    let of_units: HashSet<ResourceId> = of_units.collect();
+    let programs = run.processes.iter().enumerate();
+    let accepted = programs.flat_map(|(index, process)| {
+        let all = process.streams.values().flat_map(|own| &own.accepted);
+        all.filter_map(move |accepted| match accepted.made {
+            Made::Resource(id) => Some((index, id, accepted.time)),
+            Made::Failed(_) => None,
+        })
+    });
+    let accepted: Vec<(usize, ResourceId, u64)> = accepted.collect();
+    let own = accepted.iter().find(|(_, id, _)| *id == unit.connection);
+    let before = own.map_or(unit.began, |(.., time)| *time);
+    let silent = accepted.into_iter();
+    let silent = silent.filter(|(_, id, time)| *time < before && !of_units.contains(id));
+    let silent = silent.map(|(process, connection, time)| {
+        let kept = RecordedUnit {
+            process,
+            connection,
+            is_client: false,
+            began: time,
+            after: 0,
+            until: unit.ended,
+            ended: time,
+            worked_until: time,
+            sent: time,
+            lasts: time,
+        };
+        (connection, kept)
+    });
+    let mut silent: HashMap<ResourceId, RecordedUnit> = silent.collect();
+    for (index, process) in run.processes.iter().enumerate() {
+        for (id, streams) in &process.streams {
+            let Some(kept) = silent.get_mut(id) else {
+                continue;
+            };
+            if streams.input.remaining() > 0 || streams.output.remaining() > 0 {
+                silent.remove(id);
+            } else if let Some(last) = streams.input.moves().map(|(time, _)| time).max() {
+                let last = last.min(unit.ended).max(kept.ended);
+                kept.process = index;
+                (kept.ended, kept.worked_until, kept.lasts) = (last, last, last);
+            }
+        }
+    }
+    let silent = silent.into_iter();
+    stay.extend(silent.map(|(id, kept)| (id, vec![kept])));
 }
 
 /// Processes that were made for connections that are gone, and for no other, are not made.
@@ -400,8 +463,97 @@ impl Windows {
 
 #[cfg(test)]
 mod tests {
-    use super::{BEHIND, Windows, thin};
+    use super::{BEHIND, Windows, choose, thin};
+    use crate::input::InputItem;
+    use crate::output::OutputItem;
+    use crate::process::{AcceptedConnection, Made, RecordedProcess, ResourceStreams};
+    use crate::recorded::RecordedRun;
+    use crate::resource::{Origin, Resource, ResourceId};
+    use crate::unit::RecordedUnit;
     use std::collections::VecDeque;
+
+    /// Connections of a server: the first and the third have no byte.
+    const LISTENER: ResourceId = 0;
+    const SILENT: ResourceId = 1;
+    const ONE: ResourceId = 2;
+    const SILENT_TOO: ResourceId = 3;
+    const TWO: ResourceId = 4;
+    const LATE: ResourceId = 5;
+
+    /// When a server accepted a connection.
+    fn accepted_at(connection: ResourceId) -> u64 {
+        connection as u64 * 100
+    }
+
+    /// The request of a connection.
+    fn unit(connection: ResourceId) -> RecordedUnit {
+        let time = accepted_at(connection);
+        RecordedUnit {
+            process: 0,
+            connection,
+            is_client: false,
+            began: time + 10,
+            after: 0,
+            until: u64::MAX,
+            ended: time + 20,
+            worked_until: time + 20,
+            sent: time + 15,
+            lasts: time + 20,
+        }
+    }
+
+    /// A server that accepts these connections, of which two have a request.
+    fn served() -> RecordedRun {
+        let mut run = RecordedRun::default();
+        let mut server = RecordedProcess::default();
+        let mut listener = ResourceStreams {
+            is_listener: true,
+            ..ResourceStreams::default()
+        };
+        let socket = |origin| Resource::new(origin, b"", libc::S_IFSOCK);
+        run.resources.push(socket(Origin::Opened));
+        for connection in [SILENT, ONE, SILENT_TOO, TWO, LATE] {
+            run.resources.push(socket(Origin::Accepted(LISTENER)));
+            let time = accepted_at(connection);
+            listener.accepted.push_back(AcceptedConnection {
+                made: Made::Resource(connection),
+                address: Vec::new(),
+                time,
+            });
+            let mut streams = ResourceStreams::default();
+            if [ONE, TWO].contains(&connection) {
+                let (input, output) = (&mut streams.input, &mut streams.output);
+                input.push_at(InputItem::Bytes(b"asked".to_vec()), time + 10);
+                output.push_at(OutputItem::Bytes(b"told".to_vec()), time + 20);
+                run.units.push(Some(unit(connection)));
+            }
+            streams.input.push_at(InputItem::End, time + 30);
+            server.streams.insert(connection, streams);
+        }
+        server.streams.insert(LISTENER, listener);
+        run.processes.push(server);
+        run
+    }
+
+    /// The connections that are handed out for the second request, and the reads from each.
+    fn handed_out(fed: &[usize]) -> Vec<(ResourceId, usize)> {
+        let mut run = served();
+        choose(&mut run, 2, fed, 0).unwrap();
+        let streams = &run.processes[0].streams;
+        let accepted = streams[&LISTENER].accepted.iter();
+        let accepted = accepted.map(|accepted| match accepted.made {
+            Made::Resource(id) => (id, streams[&id].input.len()),
+            Made::Failed(errno) => panic!("{errno}"),
+        });
+        accepted.collect()
+    }
+
+    #[test]
+    fn connections_without_a_byte_come_with_all_earlier_requests_only() {
+        let all = [(SILENT, 1), (ONE, 2), (SILENT_TOO, 1), (TWO, 2)];
+        assert_eq!(handed_out(&[1]), all);
+        assert_eq!(handed_out(&[]), [(TWO, 2)]);
+    }
 
     #[test]
     fn a_time_is_found_in_joined_and_separate_spans() {
