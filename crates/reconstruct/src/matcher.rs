@@ -305,7 +305,7 @@ impl ProcessMatcher {
     fn handled(&mut self, interruption: &Interruption) {
         let handled = &mut self.rest.signals;
         for signal in &interruption.signals {
-            if let Some(at) = handled.iter().position(|one| one == signal) {
+            if let Some(at) = handled.iter().position(|one| one.0 == *signal) {
                 handled.remove(at);
             }
         }

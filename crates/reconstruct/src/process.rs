@@ -226,8 +226,8 @@ pub struct RecordedProcess {
     /// connection. The key is the time-stamp counter at the return of the call. It is empty in a
     /// process with one thread.
     pub movers: HashMap<u64, u32>,
-    /// Signals whose handlers ran.
-    pub signals: VecDeque<i32>,
+    /// Signals whose handlers ran, each with the time-stamp counter when its handler began.
+    pub signals: VecDeque<(i32, u64)>,
     /// When the program learned by a signal that a child had ended, in a read or behind it and
     /// before the thread's next call, by the time-stamp counter when the read returned.
     pub child_ends: HashMap<u64, u64>,

@@ -574,6 +574,61 @@ fn a_program_without_a_deep_record_runs_again_until_it_is_killed() {
     runs_alike(&place, &["starter"], "equal");
 }
 
+/// Waits for signals alone. It tells its worker to end when it is asked to end itself, and misses a
+/// worker that ends before.
+const MASTER: &str = r#"
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile int asked, ended;
+static void handler(int signal) {
+    if (signal == SIGTERM) asked = 1; else ended = 1;
+}
+int main(void) {
+    int ends[2];
+    char byte;
+    sigset_t blocked, none;
+    sigemptyset(&none);
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGTERM);
+    sigaddset(&blocked, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &blocked, 0);
+    signal(SIGTERM, handler);
+    signal(SIGCHLD, handler);
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) return 1;
+    if (fork() == 0) {
+        read(ends[1], &byte, 1);
+        dprintf(1, "the worker is told\n");
+        _exit(0);
+    }
+    dprintf(1, "%d\n", getpid());
+    while (!asked && !ended) sigsuspend(&none);
+    if (!asked) {
+        dprintf(1, "the worker is gone\n");
+        return 2;
+    }
+    write(ends[0], "x", 1);
+    while (!ended) sigsuspend(&none);
+    return wait(0) < 0;
+}
+"#;
+
+#[test]
+fn a_program_that_waits_for_signals_alone_gets_the_one_from_outside_before_its_children_end() {
+    let pid = "pid=$(head -n 1 out 2>/dev/null); test -n \"$pid\"";
+    let line = format!(
+        "(until {pid}; do sleep 0.05; done; kill $pid) & RECORD ./master | cat > out; wait"
+    );
+    let Some(place) = recorded_program("", "master", MASTER, &line) else {
+        return;
+    };
+    let out = std::fs::read_to_string(place.work().join("out")).unwrap();
+    assert!(out.ends_with("\nthe worker is told\n"), "{out}");
+    runs_equal(&place, &["master"]);
+}
+
 /// Limits its own system calls to a few, and then copies its input.
 const LIMITED: &str = r#"
 #include <linux/filter.h>

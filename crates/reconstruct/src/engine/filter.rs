@@ -83,6 +83,8 @@ pub const WATCHED: &[c_long] = &[
     libc::SYS_clock_nanosleep,
     libc::SYS_wait4,
     libc::SYS_kill,
+    libc::SYS_rt_sigsuspend,
+    libc::SYS_pause,
     libc::SYS_stat,
     libc::SYS_lstat,
     libc::SYS_fstat,

@@ -75,7 +75,7 @@ impl Arranging {
     /// A handler of a signal began.
     pub(super) fn signal(&mut self, call: &Call) {
         let signal = call.result as i32;
-        self.process.signals.push_back(signal);
+        self.process.signals.push_back((signal, call.time));
         let handled = self.handled.entry(call.tid).or_default();
         handled.push((signal, call.time));
         if signal != libc::SIGCHLD {

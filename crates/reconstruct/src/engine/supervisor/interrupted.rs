@@ -188,7 +188,7 @@ impl Supervisor {
         let due = &self.matchers[index].rest.signals;
         found
             .signals
-            .retain(|signal| due.contains(signal) && handled & bit(*signal) != 0);
+            .retain(|signal| due.iter().any(|one| one.0 == *signal) && handled & bit(*signal) != 0);
         (!found.signals.is_empty()).then_some(found)
     }
 
@@ -259,7 +259,7 @@ impl Supervisor {
 }
 
 /// The bit of a signal in a set.
-fn bit(signal: i32) -> u64 {
+pub(super) fn bit(signal: i32) -> u64 {
     match signal {
         1..=64 => 1 << (signal - 1),
         _ => 0,
@@ -274,7 +274,7 @@ pub(super) fn has_handler(tid: u32, signal: i32) -> bool {
 
 /// The signals that a thread has a handler for and does not block, and those among them that are
 /// there. `blocked`: the signals that a call blocks, instead of those of the thread.
-fn handled_signals(tid: u32, blocked: Option<u64>) -> io::Result<(u64, u64)> {
+pub(super) fn handled_signals(tid: u32, blocked: Option<u64>) -> io::Result<(u64, u64)> {
     let status = std::fs::read_to_string(format!("/proc/{tid}/status"))?;
     let set = |name| signals(&status, name);
     let handled = set("SigCgt") & !blocked.unwrap_or_else(|| set("SigBlk"));

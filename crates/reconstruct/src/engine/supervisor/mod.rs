@@ -32,6 +32,7 @@ mod preparing;
 mod processes;
 mod sights;
 mod start_end;
+mod suspended;
 mod thread_states;
 mod tool;
 mod turns;
@@ -67,6 +68,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use suspended::Stillness;
 use tool::Closing;
 
 /// How long one wait for a notification lasts.
@@ -175,6 +177,8 @@ pub struct Supervisor {
     in_vain: Vec<u32>,
     /// The lists of threads that wait for a signal, by thread.
     hidden: HashMap<u32, Vec<HiddenList>>,
+    /// The calls that wait for a signal from outside, by the id of the call.
+    suspended: HashMap<u64, Stillness>,
     result: Reconstruction,
 }
 
@@ -247,7 +251,7 @@ impl Supervisor {
 
     /// Responds to a new call.
     fn receive(&mut self, call: &NotifiedCall) {
-        if self.closing.is_some() {
+        if self.closing.is_some() || self.leaves_suspended(call) {
             return self.answer(call, Response::Continue);
         }
         self.show_lists(call);
@@ -366,6 +370,7 @@ impl Supervisor {
             | SYS_chown | SYS_lchown | SYS_fchown | SYS_fchownat => self.credentials(call),
             SYS_wait4 => self.wait(call, index),
             SYS_kill => Ok(self.send_signal(call)),
+            SYS_rt_sigsuspend | SYS_pause => self.suspend(call, index),
             PLACE => self.place(call),
             SYS_fork | SYS_vfork | SYS_clone | SYS_clone3 => self.fork(call, index),
             SYS_execve | SYS_execveat => self.execute(call, index),
@@ -383,7 +388,7 @@ impl Supervisor {
         let Some(group) = self.groups.get(&call.tid).copied() else {
             return Response::Continue;
         };
-        while let Some(signal) = matcher.rest.signals.pop_front() {
+        while let Some((signal, _)) = matcher.rest.signals.pop_front() {
             // One without a handler by now came natively before.
             if has_handler(call.tid, signal) {
                 let _ = sys::kill(group as sys::Pid, signal);

@@ -69,6 +69,7 @@ impl Supervisor {
             own_calls: OwnCalls::default(),
             in_vain: vec![0; run.processes.len()],
             hidden: HashMap::new(),
+            suspended: HashMap::new(),
             has_tool: !options.tool.is_empty(),
             held: Vec::new(),
             held_threads: HashSet::new(),
