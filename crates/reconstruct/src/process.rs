@@ -228,8 +228,8 @@ pub struct RecordedProcess {
     pub movers: HashMap<u64, u32>,
     /// Signals whose handlers ran, each with the time-stamp counter when its handler began.
     pub signals: VecDeque<(i32, u64)>,
-    /// When the program learned by a signal that a child had ended, in a read or behind it and
-    /// before the thread's next call, by the time-stamp counter when the read returned.
+    /// Reads in which, or right behind which, a signal told the program that a child had ended. The
+    /// time-stamp counters are those when the read returned, and when the handler began.
     pub child_ends: HashMap<u64, u64>,
     /// Its status. `None`: it was killed, executed another program, the log ends before, or no
     /// recorded process waited for a program whose `main` returned.

@@ -114,7 +114,7 @@ pub struct ExpectedOutput {
     pub digest: std::result::Result<Digest, String>,
 }
 
-/// What the log of a run has, and the store does not.
+/// Uses of files that a run's log has, and the store does not.
 #[derive(Debug, Clone, Default)]
 pub struct LoggedUses {
     /// The absolute directories that processes changed into.

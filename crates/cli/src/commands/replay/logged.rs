@@ -1,6 +1,6 @@
-//! What the log of a run has, and the store does not: the directories that processes changed into,
-//! and the files that they had open for writing. A run may use no file of such a directory, and may
-//! write nothing into such a file.
+//! Uses of files that a run's log has, and the store does not. The directories that processes
+//! changed into are such, and the files that they had open for writing. A run may use no file of
+//! such a directory, and may write nothing into such a file.
 
 use backstory_eventlog::event::Op;
 use backstory_eventlog::log::Log;

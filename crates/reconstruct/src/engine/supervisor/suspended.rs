@@ -1,7 +1,7 @@
-//! Programs that wait for nothing but a signal (`sigsuspend`, `pause`). The record has no such call.
+//! Programs that wait for signals alone (`sigsuspend`, `pause`). The record has no such call.
 //!
-//! Signals of children, of timers and of other programs come again from the kernel. One from outside
-//! the run does not: it is sent when no program of the run does anything.
+//! Signals of children, of timers and of other programs come again from the kernel. One from
+//! outside the run does not: it is sent when no program of the run does anything.
 //!
 //! Invariant: a signal that came before the last recorded call that answered is not sent.
 
@@ -27,7 +27,7 @@ const OF_KERNEL: [i32; 13] = [
     SIGTRAP, SIGSYS,
 ];
 
-/// What all programs had done at the last look.
+/// The work of all programs until the last look.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stillness {
     /// Their calls and their processor time.
@@ -38,8 +38,8 @@ pub(super) struct Stillness {
 }
 
 impl Supervisor {
-    /// True for a wait for a signal that concerns no record: that of a thread without a call before,
-    /// or in a part of a run. The signals of a part were left out.
+    /// True for a wait for signals that is left to the kernel at once. In a part of a run, each one
+    /// is: a part has no signals. So is that of a thread without a call before.
     pub(super) fn leaves_suspended(&self, call: &NotifiedCall) -> bool {
         let suspends = matches!(call.number, SYS_rt_sigsuspend | SYS_pause);
         suspends && (self.part.is_some() || !self.groups.contains_key(&call.tid))
@@ -88,7 +88,7 @@ impl Supervisor {
         Ok(Response::Continue)
     }
 
-    /// What all programs have done by now. A call that waits for its answer is no work.
+    /// The work of all programs until now. A call that waits for its answer is no work.
     fn stillness(&self, known: Option<Stillness>) -> Stillness {
         let mut live = self.live.keys();
         let runs = live.any(|pid| state_and_time(*pid).is_some_and(|(state, _)| state == 'R'));
