@@ -4,7 +4,7 @@ use backstory_abi::deep;
 use backstory_deep::{Call, Section};
 use backstory_reconstruct::RecordedRun;
 use backstory_reconstruct::resource::Origin;
-use libc::{AF_INET, SOCK_STREAM, c_long};
+use libc::{AF_INET, SOCK_CLOEXEC, SOCK_DGRAM, SOCK_STREAM, c_long};
 
 const LISTENER: i32 = 3;
 
@@ -26,9 +26,13 @@ fn with(mut call: Call, kind: u16, bytes: &[u8]) -> Call {
 }
 
 fn socket(fd: i32) -> Call {
+    socket_of(fd, SOCK_STREAM)
+}
+
+fn socket_of(fd: i32, kind: i32) -> Call {
     Call {
         a: AF_INET as u64,
-        b: SOCK_STREAM as u64,
+        b: kind as u64,
         ..call(libc::SYS_socket, -1, i64::from(fd), 1)
     }
 }
@@ -106,6 +110,18 @@ fn the_last_connection_may_not_have_been_accepted() {
         listens(),
         connects(4, 80, 10),
         connects(5, 80, 20),
+        vec![accepts(7, 30), writes(4, b"a"), reads(7, b"a")],
+    ]);
+    assert_eq!(found, [(1, 1)]);
+}
+
+#[test]
+fn a_socket_for_datagrams_makes_no_connection_to_a_listener() {
+    let asks = addressed(call(libc::SYS_connect, 5, 0, 5), 80);
+    let found = joined(vec![
+        listens(),
+        vec![socket_of(5, SOCK_DGRAM | SOCK_CLOEXEC), asks],
+        connects(4, 80, 10),
         vec![accepts(7, 30), writes(4, b"a"), reads(7, b"a")],
     ]);
     assert_eq!(found, [(1, 1)]);

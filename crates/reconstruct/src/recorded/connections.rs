@@ -36,10 +36,14 @@ impl Arranging {
         }
     }
 
-    /// A socket connected to this address, or has begun to.
+    /// A socket connected to this address, or has begun to. One for datagrams only sets their
+    /// receiver, and no listener accepts it: the resolver of libc does so.
     pub(super) fn connects(&mut self, call: &Call, id: ResourceId, peer: Option<&String>) {
         let connects = call.result == 0 || call.result == -i64::from(libc::EINPROGRESS);
-        if let Some(peer) = peer.filter(|_| connects) {
+        let socket = self.run.resources[id].socket;
+        let is_accepted = socket
+            .is_none_or(|(_, kind)| matches!(kind & 0xf, libc::SOCK_STREAM | libc::SOCK_SEQPACKET));
+        if let Some(peer) = peer.filter(|_| connects && is_accepted) {
             let made = self.connections.made.entry(id);
             made.or_insert_with(|| (ended(call), peer.clone()));
         }
