@@ -27,6 +27,8 @@ pub enum OutputItem {
     Interrupted(Vec<i32>),
     /// The write before took a part of its bytes: the reader of a pipe went away.
     Short,
+    /// The message before was the last that one call sent (`sendmmsg`).
+    GroupEnd,
 }
 
 /// Where signals interrupted a recorded write or read.
@@ -109,6 +111,14 @@ impl ExpectedOutput {
         self.total += length(&item);
         self.items.push_back((item, time));
         self.starts.push_back(start);
+    }
+
+    /// The same call sent a further message behind the last one, which ended no group then.
+    pub fn continue_group(&mut self) {
+        if matches!(self.items.back(), Some((OutputItem::GroupEnd, _))) {
+            self.items.pop_back();
+            self.starts.pop_back();
+        }
     }
 
     /// Adds writes to the same resource. Nothing has been compared yet.
@@ -287,7 +297,7 @@ impl ExpectedOutput {
         self.starts.pop_front();
         self.total -= first.map_or(0, |(item, _)| length(&item));
         // The bytes of a short write have come, so its end cuts no write any more.
-        while self.next() == Some(&OutputItem::Short) {
+        while matches!(self.next(), Some(OutputItem::Short | OutputItem::GroupEnd)) {
             self.items.pop_front();
             self.starts.pop_front();
         }
@@ -296,10 +306,25 @@ impl ExpectedOutput {
     /// True if the next recorded write failed, which is not taken.
     pub fn is_at_failure(&self) -> bool {
         let mut items = self.items.iter().map(|(item, _)| item);
-        let next =
-            items.find(|item| !matches!(item, OutputItem::Interrupted(_) | OutputItem::Short));
+        let next = items.find(|item| {
+            let is_mark = matches!(item, OutputItem::Short | OutputItem::GroupEnd);
+            !is_mark && !matches!(item, OutputItem::Interrupted(_))
+        });
         let is_whole = self.waiting.is_empty() && self.compared == 0;
         is_whole && matches!(next, Some(OutputItem::Failed(_)))
+    }
+
+    /// True if the call that sent the next message in the record sent no further one. The message
+    /// has so many bytes.
+    pub fn ends_group(&self, count: u64) -> bool {
+        let end = self.compared as u64 + self.waiting.len() as u64 + count;
+        let mut before = 0;
+        let mut items = self.items.iter().map(|(item, _)| item);
+        let found = items.find(|item| {
+            before += length(item);
+            before > end || before == end && **item == OutputItem::GroupEnd
+        });
+        !self.parted && found == Some(&OutputItem::GroupEnd)
     }
 
     /// The error of the next recorded write, which is then taken. An interruption before it did not
@@ -395,7 +420,12 @@ impl ExpectedOutput {
                     return noted;
                 }
                 None => return Some(self.part(self.position, 1, Some(Vec::new()), bytes)),
-                Some(OutputItem::Failed(_) | OutputItem::Interrupted(_) | OutputItem::Short) => {
+                Some(
+                    OutputItem::Failed(_)
+                    | OutputItem::Interrupted(_)
+                    | OutputItem::Short
+                    | OutputItem::GroupEnd,
+                ) => {
                     self.drop_first();
                     continue;
                 }
@@ -534,6 +564,9 @@ fn length(item: &OutputItem) -> u64 {
     match item {
         OutputItem::Bytes(bytes) => bytes.len() as u64,
         OutputItem::Digest(length, _) | OutputItem::Unknown(length) => *length,
-        OutputItem::Failed(_) | OutputItem::Interrupted(_) | OutputItem::Short => 0,
+        OutputItem::Failed(_)
+        | OutputItem::Interrupted(_)
+        | OutputItem::Short
+        | OutputItem::GroupEnd => 0,
     }
 }

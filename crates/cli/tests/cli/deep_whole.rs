@@ -195,6 +195,69 @@ fn a_group_of_messages_ends_again_where_there_was_no_room() {
 }
 
 #[test]
+fn a_group_of_messages_that_was_not_sent_to_its_end_ends_again_there() {
+    let place = Place::new();
+    let once = MANY_MESSAGES.replace("while (sent < MANY && (some =", "if ((some =");
+    assert_ne!(once, MANY_MESSAGES);
+    if !compiled(&place, "", "once", &once) {
+        return;
+    }
+    place.deep("RECORD ./once > out");
+    let told = std::fs::read_to_string(place.path("out")).unwrap();
+    // No call failed, so nothing but the end of each group tells that there was no room.
+    assert!(!told.contains(" 1 ") && !told.contains("1024"), "{told}");
+    runs_equal(&place, &["sendmmsg"]);
+}
+
+/// Sends messages in groups until a timer interrupts the wait for room, and once more behind that.
+const INTERRUPTED_MESSAGES: &str = r#"
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+enum { MANY = 1024 };
+static struct mmsghdr all[MANY];
+static volatile int rang;
+static void ring(int signal) { rang += signal == SIGALRM; }
+int main(void)
+{
+    struct iovec part = {"four", 4};
+    struct sigaction action = {.sa_handler = ring};
+    struct itimerval soon = {.it_value = {.tv_usec = 300000}};
+    int pair[2];
+    char got[8];
+    for (int i = 0; i < MANY; i++) {
+        all[i].msg_hdr.msg_iov = &part;
+        all[i].msg_hdr.msg_iovlen = 1;
+    }
+    if (socketpair(AF_UNIX, SOCK_DGRAM, 0, pair) != 0 || sigaction(SIGALRM, &action, 0) != 0)
+        return 1;
+    while (sendmmsg(pair[0], all, 1, MSG_DONTWAIT) == 1)
+        ;
+    setitimer(ITIMER_REAL, &soon, 0);
+    int some = sendmmsg(pair[0], all, MANY, 0);
+    printf("%d %d %d\n", some, some < 0 && errno == EINTR, rang);
+    int received = recv(pair[1], got, sizeof got, 0) == 4;
+    printf("%d %d\n", received, sendmmsg(pair[0], all, 1, 0));
+    return 0;
+}
+"#;
+
+#[test]
+fn a_group_of_messages_that_a_signal_interrupted_is_interrupted_again() {
+    let place = Place::new();
+    if !compiled(&place, "", "rings", INTERRUPTED_MESSAGES) {
+        return;
+    }
+    place.deep("RECORD ./rings > out");
+    let told = std::fs::read_to_string(place.path("out")).unwrap();
+    assert_eq!(told, "-1 1 1\n1 1\n");
+    runs_equal(&place, &["sendmmsg"]);
+}
+
+#[test]
 fn a_write_into_a_full_pipe_ends_again_where_its_reader_went_away() {
     let script = r#"
 import os, time

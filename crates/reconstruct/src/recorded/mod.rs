@@ -99,6 +99,8 @@ pub(crate) struct Arranging {
     /// Where each file is read or written next.
     offsets: HashMap<ResourceId, u64>,
     connections: Connections,
+    /// The last message that was sent: where, by which thread, and when its call began.
+    message_group: Option<(ResourceId, u32, u64)>,
 }
 
 impl RecordedRun {

@@ -96,6 +96,11 @@ impl Arranging {
         self.note_mover(call);
         let id = self.behind(call.fd, 0);
         self.run.resources[id].is_written = true;
+        let is_message = call.result >= 0 && c_long::from(call.number) == libc::SYS_sendmsg;
+        // The record has the messages of `sendmmsg`, which all have the time of its beginning.
+        let group = is_message.then_some((id, call.tid, call.time));
+        let goes_on = is_message && self.message_group == group;
+        self.message_group = group;
         let item = match (call.result, call.content_out()) {
             (result, _) if result < 0 => OutputItem::Failed(-result as i32),
             (_, Some(Content::Bytes(bytes))) => OutputItem::Bytes(bytes.to_vec()),
@@ -108,9 +113,15 @@ impl Arranging {
         match start {
             Some(start) => output.push_from(item, ended(call), start),
             None if signals.is_empty() => {
+                if goes_on {
+                    output.continue_group();
+                }
                 output.push_at(item, ended(call));
                 if took_part(call) {
                     output.push_at(OutputItem::Short, ended(call));
+                }
+                if is_message {
+                    output.push_at(OutputItem::GroupEnd, ended(call));
                 }
             }
             None => {

@@ -274,8 +274,8 @@ impl Supervisor {
         resource.keeps_messages() || resource.kind == S_IFIFO && count <= PIPE_BUF
     }
 
-    /// `sendmmsg` ends as the kernel's does: before a message that fails, and behind one of which
-    /// only a part leaves.
+    /// `sendmmsg` ends as the kernel's does: before a message that fails or that a signal
+    /// interrupts, behind one of which only a part leaves, and behind the last recorded one.
     fn write_messages(
         &mut self,
         call: &NotifiedCall,
@@ -292,7 +292,21 @@ impl Supervisor {
             let message = Message::read(call, at)?;
             let mut bytes = call.gather(&message.buffers)?;
             let whole = bytes.len();
+            let interruption = self.write_interruption(call, index, id, whole);
+            if let Some(interruption) = interruption.filter(|one| one.after == 0) {
+                // The interruption is that of the next call.
+                if number > 0 {
+                    return Ok(Response::Value(number as i64));
+                }
+                if self.awaits_signals(call, index, id, &interruption) {
+                    return Ok(Response::Park);
+                }
+                self.matchers[index].interrupted(id, &interruption);
+                return Ok(Response::Errno(EINTR));
+            }
             bytes.truncate(self.leaving(call, index, id, whole));
+            let output = &self.matchers[index].streams(id).output;
+            let is_last = output.ends_group(bytes.len() as u64);
             call.put(at + 56, &(bytes.len() as u32).to_le_bytes())?;
             if let failed @ Response::Errno(_) = self.leave(call, index, id, &bytes) {
                 return Ok(match number {
@@ -300,7 +314,7 @@ impl Supervisor {
                     _ => Response::Value(number as i64),
                 });
             }
-            if bytes.len() < whole {
+            if is_last || bytes.len() < whole {
                 return Ok(Response::Value(number as i64 + 1));
             }
         }
