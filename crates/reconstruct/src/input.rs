@@ -285,6 +285,22 @@ impl InputStream {
         }
     }
 
+    /// The signals before the next input interrupt the read of another thread, so they come behind
+    /// that input. With `waits`, this reader's descriptor is blocking. Without any further input,
+    /// nothing moves.
+    pub fn postpone_interruption(&mut self, waits: bool) {
+        if waits {
+            self.arrive();
+        }
+        let signals = self.items.iter().take_while(|item| is_interruption(item));
+        let next = signals.count();
+        if 0 < next && next < self.items.len() {
+            self.items.make_contiguous()[..=next].rotate_right(1);
+            self.times.make_contiguous()[..=next].rotate_right(1);
+            self.starts.make_contiguous()[..=next].rotate_right(1);
+        }
+    }
+
     /// Takes at most `room` bytes. With `waits`, the reader's descriptor is blocking, so recorded
     /// `EAGAIN`s do not matter. With `peek`, nothing is consumed.
     pub fn take(&mut self, room: usize, waits: bool, peek: bool) -> Taken {

@@ -165,6 +165,34 @@ fn a_signal_that_does_not_interrupt_a_read_again_hides_no_input() {
 }
 
 #[test]
+fn an_interruption_of_another_thread_stays_behind_the_input_that_a_read_gets() {
+    let recorded = || {
+        input(vec![
+            handles(FIRST_THREAD, 15),
+            read(Err(EINTR), 10),
+            read(Err(EAGAIN), 90),
+            read(Ok(b"a"), 200),
+            read(Ok(b"b"), 300),
+        ])
+    };
+    let mut waiting = recorded();
+    waiting.postpone_interruption(true);
+    assert_eq!(waiting.take(9, true, false), bytes(b"a"));
+    assert_eq!(waiting.interruption(), interruption(0, 74));
+    waiting.interrupted();
+    assert_eq!(waiting.take(9, true, false), bytes(b"b"));
+    // A read that does not wait finds nothing there.
+    let mut looking = recorded();
+    looking.postpone_interruption(false);
+    assert_eq!(looking.take(9, false, false), Taken::Absent);
+    assert_eq!(looking.interruption(), interruption(0, 74));
+    assert_eq!(looking.take(9, true, false), bytes(b"a"));
+    let mut last = input(vec![handles(FIRST_THREAD, 15), read(Err(EINTR), 10)]);
+    last.postpone_interruption(true);
+    assert_eq!(last.interruption(), interruption(0, 74));
+}
+
+#[test]
 fn a_read_without_a_handler_of_its_thread_fails_as_it_did() {
     for signal in [
         handles(FIRST_THREAD, 5),

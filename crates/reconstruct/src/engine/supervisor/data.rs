@@ -133,6 +133,7 @@ impl Supervisor {
         if !peek && next.is_some_and(|read| self.child_ends_in_read(call, index, read)) {
             return Ok(Response::Park);
         }
+        self.leaves_interruption(call, index, id, blocks);
         let taken = self.matchers[index].read(id, room(&buffers), blocks, peek);
         let from = self.matchers[index].streams(id).input.last_start();
         self.places.moved(call, Direction::Received, id, from);

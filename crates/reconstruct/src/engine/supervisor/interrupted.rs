@@ -172,6 +172,33 @@ impl Supervisor {
         self.handled_here(call, index, found)
     }
 
+    /// A read takes the input behind an interruption. That of another thread stays.
+    pub(super) fn leaves_interruption(
+        &mut self,
+        call: &NotifiedCall,
+        index: usize,
+        id: ResourceId,
+        waits: bool,
+    ) {
+        let found = self.matchers[index].streams(id).input.interruption();
+        if found.is_some_and(|found| self.is_of_another(call, index, &found)) {
+            let input = &mut self.matchers[index].streams(id).input;
+            input.postpone_interruption(waits);
+        }
+    }
+
+    /// True if another thread than that of a call was interrupted.
+    fn is_of_another(
+        &mut self,
+        call: &NotifiedCall,
+        index: usize,
+        interruption: &Interruption,
+    ) -> bool {
+        let movers = &self.matchers[index].rest.movers;
+        let mover = movers.get(&interruption.time).copied();
+        mover.is_some_and(|mover| mover != self.recorded_thread(call.tid, index))
+    }
+
     /// An interruption with those of its signals that the thread of a call handles. `None`: it was
     /// another thread's, or the thread handles none of them now.
     fn handled_here(
@@ -180,8 +207,7 @@ impl Supervisor {
         index: usize,
         mut found: Interruption,
     ) -> Option<Interruption> {
-        let mover = self.matchers[index].rest.movers.get(&found.time).copied();
-        if mover.is_some_and(|mover| mover != self.recorded_thread(call.tid, index)) {
+        if self.is_of_another(call, index, &found) {
             return None;
         }
         let (handled, _) = handled_signals(call.tid, None).ok()?;
