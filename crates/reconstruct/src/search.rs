@@ -11,12 +11,13 @@
 //!
 //! If these suffice, fewer of them are tried, by halves. If the time may be the reason for a
 //! difference, the same is tried with a shifted clock before. A whole run has such attempts only.
+//! Most shifts from the record come behind the last set, so they use up no attempt of another one.
 //! Invariant: the number of attempts has a bound, and the result is an attempt that was made.
 
 use crate::shift::ClockShift;
 use backstory_ordering::SmallCollect;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 /// One attempt: what is fed beside the request, and the change of the clock.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -58,6 +59,10 @@ pub struct Candidates {
 /// Shifts of all times that are tried last, in ns. The record does not say that they are right.
 const SHIFTS: [i64; 4] = [2_000_000, -2_000_000, 50_000_000, -50_000_000];
 
+/// Shifts from the record that are tried for a set while another set follows. With the usual ones,
+/// the request alone and its connection then leave attempts for all four other sets.
+const SHIFTS_BEFORE_SETS: usize = 2;
+
 /// The search for one request, or for the moment of a whole run.
 #[derive(Debug, Clone)]
 pub struct Search {
@@ -72,6 +77,8 @@ pub struct Search {
     /// Shifts that the record allows, and those that are tried behind them. The next is the last.
     allowed: Vec<ClockShift>,
     usual: Vec<ClockShift>,
+    /// Attempts with further shifts, behind all sets.
+    later: VecDeque<Attempt>,
     tries: u32,
     most: u32,
 }
@@ -110,6 +117,7 @@ impl Search {
             connection,
             allowed: Vec::new(),
             usual: SHIFTS.iter().rev().map(of_all).collect(),
+            later: VecDeque::new(),
             tries: 0,
             most: most.max(1),
         }
@@ -125,7 +133,7 @@ impl Search {
                 fed: self.halves.pop()?,
                 shift: self.current.shift,
             },
-            None => self.planned.pop()?,
+            None => self.planned.pop().or_else(|| self.later.pop_front())?,
         };
         self.tries += 1;
         self.current = next.clone();
@@ -165,7 +173,17 @@ impl Search {
     /// Plans the same at another moment.
     fn shift(&mut self, result: AttemptResult, shifts: &[ClockShift]) {
         if self.current.shift == ClockShift::default() {
-            self.allowed = shifts.iter().rev().copied().collect();
+            let most = match self.planned.is_empty() {
+                true => shifts.len(),
+                false => SHIFTS_BEFORE_SETS.min(shifts.len()),
+            };
+            let (first, others) = shifts.split_at(most);
+            self.allowed = first.iter().rev().copied().collect();
+            let fed = &self.current.fed;
+            self.later.extend(others.iter().map(|shift| Attempt {
+                fed: fed.clone(),
+                shift: *shift,
+            }));
         }
         let next = match (self.allowed.pop(), result) {
             (None, AttemptResult::DifferentWithTime) => self.usual.pop(),
@@ -224,7 +242,7 @@ fn with_those_before<'a>(
 #[cfg(test)]
 mod tests {
     use super::{Attempt, AttemptResult, Candidates, SHIFTS, Search};
-    use crate::shift::ClockShift;
+    use crate::shift::{self, ClockShift};
     use std::collections::HashMap;
 
     /// Searches for a request that needs all of these.
@@ -315,20 +333,58 @@ mod tests {
         assert_eq!(search(&candidates(), &[99], 14), (None, 4));
     }
 
-    /// The shifts of all attempts, in ns, if each of them ends so, and the record allows these.
-    fn shifts(result: AttemptResult, allowed: &[i64], most: u32) -> Vec<i64> {
+    /// All attempts, if each of them ends so, and the record allows these shifts, in ns.
+    fn attempts(
+        candidates: &Candidates,
+        result: AttemptResult,
+        (allowed, most): (&[i64], u32),
+    ) -> Vec<Attempt> {
         let shift = |ns: &i64| ClockShift {
             ns: *ns,
             behind: Some(1),
         };
         let allowed: Vec<ClockShift> = allowed.iter().map(shift).collect();
-        let mut search = Search::new(&Candidates::default(), most);
+        let mut search = Search::new(candidates, most);
         let mut tried = Vec::new();
         while let Some(attempt) = search.attempt() {
-            tried.push(attempt.shift.ns);
+            tried.push(attempt);
             search.ended(result, &allowed);
         }
         tried
+    }
+
+    /// The shifts of all attempts at a whole run, in ns.
+    fn shifts(result: AttemptResult, allowed: &[i64], most: u32) -> Vec<i64> {
+        let tried = attempts(&Candidates::default(), result, (allowed, most));
+        tried.iter().map(|attempt| attempt.shift.ns).collect()
+    }
+
+    #[test]
+    fn every_set_of_earlier_requests_is_tried_however_many_shifts_the_record_allows() {
+        let candidates = Candidates {
+            related: vec![11, 12],
+            process: (1..20).collect(),
+            ..candidates()
+        };
+        let allowed: Vec<i64> = (1..).take(shift::MOST).collect();
+        for result in [AttemptResult::Different, AttemptResult::DifferentWithTime] {
+            let tried = attempts(&candidates, result, (&allowed[..], 14));
+            let sets = tried.iter().filter(|one| one.shift.ns == 0);
+            let sets: Vec<usize> = sets.map(|one| one.fed.len()).collect();
+            assert_eq!(sets, [0, 1, 2, 4, 20, 49], "{result:?}");
+            assert_eq!(tried.len(), 14, "{result:?}");
+        }
+    }
+
+    #[test]
+    fn further_shifts_that_the_record_allows_come_behind_all_sets() {
+        let allowed = (&[7, 8, 9][..], 14);
+        let tried = attempts(&candidates(), AttemptResult::Different, allowed);
+        let tried = tried.iter().map(|one| (one.fed.len(), one.shift.ns));
+        let mut expected: Vec<(usize, i64)> = vec![(0, 0), (0, 7), (0, 8)];
+        expected.extend([(1, 0), (1, 7), (1, 8)]);
+        expected.extend([(2, 0), (49, 0), (0, 9), (1, 9)]);
+        assert_eq!(tried.collect::<Vec<_>>(), expected);
     }
 
     #[test]
