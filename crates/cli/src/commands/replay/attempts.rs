@@ -52,56 +52,97 @@ fn whole(
     (most, args): (u32, &ReplayArgs),
 ) -> Result<Played, Failure> {
     let mut search = Search::new(&Candidates::default(), most);
+    let play = |attempt: &Attempt| {
+        let again = Some(deep.at(attempt));
+        super::play(current, own, plan.clone(), again, (false, args.json))
+    };
     let once = |attempt: &Attempt, words: &str| {
         // A tool has the terminal for itself.
         let progress = (!deep.has_tool()).then(|| Progress::start(words));
-        let again = Some(deep.at(attempt));
-        let played = super::play(current, own, plan.clone(), again, (false, args.json));
+        let played = play(attempt);
         drop(progress);
         played
     };
     let mut first: Option<Played> = None;
-    let mut took = 0;
+    let mut sum = Executions::default();
     while let Some(attempt) = search.attempt() {
         if first.is_some() {
             // The files of the attempt before are no part of this one.
             directory::empty(own);
         }
         let mut played = once(&attempt, &words_of_whole(&search, attempt.shift))?;
-        took += played.took;
-        let found = played.reconstruction.as_ref();
-        if first.is_none() && !deep.has_tool() && found.is_some_and(Reconstruction::may_race) {
-            directory::empty(own);
-            played = once_more(played, once(&attempt, "running the threads once more")?);
+        sum.add(&played);
+        if first.is_none() && may_race(deep, &played) {
+            played = threads_again(own, played, &mut sum, || play(&attempt))?;
             if is_unsteady(&played) {
-                return Ok(played);
+                return Ok(after(played, &search, &sum));
             }
         }
         let result = result_of_whole(current, plan, deep, &played)?;
         search.ended(result, shifts_of(&played));
         if result == AttemptResult::Equal {
-            return Ok(after(played, &search, took));
+            return Ok(after(played, &search, &sum));
         }
         first.get_or_insert(played);
     }
     let first = first.unwrap_or_default();
     if search.tries() == 1 {
-        return Ok(first);
+        return Ok(after(first, &search, &sum));
     }
     // The files that stay are to be those of the verdict.
     directory::empty(own);
     let words = "running the programs at the recorded time";
     let mut last = once(&Attempt::default(), words)?;
+    sum.add(&last);
     let found = first.reconstruction.as_ref();
     if found.is_some_and(|found| found.likeness() == Likeness::Different) {
-        last = once_more(first, last);
+        last = compared_again(first, last);
     }
-    Ok(after(last, &search, took))
+    Ok(after(last, &search, &sum))
 }
 
-/// The result of a search, which took so many ns.
-fn after(mut played: Played, search: &Search, took: u64) -> Played {
-    played.took = took;
+/// The executions for a result so far.
+#[derive(Debug, Default)]
+struct Executions {
+    /// How long they took, in ns.
+    took: u64,
+    calls: ExecutedCalls,
+}
+
+impl Executions {
+    fn add(&mut self, played: &Played) {
+        self.took += played.took;
+        self.calls = self.calls.and(executed(played));
+    }
+}
+
+/// True if another execution of the same input may have another result. Under a tool, the user
+/// looks at one execution.
+fn may_race(deep: &DeepRequest, played: &Played) -> bool {
+    let found = played.reconstruction.as_ref();
+    !deep.has_tool() && found.is_some_and(Reconstruction::may_race)
+}
+
+/// Executes the same input `once` more. The result is the second execution, which may count as
+/// unsteady.
+fn threads_again(
+    own: &Path,
+    before: Played,
+    sum: &mut Executions,
+    once: impl FnOnce() -> Result<Played, Failure>,
+) -> Result<Played, Failure> {
+    directory::empty(own);
+    let progress = Progress::start("running the threads once more");
+    let again = once();
+    progress.end();
+    let again = again?;
+    sum.add(&again);
+    Ok(compared_again(before, again))
+}
+
+/// The result of a search, after these executions.
+fn after(mut played: Played, search: &Search, sum: &Executions) -> Played {
+    played.took = sum.took;
     if let Some(found) = &mut played.reconstruction {
         found.tries = search.tries();
     }
@@ -152,19 +193,19 @@ pub fn with_needed(
         let again = Some(deep.clone());
         super::play(current, own, plan.clone(), again, (false, args.json))
     };
+    let mut sum = Executions {
+        took: 0,
+        calls: request.executed,
+    };
     let mut played = once()?;
-    let mut all = request.executed.and(executed(&played));
-    let found = played.reconstruction.as_ref();
-    if !deep.has_tool() && found.is_some_and(Reconstruction::may_race) {
-        directory::empty(own);
-        let again = once()?;
-        all = all.and(executed(&again));
-        played = once_more(played, again);
+    sum.add(&played);
+    if may_race(&deep, &played) {
+        played = threads_again(own, played, &mut sum, once)?;
     }
     if let Some(found) = &mut played.reconstruction {
         found.tries = needed.tries + 1;
         if let Some(request) = &mut found.request {
-            request.executed = all;
+            request.executed = sum.calls;
         }
     }
     Ok(played)
@@ -179,8 +220,7 @@ fn searched(
     args: &ReplayArgs,
 ) -> Result<Played, Failure> {
     let mut best: Option<(Rank, Played)> = None;
-    let mut took = 0;
-    let mut all = ExecutedCalls::default();
+    let mut sum = Executions::default();
     // All attempts have the same start, so the first one looks for the obstacles to a copy.
     let mut obstacles = None;
     let is_client = deep.is_of_client()?;
@@ -196,8 +236,7 @@ fn searched(
         let again = Some(again);
         let played = super::play(current, own, plan.clone(), again, (false, args.json))?;
         progress.done.add(1);
-        took += played.took;
-        all = all.and(executed(&played));
+        sum.add(&played);
         let found = played.reconstruction.as_ref();
         if let Some(request) = found.and_then(|found| found.request.as_ref()) {
             obstacles.get_or_insert_with(|| request.start.obstacles.clone());
@@ -212,34 +251,25 @@ fn searched(
     }
     progress.end();
     let mut best = best.map(|(_, played)| played).unwrap_or_default();
-    if let Some(found) = best
-        .reconstruction
-        .as_ref()
-        .filter(|found| found.may_race())
+    if may_race(deep, &best)
+        && let Some(found) = &best.reconstruction
         && let Some(request) = &found.request
     {
-        let again = Attempt {
+        let mut again = deep.at(&Attempt {
             fed: request.fed.clone(),
             shift: found.shift,
-        };
-        directory::empty(own);
-        let progress = Progress::start("running the threads once more");
-        let mut again = deep.at(&again);
+        });
         again.lists_obstacles = false;
-        let again = Some(again);
-        let played = super::play(current, own, plan.clone(), again, (false, args.json));
-        progress.end();
-        let played = played?;
-        took += played.took;
-        all = all.and(executed(&played));
-        best = once_more(best, played);
+        best = threads_again(own, best, &mut sum, || {
+            super::play(current, own, plan.clone(), Some(again), (false, args.json))
+        })?;
     }
     let found = best.reconstruction.as_mut();
     if let Some(request) = found.and_then(|found| found.request.as_mut()) {
-        request.executed = all;
+        request.executed = sum.calls;
         request.start.obstacles = obstacles.unwrap_or_default();
     }
-    Ok(after(best, &search, took))
+    Ok(after(best, &search, &sum))
 }
 
 /// The attempt that is being made, for a user who waits. `is_client`: the request is one that the
@@ -284,7 +314,7 @@ fn executed(played: &Played) -> ExecutedCalls {
 }
 
 /// The second of two executions of the same input, which may count as unsteady.
-fn once_more(before: Played, mut played: Played) -> Played {
+fn compared_again(before: Played, mut played: Played) -> Played {
     if let (Some(then), Some(now)) = (&before.reconstruction, &mut played.reconstruction) {
         now.compare_again(then);
     }
@@ -354,8 +384,30 @@ fn result_of(reconstruction: &Reconstruction) -> AttemptResult {
 mod tests {
     use backstory_reconstruct::search::{Candidates, Search};
     use backstory_reconstruct::shift::ClockShift;
+    use backstory_reconstruct::verdict::Reconstruction;
 
-    use super::{words, words_of_whole};
+    use super::{Executions, Played, is_unsteady, threads_again, words, words_of_whole};
+
+    #[test]
+    fn a_second_execution_of_threads_replaces_the_first_one_and_its_time_counts() {
+        let own = tempfile::tempdir().unwrap();
+        let root = own.path().join("root");
+        std::fs::create_dir(&root).unwrap();
+        let played = |took| Played {
+            took,
+            reconstruction: Some(Reconstruction::default()),
+            ..Played::default()
+        };
+        let mut sum = Executions::default();
+        sum.add(&played(5));
+        let again = threads_again(own.path(), played(5), &mut sum, || {
+            assert!(!root.exists(), "the files of the first execution");
+            Ok(played(7))
+        });
+        let again = again.unwrap();
+        assert_eq!((again.took, sum.took), (7, 12));
+        assert!(!is_unsteady(&again));
+    }
 
     #[test]
     fn an_attempt_tells_whether_its_request_is_alone() {
