@@ -189,16 +189,7 @@ impl Prepared {
         }
         let place = (&self.current, self.run.as_str());
         if let Some(source) = &source {
-            record_ends::judge_part(place, source, &mut verdict)?;
-        }
-        if let (Some(source), Some(found)) = (&source, request) {
-            source.excuse_others(found, &mut verdict)?;
-        }
-        if let (Some(source), Some(found)) = (&source, request)
-            && self.faithful
-            && !source.has_other_input()
-        {
-            record_ends::judge(place, source, found, &mut verdict)?;
+            record_ends::judge_all(place, source, (request, self.faithful), &mut verdict)?;
         }
         if let Some(found) = &mut played.reconstruction {
             found.files = deep_report::file_counts(&verdict);

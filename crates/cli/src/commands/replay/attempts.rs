@@ -14,7 +14,7 @@ use backstory_replay::plan::Plan;
 use backstory_replay::verdict;
 
 use super::deep::DeepRequest;
-use super::{Played, directory};
+use super::{Played, directory, record_ends};
 use crate::args::replay::ReplayArgs;
 use crate::current_store::CurrentStore;
 use crate::error::Failure;
@@ -63,6 +63,10 @@ fn whole(
         drop(progress);
         played
     };
+    let judge = |played: &Played, compares_files: bool| {
+        let compares_files = compares_files && deep.is_whole();
+        result_of_whole(current, plan, deep, (played, compares_files))
+    };
     let mut first: Option<Played> = None;
     let mut sum = Executions::default();
     while let Some(attempt) = search.attempt() {
@@ -78,7 +82,7 @@ fn whole(
                 return Ok(after(played, &search, &sum));
             }
         }
-        let result = result_of_whole(current, plan, deep, &played)?;
+        let result = judge(&played, may_follow(&played, most))?;
         search.ended(result, shifts_of(&played));
         if result == AttemptResult::Equal {
             return Ok(after(played, &search, &sum));
@@ -336,34 +340,47 @@ fn rank(played: &Played, has_connection: bool) -> Rank {
     (is_alike, has_connection, is_served, position)
 }
 
-/// The result of an attempt at a run, or at one of its programs. Its files are compared only if
-/// another attempt could follow: the replay compares them afterwards.
+/// True if the result of an attempt at a run decides on another one, or is that of another moment.
+fn may_follow(played: &Played, most: u32) -> bool {
+    let found = played.reconstruction.as_ref();
+    found.is_some_and(|found| found.shift.ns != 0 || most > 1 && !found.shifts.is_empty())
+}
+
+/// The result of an attempt at a run, or at one of its programs. With `compares_files`, it has the
+/// verdict on the files that the replay gives afterwards. Other programs than the recorded ones
+/// have no further attempts.
 fn result_of_whole(
     current: &CurrentStore,
     plan: &Plan,
     deep: &DeepRequest,
-    played: &Played,
+    (played, compares_files): (&Played, bool),
 ) -> Result<AttemptResult, Failure> {
     let Some(found) = &played.reconstruction else {
         return Ok(AttemptResult::Different);
     };
-    // Only a moment that the record allows is worth a further attempt then.
-    let is_named = found.likeness() != Likeness::Different;
-    let may_follow = found.shift.ns != 0 || !found.shifts.is_empty();
-    let result = match result_of(found) {
-        AttemptResult::DifferentWithTime if found.stopped.is_some() || is_named => {
+    let result = result_of_bytes(found);
+    if result != AttemptResult::Equal || !compares_files {
+        return Ok(result);
+    }
+    let mut files = verdict::judge(&current.store, plan, &played.left, |_| true)?;
+    let place = (current, plan.run.as_str());
+    record_ends::judge_all(place, deep, (Some(found), true), &mut files)?;
+    Ok(match files.is_identical() {
+        true => AttemptResult::Equal,
+        false => AttemptResult::Different,
+    })
+}
+
+/// The result of an attempt at a run, without its files. A run of which only volatile parts differ
+/// needs no other moment, so it counts as equal.
+fn result_of_bytes(found: &Reconstruction) -> AttemptResult {
+    match (found.likeness(), result_of(found)) {
+        (Likeness::Different, AttemptResult::DifferentWithTime) if found.stopped.is_some() => {
             AttemptResult::Different
         }
-        AttemptResult::Equal if may_follow && deep.is_whole() => {
-            let files = verdict::judge(&current.store, plan, &played.left, |_| true)?;
-            match files.is_identical() {
-                true => AttemptResult::Equal,
-                false => AttemptResult::Different,
-            }
-        }
-        result => result,
-    };
-    Ok(result)
+        (Likeness::Different, result) => result,
+        _ => AttemptResult::Equal,
+    }
 }
 
 fn result_of(reconstruction: &Reconstruction) -> AttemptResult {
@@ -382,11 +399,86 @@ fn result_of(reconstruction: &Reconstruction) -> AttemptResult {
 
 #[cfg(test)]
 mod tests {
-    use backstory_reconstruct::search::{Candidates, Search};
+    use backstory_reconstruct::divergence::DivergenceKind;
+    use backstory_reconstruct::matcher::ProcessMatcher;
+    use backstory_reconstruct::process::RecordedProcess;
+    use backstory_reconstruct::search::{AttemptResult, Candidates, Search};
     use backstory_reconstruct::shift::ClockShift;
-    use backstory_reconstruct::verdict::Reconstruction;
+    use backstory_reconstruct::verdict::{ProcessVerdict, Reconstruction};
 
-    use super::{Executions, Played, is_unsteady, threads_again, words, words_of_whole};
+    use super::{Executions, Played, is_unsteady, may_follow, result_of, result_of_bytes};
+    use super::{threads_again, words, words_of_whole};
+
+    /// An execution of a program that took the time. It differs in a date, which has the name of a
+    /// volatile part or none.
+    fn dated(volatile: Option<&str>) -> Reconstruction {
+        let matcher = ProcessMatcher::new(RecordedProcess::default());
+        let mut divergence = matcher.blank(DivergenceKind::OtherOutput, "a file".to_owned());
+        divergence.within = 100;
+        divergence.volatile = volatile.map(str::to_owned);
+        let process = ProcessVerdict {
+            pid: 7,
+            program: "dated".to_owned(),
+            recorded_calls: 0,
+            matched: 0,
+            entered: 0,
+            left: 0,
+            came: 0,
+            counted: 0,
+            divergence: Some(divergence),
+            differs_before: false,
+            volatile: Vec::new(),
+            complaint: Vec::new(),
+            gap: None,
+            lacks_calls: false,
+            threads: 1,
+            own_calls: 0,
+        };
+        Reconstruction {
+            processes: vec![process],
+            took_time: true,
+            ..Reconstruction::default()
+        }
+    }
+
+    #[test]
+    fn a_run_of_which_only_volatile_parts_differ_is_tried_at_no_other_moment() {
+        let named = dated(Some("a date"));
+        assert_eq!(result_of_bytes(&named), AttemptResult::Equal);
+        let mut lacking = named.clone();
+        lacking.processes[0].lacks_calls = true;
+        assert_eq!(result_of_bytes(&lacking), AttemptResult::Equal);
+        // The same request is tried at other moments.
+        assert_eq!(result_of(&named), AttemptResult::DifferentWithTime);
+        let mut unnamed = dated(None);
+        assert_eq!(result_of_bytes(&unnamed), AttemptResult::DifferentWithTime);
+        unnamed.stopped = Some("no process made a call".to_owned());
+        assert_eq!(result_of_bytes(&unnamed), AttemptResult::Different);
+    }
+
+    #[test]
+    fn files_decide_on_an_attempt_at_another_moment_and_before_one() {
+        let shift = ClockShift {
+            ns: 80,
+            behind: Some(7),
+        };
+        for (at, allowed, most, decide) in [
+            (ClockShift::default(), vec![shift], 14, true),
+            (ClockShift::default(), vec![shift], 1, false),
+            (ClockShift::default(), Vec::new(), 14, false),
+            (shift, Vec::new(), 2, true),
+        ] {
+            let played = Played {
+                reconstruction: Some(Reconstruction {
+                    shift: at,
+                    shifts: allowed,
+                    ..Reconstruction::default()
+                }),
+                ..Played::default()
+            };
+            assert_eq!(may_follow(&played, most), decide, "{at:?} {most}");
+        }
+    }
 
     #[test]
     fn a_second_execution_of_threads_replaces_the_first_one_and_its_time_counts() {

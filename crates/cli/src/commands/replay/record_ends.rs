@@ -24,9 +24,28 @@ const ENDS_EARLY: &str =
 /// The same for a file that was written behind the part that ran again.
 const BEHIND_PART: &str = "a program had it open for writing behind the part that ran again";
 
+/// Judges all files that the programs which ran again could not leave as in the record. `faithful`:
+/// the user changed neither the command nor its files.
+pub fn judge_all(
+    place: (&CurrentStore, &str),
+    source: &DeepRequest,
+    (found, faithful): (Option<&Reconstruction>, bool),
+    verdict: &mut Verdict,
+) -> Result<(), Failure> {
+    judge_part(place, source, verdict)?;
+    let Some(found) = found else {
+        return Ok(());
+    };
+    source.excuse_others(found, verdict)?;
+    match faithful && !source.has_other_input() {
+        true => judge(place, source, found, verdict),
+        false => Ok(()),
+    }
+}
+
 /// Judges such files of a run. The program ran again without the user's changes: with these, a file
 /// that differs is what the user looks for.
-pub fn judge(
+fn judge(
     (current, run): (&CurrentStore, &str),
     source: &DeepRequest,
     found: &Reconstruction,
@@ -42,7 +61,7 @@ pub fn judge(
 
 /// Judges the files of a run that ran again up to a moment. They lack what the record wrote behind
 /// it, whatever the user changed.
-pub fn judge_part(
+fn judge_part(
     (current, run): (&CurrentStore, &str),
     source: &DeepRequest,
     verdict: &mut Verdict,
