@@ -266,11 +266,28 @@ impl Reconstruction {
         differs && all.any(|process| process.threads > 1 && process.divergence.is_some())
     }
 
+    /// True if another execution at the same moment is to confirm the result of a whole run.
+    /// `is_equal`: this is its result, files included.
+    ///
+    /// Threads that race may be equal by chance at one of several moments. At the recorded time, a
+    /// difference of theirs may have nothing to do with the moment.
+    pub fn is_to_be_confirmed(&self, is_equal: bool) -> bool {
+        let is_shifted = self.shift.ns != 0;
+        let has_threads = self.processes.iter().any(|process| process.threads > 1);
+        match (is_equal, self.likeness()) {
+            (true, _) => is_shifted && has_threads,
+            (false, Likeness::Different) => !is_shifted && self.may_race(),
+            // Its files alone differ.
+            (false, _) => !is_shifted && has_threads,
+        }
+    }
+
     /// Compares with another execution of the same input. Both then count as different if their
-    /// first differences are not the same.
+    /// first differences are not the same. Volatile parts may differ from execution to execution.
     pub fn compare_again(&mut self, other: &Reconstruction) {
         let place = |one: &Reconstruction| {
-            let first = one.first_difference();
+            let mut all = one.processes.iter().filter_map(|p| p.divergence.as_ref());
+            let first = all.find(|difference| difference.volatile.is_none());
             first.map(|d| (d.kind, d.pid, d.object.clone(), d.position, d.came.clone()))
         };
         self.unsteady += u32::from(place(self) != place(other));
@@ -361,6 +378,47 @@ mod tests {
             assert_eq!(result.unsteady, unsteady, "{then:?} {now:?}");
             let is_different = result.likeness() == Likeness::Different;
             assert!(is_different, "{then:?} {now:?}");
+        }
+    }
+
+    #[test]
+    fn a_volatile_part_with_other_bytes_each_time_is_not_unsteady() {
+        for (then, now, unsteady) in [(true, true, 0), (true, false, 1), (false, true, 1)] {
+            let varies = |position, is_volatile: bool| {
+                let mut result = execution(2, Some(position));
+                let first = result.processes[0].divergence.as_mut().unwrap();
+                first.volatile = is_volatile.then(|| "a date".to_owned());
+                result
+            };
+            let mut result = varies(4, now);
+            result.compare_again(&varies(3, then));
+            assert_eq!(result.unsteady, unsteady, "{then} {now}");
+        }
+    }
+
+    #[test]
+    fn threads_that_are_equal_at_another_moment_or_differ_at_the_recorded_one_are_confirmed() {
+        for (threads, differs_at, shift, is_equal, confirmed) in [
+            // At the recorded time: equal, other bytes, other files alone.
+            (2, None, 0, true, false),
+            (2, Some(3), 0, false, true),
+            (2, None, 0, false, true),
+            // The same at another moment.
+            (2, None, 80, true, true),
+            (2, Some(3), 80, false, false),
+            (2, None, 80, false, false),
+            // Without threads.
+            (1, Some(3), 0, false, false),
+            (1, None, 0, false, false),
+            (1, None, 80, true, false),
+        ] {
+            let mut result = execution(threads, differs_at);
+            result.shift.ns = shift;
+            let found = result.is_to_be_confirmed(is_equal);
+            assert_eq!(
+                found, confirmed,
+                "{threads} {differs_at:?} {shift} {is_equal}"
+            );
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! A request gets more of what it may need, from attempt to attempt. Both are tried at other
 //! moments if the time may be the reason for a difference. Invariant: threads with another result
-//! each time are not tried until they are equal by chance.
+//! each time are not tried until they are equal by chance. A run with threads that is equal at
+//! another moment is equal there twice.
 
 use std::path::Path;
 
@@ -76,13 +77,18 @@ fn whole(
         }
         let mut played = once(&attempt, &words_of_whole(&search, attempt.shift))?;
         sum.add(&played);
-        if first.is_none() && may_race(deep, &played) {
+        let compares_files = may_follow(&played, most);
+        let result = judge(&played, compares_files)?;
+        let is_equal = result == AttemptResult::Equal;
+        let found = played.reconstruction.as_ref();
+        if !deep.has_tool() && found.is_some_and(|found| found.is_to_be_confirmed(is_equal)) {
             played = threads_again(own, played, &mut sum, || play(&attempt))?;
+            let again = judge(&played, compares_files)?;
+            compare_results(&mut played, result, again);
             if is_unsteady(&played) {
                 return Ok(after(played, &search, &sum));
             }
         }
-        let result = judge(&played, may_follow(&played, most))?;
         search.ended(result, shifts_of(&played));
         if result == AttemptResult::Equal {
             return Ok(after(played, &search, &sum));
@@ -102,6 +108,9 @@ fn whole(
     if found.is_some_and(|found| found.likeness() == Likeness::Different) {
         last = compared_again(first, last);
     }
+    // The first one was not equal.
+    let result = judge(&last, true)?;
+    compare_results(&mut last, AttemptResult::Different, result);
     Ok(after(last, &search, &sum))
 }
 
@@ -151,6 +160,15 @@ fn after(mut played: Played, search: &Search, sum: &Executions) -> Played {
         found.tries = search.tries();
     }
     played
+}
+
+/// Compares the result of an execution with that of one `before`, which had the same input. It
+/// counts as unsteady if only one of them is equal, files included.
+fn compare_results(played: &mut Played, before: AttemptResult, now: AttemptResult) {
+    let differs = (before == AttemptResult::Equal) != (now == AttemptResult::Equal);
+    if let Some(found) = played.reconstruction.as_mut().filter(|_| differs) {
+        found.unsteady = found.unsteady.max(1);
+    }
 }
 
 fn is_unsteady(played: &Played) -> bool {
@@ -406,8 +424,8 @@ mod tests {
     use backstory_reconstruct::shift::ClockShift;
     use backstory_reconstruct::verdict::{ProcessVerdict, Reconstruction};
 
-    use super::{Executions, Played, is_unsteady, may_follow, result_of, result_of_bytes};
-    use super::{threads_again, words, words_of_whole};
+    use super::{Executions, Played, compare_results, is_unsteady, may_follow, result_of};
+    use super::{result_of_bytes, threads_again, words, words_of_whole};
 
     /// An execution of a program that took the time. It differs in a date, which has the name of a
     /// volatile part or none.
@@ -454,6 +472,24 @@ mod tests {
         assert_eq!(result_of_bytes(&unnamed), AttemptResult::DifferentWithTime);
         unnamed.stopped = Some("no process made a call".to_owned());
         assert_eq!(result_of_bytes(&unnamed), AttemptResult::Different);
+    }
+
+    #[test]
+    fn a_run_whose_files_alone_have_another_result_each_time_is_unsteady() {
+        use AttemptResult::{Different, Equal};
+        for (before, now, unsteady) in [
+            (Equal, Equal, false),
+            (Different, Different, false),
+            (Different, Equal, true),
+            (Equal, Different, true),
+        ] {
+            let mut played = Played {
+                reconstruction: Some(Reconstruction::default()),
+                ..Played::default()
+            };
+            compare_results(&mut played, before, now);
+            assert_eq!(is_unsteady(&played), unsteady, "{before:?} {now:?}");
+        }
     }
 
     #[test]
