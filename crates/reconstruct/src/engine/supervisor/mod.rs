@@ -162,6 +162,8 @@ pub struct Supervisor {
     held: Vec<NotifiedCall>,
     /// The threads with such calls, also without a tool.
     held_threads: HashSet<u32>,
+    /// The threads that stay in a wait which they have repeated many times.
+    staying: HashSet<u32>,
     /// Since when programs end, because their request is over. Their calls continue.
     closing: Option<Closing>,
     /// For a tool that asks for them.
@@ -284,6 +286,7 @@ impl Supervisor {
 
     /// Responds to one call, which came at that time.
     fn handle(&mut self, call: &NotifiedCall, since: Instant) {
+        self.staying.remove(&call.tid);
         let (response, since) = match self.still_awaits_bytes(call) {
             Some(true) => (Response::Park, since),
             Some(false) => {

@@ -5,22 +5,20 @@
 //! another state. So the reader waits for the writer, as in the record.
 //!
 //! Invariant: no program waits for one that does nothing. The wait ends when no process has done
-//! anything for [`LONGEST`]. It also ends after [`LONGEST_ASLEEP`] if the writer sleeps. A reader
-//! of a writer that computes for ever waits as long.
+//! anything for [`LONGEST`]. It also ends after [`LONGEST_ASLEEP`] if the writer sleeps, with all
+//! that it waits for. A reader of a writer that computes for ever waits as long.
 //!
 //! The two ends of a connection may be those of two threads of one program. Such a reader waits in
 //! the same way. `turns.rs` has the rules for pipes and pairs of sockets within a program.
 
 use super::Supervisor;
 use super::processes::{Role, state_and_time};
-use super::thread_states::another_thread_runs;
 use crate::engine::caller::NotifiedCall;
 use crate::engine::proc_texts::threads;
 use crate::process::RecordedProcess;
 use crate::resource::ResourceId;
 use libc::SYS_socketpair;
 use std::collections::{HashMap, HashSet};
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// How long a reader waits while no process does anything.
@@ -36,6 +34,7 @@ const MOST_IN_VAIN: u32 = 8;
 #[derive(Debug, Clone, Copy)]
 struct AwaitedBytes {
     reader: usize,
+    thread: u32,
     /// The end of the pipe that is written to.
     end: ResourceId,
     /// The position behind them in the pipe.
@@ -89,6 +88,26 @@ impl Pipes {
         pipes
     }
 
+    /// True if a call of this thread waits for bytes.
+    pub fn awaits(&self, thread: u32) -> bool {
+        self.awaited.values().any(|one| one.thread == thread)
+    }
+
+    /// This program, and those whose bytes it waits for, directly or through others.
+    fn behind(&self, program: usize) -> Vec<usize> {
+        let mut found = vec![program];
+        let mut looked = 0;
+        while let Some(reader) = found.get(looked).copied() {
+            looked += 1;
+            for one in self.awaited.values().filter(|one| one.reader == reader) {
+                if !found.contains(&one.writer) {
+                    found.push(one.writer);
+                }
+            }
+        }
+        found
+    }
+
     /// A resource of which only the number was known is this one.
     pub fn rename(&mut self, from: ResourceId, to: ResourceId) {
         let writers = self.writers.remove(&from).unwrap_or_default();
@@ -114,6 +133,7 @@ impl Supervisor {
         };
         let mut awaited = AwaitedBytes {
             reader,
+            thread: call.tid,
             end,
             behind,
             by_thread: self.pipes.connected.contains(&end) && threads(self.group_of(call)) > 1,
@@ -138,7 +158,7 @@ impl Supervisor {
             return Some(false);
         }
         if awaited.looked.elapsed() > LONGEST {
-            if self.is_in_vain(&mut awaited, call.tid) {
+            if self.is_in_vain(&mut awaited) {
                 let streams = self.matchers[awaited.writer].streams(awaited.end);
                 streams.output.waive();
                 self.pipes.in_vain += 1;
@@ -183,32 +203,77 @@ impl Supervisor {
         others.find(|writer| owes(**writer)).copied()
     }
 
-    /// True if the writer will not come. `own`: the thread that waits. It may be one of the
-    /// writer's, and is in state D.
-    fn is_in_vain(&self, awaited: &mut AwaitedBytes, own: u32) -> bool {
+    /// True if the writer will not come. The thread that waits may be one of the writer's.
+    fn is_in_vain(&self, awaited: &mut AwaitedBytes) -> bool {
         let calls = self.matchers.iter().map(|matcher| matcher.came).sum();
-        let (runs, used) = activity();
+        let (runs, used) = self.activity(awaited.thread);
         let before = std::mem::replace(&mut awaited.progress, (calls, used));
         if !runs && before == awaited.progress {
             return true;
         }
+        let programs = self.pipes.behind(awaited.writer);
         let mut all = self.live.iter();
-        let writer = all.find(|(_, process)| process.role == Role::Program(awaited.writer));
-        let is_there = |pid| state_and_time(pid).is_some_and(|(state, _)| state != 'Z');
-        let runs = |pid| another_thread_runs(self.listener.as_fd(), pid, own);
-        let works = writer.is_some_and(|(pid, _)| is_there(*pid) && runs(*pid));
+        let works = all.any(|(pid, process)| {
+            let Role::Program(index) = process.role else {
+                return false;
+            };
+            programs.contains(&index) && self.may_do_something(*pid, awaited.thread)
+        });
         !works && awaited.began.elapsed() > LONGEST_ASLEEP
+    }
+
+    /// Whether a process of this namespace runs, but for this one, and the processor time of all.
+    /// On a busy machine, one that runs may make no call for seconds. `own`: the thread that waits.
+    fn activity(&self, own: u32) -> (bool, u64) {
+        let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let (mut runs, mut sum) = (false, 0);
+        for pid in pids.filter(|pid| *pid != std::process::id()) {
+            runs = runs || self.may_do_something(pid, own);
+            sum += state_and_time(pid).map_or(0, |(_, used)| used);
+        }
+        (runs, sum)
     }
 }
 
-/// Whether a process of this namespace runs, but for this one, and the processor time of all. On a
-/// busy machine, one that runs may make no call for seconds.
-fn activity() -> (bool, u64) {
-    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let others = pids.filter(|pid| *pid != std::process::id());
-    let states = others.filter_map(state_and_time);
-    states.fold((false, 0), |(runs, sum), (state, used)| {
-        (runs || matches!(state, 'R' | 'D'), sum + used)
-    })
+#[cfg(test)]
+mod tests {
+    use super::{AwaitedBytes, Pipes};
+    use std::time::Instant;
+
+    /// Pipes whose readers wait: the program that reads, its thread, and the program that writes.
+    fn waiting(calls: &[(usize, u32, usize)]) -> Pipes {
+        let mut pipes = Pipes::default();
+        for (id, (reader, thread, writer)) in (0..).zip(calls) {
+            let awaited = AwaitedBytes {
+                reader: *reader,
+                thread: *thread,
+                end: 0,
+                behind: 1,
+                by_thread: false,
+                writer: *writer,
+                began: Instant::now(),
+                progress: (0, 0),
+                looked: Instant::now(),
+            };
+            pipes.awaited.insert(id, awaited);
+        }
+        pipes
+    }
+
+    #[test]
+    fn a_reader_waits_for_a_writer_that_waits_for_a_third_program() {
+        let pipes = waiting(&[(1, 10, 2), (2, 20, 3), (4, 40, 5)]);
+        assert_eq!(pipes.behind(1), [1, 2, 3]);
+        assert_eq!(pipes.behind(3), [3]);
+        assert!(pipes.awaits(20));
+        assert!(!pipes.awaits(30));
+    }
+
+    #[test]
+    fn two_readers_that_wait_for_each_other_have_nothing_else_behind_them() {
+        let pipes = waiting(&[(1, 10, 2), (2, 20, 1)]);
+        assert_eq!(pipes.behind(1), [1, 2]);
+        assert_eq!(pipes.behind(2), [2, 1]);
+    }
 }

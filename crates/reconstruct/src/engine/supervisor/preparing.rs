@@ -73,6 +73,7 @@ impl Supervisor {
             has_tool: !options.tool.is_empty(),
             held: Vec::new(),
             held_threads: HashSet::new(),
+            staying: HashSet::new(),
             closing: None,
             last_calls: HashMap::new(),
             resources: run.resources,

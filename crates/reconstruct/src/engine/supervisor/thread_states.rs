@@ -1,30 +1,52 @@
 //! Whether threads of a program run or sleep.
 //!
 //! A thread is in state S until the supervisor receives its call, as a sleeper is. Behind that, its
-//! state is D. Such a thread is about to go on, so it does not count as asleep.
+//! state is D. Such a thread is about to go on, so it does not count as asleep. The exception is a
+//! thread that gets no answer before another one does something: it *rests*.
 
+use super::Supervisor;
 use crate::engine::filter;
 use backstory_sys as sys;
 use libc::POLLIN;
 use std::fs;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 /// True if a thread of a process, but for this one, does not sleep. The first thread may have ended
 /// before the others. `listener`: that of the filter of all programs.
 pub(super) fn another_thread_runs(listener: BorrowedFd<'_>, group: u32, own: u32) -> bool {
+    a_thread_runs(listener, group, |thread| thread == own)
+}
+
+/// The same for a process, but for the threads that are `left_out`.
+fn a_thread_runs(listener: BorrowedFd<'_>, group: u32, left_out: impl Fn(u32) -> bool) -> bool {
     let tasks = fs::read_dir(format!("/proc/{group}/task"));
     let mut others = tasks.into_iter().flatten().flatten().filter(|task| {
         let name = task.file_name();
-        name.to_str() != Some(&own.to_string())
+        let thread: Option<u32> = name.to_str().and_then(|name| name.parse().ok());
+        !thread.is_some_and(&left_out)
     });
     others.any(|task| runs(listener, &task.path()))
+}
+
+impl Supervisor {
+    /// True if a thread of a process runs that does not rest, and is not this one.
+    pub(super) fn may_do_something(&self, group: u32, own: u32) -> bool {
+        let left_out = |thread| thread == own || self.rests(thread);
+        a_thread_runs(self.listener.as_fd(), group, left_out)
+    }
+
+    /// True if a thread gets no answer before another one does something.
+    fn rests(&self, thread: u32) -> bool {
+        let stays = self.held_threads.contains(&thread) || self.staying.contains(&thread);
+        stays || self.pipes.awaits(thread)
+    }
 }
 
 /// The same for one thread. `task`: its directory in `/proc`.
 fn runs(listener: BorrowedFd<'_>, task: &Path) -> bool {
     match state(task).as_deref() {
-        None | Some("Z" | "X") => false,
+        None | Some("Z" | "X" | "T") => false,
         // In this order: only the caller receives calls, so none is received in between.
         Some("S") => {
             sys::poll(listener, POLLIN, 0) & POLLIN != 0 && may_be_unreceived(&task.join("syscall"))
@@ -56,7 +78,7 @@ fn is_watched(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_watched, runs, state};
+    use super::{a_thread_runs, is_watched, runs, state};
     use crate::engine::filter::{self, FilterNeeds};
     use backstory_sys as sys;
     use backstory_testkit::need::skipped;
@@ -111,6 +133,14 @@ mod tests {
         assert!(!runs(listener, &task), "asleep");
         drop(end);
         thread.join().unwrap();
+    }
+
+    #[test]
+    fn a_thread_that_is_left_out_does_not_run() {
+        let file = std::fs::File::open("/dev/null").unwrap();
+        let process = std::process::id();
+        assert!(a_thread_runs(file.as_fd(), process, |_| false));
+        assert!(!a_thread_runs(file.as_fd(), process, |_| true));
     }
 
     #[test]

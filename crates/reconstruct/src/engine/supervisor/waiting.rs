@@ -306,6 +306,7 @@ impl Supervisor {
             && matcher.rest.signals.is_empty()
             && !self.has_signal(call).unwrap_or(true)
         {
+            self.staying.insert(tid);
             return Response::Park;
         }
         match self.beyond_the_record(call, index, "a wait for input".to_owned()) {
