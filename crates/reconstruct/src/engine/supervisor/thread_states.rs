@@ -43,7 +43,7 @@ impl Supervisor {
     }
 }
 
-/// The same for one thread. `task`: its directory in `/proc`.
+/// True if one thread does not sleep. `task`: its directory in `/proc`.
 fn runs(listener: BorrowedFd<'_>, task: &Path) -> bool {
     match state(task).as_deref() {
         None | Some("Z" | "X" | "T") => false,
