@@ -276,7 +276,8 @@ impl Supervisor {
     }
 
     /// `sendmmsg` ends as the kernel's does: before a message that fails or that a signal
-    /// interrupts, behind one of which only a part leaves, and behind the last recorded one.
+    /// interrupts, and behind one of which only a part leaves. It also ends behind the last message
+    /// that the recorded call sent.
     fn write_messages(
         &mut self,
         call: &NotifiedCall,
