@@ -26,7 +26,7 @@ struct Direct {
 /// The commands.
 #[derive(Subcommand)]
 enum DirectCommand {
-    Record(RecordArgs),
+    Record(Box<RecordArgs>),
     Index(IndexArgs),
 }
 
@@ -42,7 +42,7 @@ impl Cli {
             && let Ok(Direct { common, command }) = Direct::try_parse_from(words)
         {
             let command = match command {
-                DirectCommand::Record(args) => Command::Record(args),
+                DirectCommand::Record(args) => Command::Record(*args),
                 DirectCommand::Index(args) => Command::Index(args),
             };
             return Ok(Cli { common, command });

@@ -31,11 +31,11 @@ const MOST: usize = 500;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CodeCalls {
     /// Through libc, as far as can be seen.
-    ByLibc,
+    LibcAlone,
     /// Perhaps also by an instruction of its own.
-    ByItself,
+    Itself,
     /// By Go's runtime. The file is a program.
-    ByGo,
+    GoRuntime,
 }
 
 /// The code of one process that makes calls by itself.
@@ -78,13 +78,13 @@ impl OwnCalls {
                 continue;
             }
             let calls = calls_of(file);
-            if calls == CodeCalls::ByLibc {
+            if calls == CodeCalls::LibcAlone {
                 continue;
             }
             if file.access.contains(&Access::Exec) {
-                programs.insert(file.path.clone(), calls == CodeCalls::ByGo);
+                programs.insert(file.path.clone(), calls == CodeCalls::GoRuntime);
             }
-            if calls == CodeCalls::ByItself {
+            if calls == CodeCalls::Itself {
                 own.files.push(file.path.clone());
                 libraries.extend(is_library(file).then(|| file.path.clone()));
             }
@@ -159,17 +159,17 @@ fn may_be_code(file: &FileUse) -> bool {
 fn calls_of(file: &FileUse) -> CodeCalls {
     let version = file.ident.as_ref();
     let Some(bytes) = version.and_then(|version| code_of(&file.path, version)) else {
-        return CodeCalls::ByLibc;
+        return CodeCalls::LibcAlone;
     };
     let Ok(object) = Object::parse(&bytes) else {
-        return CodeCalls::ByLibc;
+        return CodeCalls::LibcAlone;
     };
     match (is_go(&bytes), is_library(file)) {
-        (_, false) if object.interpreter.is_none() => CodeCalls::ByLibc,
-        (true, false) => CodeCalls::ByGo,
-        (true, true) => CodeCalls::ByItself,
-        (false, _) if find_certain_entry(&object).is_some() => CodeCalls::ByItself,
-        (false, _) => CodeCalls::ByLibc,
+        (_, false) if object.interpreter.is_none() => CodeCalls::LibcAlone,
+        (true, false) => CodeCalls::GoRuntime,
+        (true, true) => CodeCalls::Itself,
+        (false, _) if find_certain_entry(&object).is_some() => CodeCalls::Itself,
+        (false, _) => CodeCalls::LibcAlone,
     }
 }
 
