@@ -235,7 +235,7 @@ select.select([0], [], [])
     };
     let result = run_with(vec![(0, calls)], &options);
     assert_eq!(result.stopped, None, "{result:?}");
-    let signal = result.status.map(libc::WTERMSIG);
+    let signal = result.status.map(|status| libc::WTERMSIG(status));
     assert_eq!(signal, Some(libc::SIGABRT), "{result:?}");
 }
 
