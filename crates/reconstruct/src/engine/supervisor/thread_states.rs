@@ -113,7 +113,7 @@ mod tests {
                 assert_eq!(std::os::unix::process::parent_id(), 1);
             }
             // It does not notify of the call that waits here, and ends when the test does.
-            drop(ended.recv());
+            let _ = ended.recv();
         });
         let (link, listener) = received.recv().unwrap();
         let task = PathBuf::from("/proc").join(link);
