@@ -4,10 +4,11 @@
 //! this crate's source, so that no change of a rule can leave it as it was.
 
 /// The files that the rules are in, and everything else of this crate.
-const SOURCES: [&[u8]; 12] = [
+const SOURCES: [&[u8]; 13] = [
     include_bytes!("cache.rs"),
     include_bytes!("classify.rs"),
     include_bytes!("elf.rs"),
+    include_bytes!("go.rs"),
     include_bytes!("instructions.rs"),
     include_bytes!("known.rs"),
     include_bytes!("known_file.rs"),

@@ -351,8 +351,9 @@ fn file_name(path: &[u8]) -> String {
     String::from_utf8_lossy(name.unwrap_or_default()).into_owned()
 }
 
-/// The code of a program that makes calls by itself. Where the clocks do not say which one a
-/// program is, all of its process count.
+/// The code of a program that makes calls by itself. A child by `fork` that then executed a program
+/// ran the code of its parent. Where the clocks do not say which one a program is, all of its
+/// process count.
 fn code_of(
     program: &DeepProgram,
     activity: Option<u64>,
@@ -364,6 +365,10 @@ fn code_of(
         .filter(|line| line.activity.pid == program.process.pid);
     match activity {
         Some(id) => own_calls.of_processes([id]),
+        None if program.program.is_none() => {
+            let first = of_process.min_by_key(|line| line.activity.interval.start);
+            own_calls.of_processes(first.and_then(|line| line.parent_id))
+        }
         None => own_calls.of_processes(of_process.map(|line| line.id)),
     }
 }
