@@ -1,8 +1,9 @@
 //! Whether threads of a program run or sleep.
 //!
-//! A thread is in state S until the supervisor receives its call, as a sleeper is. Behind that, its
-//! state is D. Such a thread is about to go on, so it does not count as asleep. The exception is a
-//! thread that gets no answer before another one does something: it *rests*.
+//! A thread is in state S until the supervisor receives its call, as a sleeper is. Such a thread is
+//! about to go on, so it does not count as asleep. Behind that, its state is S or D. A thread in
+//! state D counts as running, unless it gets no answer before another one does something: it then
+//! *rests*.
 
 use super::Supervisor;
 use crate::engine::filter;
