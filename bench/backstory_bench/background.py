@@ -38,8 +38,11 @@ from .stats import paired
 FIELDS = ["foreground", "processors", "round", "mode", "figure", "cpu_s", "indexer_cpu_s"]
 ALONE, LAST, ORDINARY = "alone", "last", "ordinary"
 MODES = (ALONE, LAST, ORDINARY)
-LOOP = 'n=0; while cp -r "$2" "$3.$n" && "$1" index --store "$3.$n"; do n=$((n+1)); done'
-"""Indexes copies of a store. The arguments: the program, the store, how the copies' names begin."""
+LOOP = 'while kill -0 "$4" && cp -r "$2" "$3" && "$1" index --store "$3"; do rm -r "$3"; done'
+"""Indexes copies of a store, one after the other, while the measurement lives.
+
+The arguments: the program, the store, the copy, the process of the measurement.
+"""
 PRIORITY = ("chrt", "--idle", "0", "ionice", "-c", "3", "nice", "-n", "19")
 SESSION = "echo 19 2>/dev/null >/proc/self/autogroup;"
 """The priority of a background indexer: `come_last` and `let_session_come_last` in `crates/sys`."""
@@ -68,7 +71,7 @@ def prepare(top: Path, runs: int, files: int, size: int, backstory: str) -> Path
 
 def indexer(mode: str, backstory: str, store: Path, copies: Path) -> list[str]:
     """Returns the words of the indexer in a mode."""
-    arguments = ["sh", backstory, str(store), str(copies)]
+    arguments = ["sh", backstory, str(store), str(copies), str(os.getpid())]
     if mode == LAST:
         return [*PRIORITY, "sh", "-c", f"{SESSION} {LOOP}", *arguments]
     return ["sh", "-c", LOOP, *arguments]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,16 +17,30 @@ def test_only_the_mode_last_has_the_lowest_priority() -> None:
     words = {mode: indexer(mode, "backstory", Path("/pending"), Path("/copies/store")) for mode in (LAST, ORDINARY)}
     assert words[LAST][: len(PRIORITY)] == list(PRIORITY)
     assert words[ORDINARY][:3] == ["sh", "-c", LOOP]
-    assert all(of[-3:] == ["backstory", "/pending", "/copies/store"] for of in words.values())
+    arguments = ["backstory", "/pending", "/copies/store", str(os.getpid())]
+    assert all(of[-4:] == arguments for of in words.values())
 
 
 def test_the_indexer_takes_one_copy_of_the_store_after_the_other_until_it_fails(tmp_path: Path) -> None:
     store, program = tmp_path / "pending", tmp_path / "backstory"
     store.mkdir()
-    program.write_text('#!/bin/sh\n[ "$1 $2" = "index --store" ] && ! [ "${3##*.}" = 3 ]\n')
+    program.write_text('#!/bin/sh\necho "$@" >>"$0.calls"; test $(wc -l <"$0.calls") -lt 4\n')
     program.chmod(0o755)
-    subprocess.run(indexer(ORDINARY, str(program), store, tmp_path / "copy"), check=True)
-    assert {path.name for path in tmp_path.glob("copy.*")} == {f"copy.{number}" for number in range(4)}
+    subprocess.run(indexer(ORDINARY, str(program), store, tmp_path / "copy"), check=False, timeout=60)
+    calls = (tmp_path / "backstory.calls").read_text().splitlines()
+    assert calls == [f"index --store {tmp_path / 'copy'}"] * 4
+    # The copies before it are gone.
+    assert [path.name for path in tmp_path.glob("copy*")] == ["copy"]
+
+
+def test_the_indexer_ends_with_the_measurement(tmp_path: Path) -> None:
+    (tmp_path / "pending").mkdir()
+    words = indexer(ORDINARY, "true", tmp_path / "pending", tmp_path / "copy")
+    with subprocess.Popen(["true"]) as gone:
+        gone.wait()
+    words[-1] = str(gone.pid)
+    subprocess.run(words, check=False, timeout=60, stderr=subprocess.DEVNULL)
+    assert not (tmp_path / "copy").exists()
 
 
 def test_the_processor_time_of_a_session_has_processes_that_ended() -> None:
