@@ -31,6 +31,9 @@ const BY_RUN: [RowTable; 5] = [
 /// Most entries of a run in a list of renames that are fetched ahead.
 const ENTRIES_AHEAD: usize = 4;
 
+/// Lists of renames whose entries are fetched at once. More would not fit the rows fetched ahead.
+const LISTS_AT_ONCE: usize = 4096;
+
 impl<E: KeyValueEngine> KeyValueStore<E> {
     /// Versions, directories and texts stay: other runs may share them.
     pub(super) fn remove_run(&self, id: &str) -> Result<bool> {
@@ -83,12 +86,16 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
         let lists = self.directories(RUNS, RUNS)?.into_iter();
         let mut keys: Vec<KeyRange> = lists.map(|(list, _)| entries(list)).collect();
         keys.sort_unstable();
-        if E::FAR {
-            self.begin_to_fetch();
-            self.fetch(keys.clone(), ENTRIES_AHEAD)?;
+        for some in keys.chunks(LISTS_AT_ONCE) {
+            if E::FAR {
+                self.begin_to_fetch();
+                self.fetch(some.to_vec(), ENTRIES_AHEAD)?;
+            }
+            for (from, end) in some {
+                self.delete_range((from, end))?;
+            }
         }
-        let mut keys = keys.iter();
-        keys.try_for_each(|(from, end)| self.delete_range((from, end)))
+        Ok(())
     }
 
     /// Forgets, in one transaction, texts and directories that no run refers to.
