@@ -35,6 +35,7 @@ RECORDED = f"""
            drain     103/104        1.260000:      55f000002000 backstory_eventlog::writer::append ({PROGRAM})
            guard     103/105        1.270000:  {KERNEL} seccomp_notify_ioctl ([kernel.kallsyms])
       guard-keep     103/106        1.280000:  {KERNEL} shmem_file_write_iter ([kernel.kallsyms])
+            deep     103/108        1.285000:      55f000002050 ZSTD_compressBlock_fast ({PROGRAM})
  backstory-super     103/103        1.290000:      55f000002100 <core::iter::Map<I, F> as Iterator>::next ({PROGRAM})
            start     103/107        1.300000: PERF_RECORD_FORK(110:110):(103:107)
               sh     110/110        1.310000: PERF_RECORD_COMM exec: sh:110/110
@@ -78,8 +79,8 @@ def samples(text: str) -> Mapping[tuple[str, str], int]:
 def test_each_sample_of_a_recording_counts_for_the_part_that_worked() -> None:
     before = (
         *(profile_parts.LAUNCHER, profile_parts.DRAIN, profile_parts.GUARD, profile_parts.COPIER),
-        *(profile_parts.SUPERVISOR, profile_parts.PROGRAM, profile_parts.RECORDER, profile_parts.FILTER),
-        *(profile_parts.PROGRAM_KERNEL, profile_parts.OTHERS, profile_parts.IDLE),
+        *(profile_parts.COMPRESSOR, profile_parts.SUPERVISOR, profile_parts.PROGRAM, profile_parts.RECORDER),
+        *(profile_parts.FILTER, profile_parts.PROGRAM_KERNEL, profile_parts.OTHERS, profile_parts.IDLE),
     )
     after = (
         *(profile_parts.HASHING, profile_parts.COMPRESSION, profile_parts.DATABASE, profile_parts.FOLD),
