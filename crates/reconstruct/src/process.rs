@@ -340,7 +340,7 @@ impl RecordedProcess {
         let pairs = self.pairs.values().flatten().map(|(_, time)| *time);
         let children = self.children.iter().map(|child| child.time);
         let accepted = self.streams.values().flat_map(|own| &own.accepted);
-        let connections = accepted.filter(|one| matches!(one.made, Made::Resource(_)));
+        let connections = accepted.filter(|one| one.is_connection());
         let connections = connections.map(|one| one.time);
         let all = opens.chain(sockets).chain(pairs).chain(children);
         all.chain(connections)

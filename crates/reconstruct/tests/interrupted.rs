@@ -1,6 +1,8 @@
 //! Writes and reads that a signal interrupted in the record.
 #![allow(clippy::unwrap_used)]
 
+mod sent_bytes;
+
 use backstory_abi::deep;
 use backstory_deep::{Call, Section};
 use backstory_reconstruct::RecordedRun;
@@ -9,6 +11,7 @@ use backstory_reconstruct::output::{ExpectedOutput, Interruption};
 use backstory_reconstruct::process::ResourceStreams;
 use backstory_reconstruct::volatile::VolatileRules;
 use libc::{EAGAIN, EINTR, SIGALRM, SYS_read, SYS_write, c_long};
+use sent_bytes::sent;
 
 const FIRST_THREAD: u32 = 10;
 const SECOND_THREAD: u32 = 11;
@@ -32,22 +35,13 @@ fn handles(tid: u32, time: u64) -> Call {
 
 /// A write of `asked` bytes by the first thread, which takes 64 counts.
 fn write(asked: u64, taken: Result<&[u8], i32>, time: u64) -> Call {
-    let result = match taken {
-        Ok(bytes) => bytes.len() as i64,
-        Err(errno) => -i64::from(errno),
-    };
-    let section = |bytes: &[u8]| Section {
-        kind: deep::LEFT,
-        arg: 1,
-        bytes: bytes.to_vec(),
-    };
-    Call {
+    let call = Call {
         fd: 3,
         took: 64,
         a: asked,
-        sections: taken.into_iter().map(section).collect(),
-        ..call(FIRST_THREAD, SYS_write, result, time)
-    }
+        ..call(FIRST_THREAD, SYS_write, 0, time)
+    };
+    sent(call, taken)
 }
 
 /// A read by the first thread, which takes 64 counts.

@@ -1,35 +1,27 @@
 //! Groups of messages that one call sends (`sendmmsg`).
 #![allow(clippy::unwrap_used)]
 
-use backstory_abi::deep;
-use backstory_deep::{Call, Section};
+mod sent_bytes;
+
+use backstory_deep::Call;
 use backstory_reconstruct::RecordedRun;
 use backstory_reconstruct::output::ExpectedOutput;
 use backstory_reconstruct::volatile::VolatileRules;
 use libc::{AF_UNIX, EAGAIN, SOCK_DGRAM};
+use sent_bytes::sent;
 
 /// A message of the call that began at this time. The record has one call for each message.
 fn sends(taken: Result<&[u8], i32>, time: u64, took: u64) -> Call {
-    let result = match taken {
-        Ok(bytes) => bytes.len() as i64,
-        Err(errno) => -i64::from(errno),
-    };
-    let section = |bytes: &[u8]| Section {
-        kind: deep::LEFT,
-        arg: 1,
-        bytes: bytes.to_vec(),
-    };
-    Call {
+    let call = Call {
         tid: 10,
         number: libc::SYS_sendmsg as u16,
         fd: 3,
-        result,
         time,
         took,
         a: taken.map_or(0, |bytes| bytes.len() as u64),
-        sections: taken.into_iter().map(section).collect(),
         ..Call::default()
-    }
+    };
+    sent(call, taken)
 }
 
 /// The output of a socket, through which a process makes these calls.
