@@ -185,6 +185,11 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     p.add_argument("--workdir", default=_workdir(), help="the directory in which workloads are prepared")
     p.add_argument("--out", help="the CSV file of paired rounds, or the directory of the matrix (must not exist)")
     p.add_argument("--rounds", type=int, default=11, help="rounds of the paired suites")
+    p.add_argument(
+        "--kept-stores",
+        action="store_true",
+        help="paired suites: all runs of a mode of backstory share a store, as those of a user do",
+    )
     m = p.add_argument_group("the matrix")
     m.add_argument(
         "--collector", action="append", default=[], metavar="NAME='WORDS {log} {cmd}'", help="add a collector"

@@ -7,6 +7,7 @@ rounds, ratios of medians, results as CSV. The matrix of the benchmark paper is 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import os
 import random
@@ -14,7 +15,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from . import progress, report
@@ -31,14 +32,45 @@ def _environment(collector: Collector) -> dict[str, str]:
     return keep | {"LC_ALL": "C.UTF-8"} | collector.environment
 
 
-def _measure(workload: Workload, collector: Collector, root: Path) -> tuple[Cost, str | None]:
-    scratch = Path(tempfile.mkdtemp(prefix="bench-log-", dir=root.parent))
-    try:
+class Logs:
+    """The directories that collectors log into: a new one for each run, or one for each collector.
+
+    A user's store has earlier runs, and what they have found out. A new store has neither.
+    """
+
+    def __init__(self, base: Path, kept: bool) -> None:
+        self._base = base
+        self._kept = Path(tempfile.mkdtemp(prefix="bench-logs-", dir=base)) if kept else None
+
+    def keeps(self, collector: Collector) -> bool:
+        """Says whether all runs under a collector use one directory. Only backstory's store is one for many runs."""
+        return self._kept is not None and collector.name.startswith("backstory")
+
+    @contextlib.contextmanager
+    def of(self, collector: Collector) -> Iterator[Path]:
+        """Gives the directory for one run."""
+        if self._kept is not None and self.keeps(collector):
+            log = self._kept / collector.name
+            log.mkdir(exist_ok=True)
+            yield log
+            return
+        log = Path(tempfile.mkdtemp(prefix="bench-log-", dir=self._base))
+        try:
+            yield log
+        finally:
+            shutil.rmtree(log, ignore_errors=True)
+
+    def remove(self) -> None:
+        """Removes the kept directories."""
+        if self._kept is not None:
+            shutil.rmtree(self._kept, ignore_errors=True)
+
+
+def _measure(workload: Workload, collector: Collector, root: Path, logs: Logs) -> tuple[Cost, str | None]:
+    with logs.of(collector) as log:
         workload.reset(root)
-        cost = run(collector.command(workload.command(root), scratch), root, _environment(collector))
+        cost = run(collector.command(workload.command(root), log), root, _environment(collector))
         return cost, workload.check(root, cost)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _row(workload: Workload, number: int, collector: Collector, cost: Cost, problem: str | None) -> dict[str, object]:
@@ -62,15 +94,22 @@ def _row(workload: Workload, number: int, collector: Collector, cost: Cost, prob
 
 
 def _rounds(
-    workload: Workload, collectors: Sequence[Collector], rounds: int, base: Path, out: csv.DictWriter[str]
+    workload: Workload,
+    collectors: Sequence[Collector],
+    rounds: int,
+    base: Path,
+    logs: Logs,
+    out: csv.DictWriter[str],
 ) -> None:
     root = Path(tempfile.mkdtemp(prefix=f"bench-{workload.name}-", dir=base))
     try:
         workload.prepare(root)
-        _measure(workload, COLLECTORS["none"], root)  # warms caches, not counted
+        # These runs warm the caches and fill the kept stores, and are not counted.
+        for collector in [COLLECTORS["none"], *filter(logs.keeps, collectors)]:
+            _measure(workload, collector, root, logs)
         for number in range(rounds):
             for collector in random.sample(list(collectors), k=len(collectors)):
-                cost, problem = _measure(workload, collector, root)
+                cost, problem = _measure(workload, collector, root, logs)
                 out.writerow(_row(workload, number, collector, cost, problem))
                 if problem:
                     print(f"{workload.name} under {collector.name}: {problem}", file=sys.stderr)
@@ -120,7 +159,12 @@ def _measure_all(names: Sequence[str], collectors: list[Collector], args: argpar
         if version := version_of(collector):
             versions.setdefault(version, collector.name)  # the modes of a program have one
     programs = [f"{name}: {version}" for version, name in versions.items()]
-    with report.new_table(out_path, report.FIELDS, args.workdir, programs) as (file, writer):
-        for name in names:
-            _rounds(WORKLOADS[name], collectors, args.rounds, Path(args.workdir), writer)
-            file.flush()
+    base = Path(args.workdir)
+    logs = Logs(base, args.kept_stores)
+    try:
+        with report.new_table(out_path, report.FIELDS, args.workdir, programs) as (file, writer):
+            for name in names:
+                _rounds(WORKLOADS[name], collectors, args.rounds, base, logs, writer)
+                file.flush()
+    finally:
+        logs.remove()

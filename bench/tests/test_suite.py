@@ -20,6 +20,7 @@ from backstory_bench.collectors.base import Collector, and_runs, apt
 from backstory_bench.collectors.strace_log import read, unescape
 from backstory_bench.matrix.profile import Run, Truth, names
 from backstory_bench.matrix.start import to_install
+from backstory_bench.paired import Logs
 from backstory_bench.workloads import INSTANCES, PAPER_GROUPS, Instance, minimal, select, suite
 from backstory_bench.workloads.base import module, program
 
@@ -315,6 +316,23 @@ def test_a_report_needs_a_table_of_paired_rounds_and_a_run_never_overwrites_one(
     empty.touch()
     assert main(["report", str(empty)]) == 2
     assert "is not a table of paired rounds" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_kept_stores_are_one_for_each_mode_of_backstory_and_others_are_new_for_each_run(
+    tmp_path: Path, kept: bool
+) -> None:
+    logs = Logs(tmp_path, kept)
+    seen = []
+    for name in ["backstory", "backstory-lazy", "fsatrace"] * 2:
+        with logs.of(COLLECTORS[name]) as log:
+            seen.append((name, (log / "run").exists()))
+            (log / "run").touch()
+    modes = {name for name, is_there in seen if is_there}
+    assert modes == ({"backstory", "backstory-lazy"} if kept else set())
+    assert {name for name in COLLECTORS if logs.keeps(COLLECTORS[name])} >= modes
+    logs.remove()
+    assert not list(tmp_path.iterdir())
 
 
 def test_collectors_of_functions_and_bytes_measure_only_if_they_are_named() -> None:
