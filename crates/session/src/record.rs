@@ -25,7 +25,6 @@ use backstory_sys::{self as sys, address_space};
 use backstory_vocabulary::{
     ContentsMode, DurabilityMode, GuardMode, OutputsMode, SuppressMode, TimeMode,
 };
-use rustix::process::geteuid;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
@@ -44,9 +43,7 @@ pub fn record(mut options: Options) -> Result<RecordingResult, Error> {
     let name = options.program.clone().unwrap_or(name);
     options.part = absolute(&options.part)?;
     options.log = absolute(&options.log)?;
-    // A program that root records can write to every file, so no earlier verdict can be believed.
-    let verdicts = options.verdicts.filter(|_| !geteuid().is_root());
-    options.verdicts = verdicts.as_deref().map(absolute).transpose()?;
+    options.verdicts = options.verdicts.as_deref().map(absolute).transpose()?;
     let (run, log) = (options.id.clone(), options.log.clone());
     let mut inherited_state = InheritedState::take();
     if options.fixed_addresses {
