@@ -1,14 +1,16 @@
 //! Contents are preserved in runs that start without the filter (`--guard=auto`). Here are all
-//! tests of `preserve` and `overwritten`, and files that processes with the filter and without
-//! share.
+//! tests of `preserve`, `own_links` and `overwritten`, and files that processes with the filter and
+//! without share.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
-// Each of the three has its own copy of `harness`.
+// Each of these files has its own copy of `harness`.
 #![allow(clippy::duplicate_mod)]
 
 mod harness;
 #[path = "overwritten.rs"]
 mod overwritten;
+#[path = "own_links.rs"]
+mod own_links;
 #[path = "preserve.rs"]
 mod preserve;
 
