@@ -101,11 +101,14 @@ fn a_version_that_was_read_is_stored_although_its_directory_changes() {
         "mv d e; mv e f; echo new > f/in",
         "mv d e; mv e f; rm -r f",
         "mv d/in d/aside; mv d e; rm e/aside",
+        // The first removal sends a request. After it, `rm` links the file itself.
+        "cat d/other; rm d/other; mv d e; rm -r e",
     ] {
         let place = Place::new();
         fs::create_dir(place.path("d")).unwrap();
         place.stage.user().owns(&place.work().join("d")).unwrap();
         place.write_aged("d/in", "as it was read\n");
+        place.write_aged("d/other", "another file\n");
         place.keep(&format!("cat d/in > out; {change}"), &["--contents=lazy"]);
         let text = place.kept_ancestor("out", "d/in");
         assert_eq!(text.as_deref(), Some("as it was read\n"), "{change}");
@@ -443,27 +446,28 @@ fn a_copy_made_outside_is_joined_by_its_content_and_a_trivial_one_is_not() {
 fn what_a_process_linked_itself_is_stored_only_if_the_run_read_it() {
     // The second content of each file has the inode of the first, which the run read.
     const PROGRAM: &str = "
-import os
 names = [f'name{number}' for number in range(30)]
 for name in names:
     open(name).read()
 for name in names:
     open(name, 'w').write('unread')
 for name in names:
-    os.unlink(name)
+    os.unlink(name, dir_fd=at)
 ";
-    let place = Place::new();
-    for number in 0..30 {
-        place.write(format!("name{number}"), &format!("read {number}"));
+    for at in ["None", "os.open('.', os.O_RDONLY)"] {
+        let place = Place::new();
+        for number in 0..30 {
+            place.write(format!("name{number}"), &format!("read {number}"));
+        }
+        place.write("program.py", &format!("import os\nat = {at}\n{PROGRAM}"));
+        place.keep("/usr/bin/python3 program.py", &[]);
+        let stored = |text: &str| {
+            let digest = blake3::hash(text.as_bytes()).to_hex();
+            place.run(&["contents", &digest]).out == text
+        };
+        for number in 0..30 {
+            assert!(stored(&format!("read {number}")), "{number}, {at}");
+        }
+        assert!(!stored("unread"), "{at}");
     }
-    place.write("program.py", PROGRAM);
-    place.keep("/usr/bin/python3 program.py", &[]);
-    let stored = |text: &str| {
-        let digest = blake3::hash(text.as_bytes()).to_hex();
-        place.run(&["contents", &digest]).out == text
-    };
-    for number in 0..30 {
-        assert!(stored(&format!("read {number}")), "{number}");
-    }
-    assert!(!stored("unread"));
 }

@@ -14,8 +14,8 @@ use super::Place;
 use backstory_testkit::need::needs;
 
 /// The kinds of change: overwrite, truncate, append, rename over, delete; in place, through another
-/// name, through a mapping. `{n}` is a text that no other change writes.
-const CHANGES: [&str; 10] = [
+/// name, through a mapping, relative to a descriptor. `{n}` is a text that no other change writes.
+const CHANGES: [&str; 11] = [
     "echo {n} > $f",
     "echo {n} >> $f",
     "printf {n} | dd of=$f conv=notrunc 2>/dev/null",
@@ -26,6 +26,7 @@ const CHANGES: [&str; 10] = [
     "ln -sf $f soft; printf {n} | dd of=soft conv=notrunc 2>/dev/null; rm soft",
     "mv $f aside; echo {n} > $f; rm aside",
     "/usr/bin/python3 -c 'import mmap,sys; f=open(sys.argv[1],\"r+b\"); m=mmap.mmap(f.fileno(),0); m[0:2]=sys.argv[2][:2].encode(); m.flush()' $f {n}",
+    "/usr/bin/python3 -c 'import os,sys; d=os.open(\".\",0); open(\"new\",\"w\").write(sys.argv[2]); os.rename(\"new\",sys.argv[1],src_dir_fd=d,dst_dir_fd=d)' $f {n}",
 ];
 
 /// Programs that read and change: one with the recorder, and one that only the guard sees.
