@@ -1,10 +1,10 @@
 /*
- * Measures what a process pays to preserve a file by a hard link before it removes the file: by an
- * absolute path, relative to its current directory, and relative to the descriptor of a directory.
+ * Measures the cost of preserving a file by a hard link before the file is removed. The link is
+ * made by an absolute path, relative to the current directory, or relative to a descriptor.
  *
  * `own_links DIR FILES ROUNDS` makes FILES files in the empty DIR, and removes them, in each round
  * by each way. It prints the median of ns of processor time for each file. The ways take turns.
- * The recorder needs the absolute path of the file for its record: so the second way also calls
+ * The recorder needs the absolute path of the file for its record. So the second way also calls
  * getcwd(2), and the last one reads the link of the descriptor in /proc.
  */
 #define _GNU_SOURCE

@@ -43,7 +43,7 @@ class Logs:
         self._kept = Path(tempfile.mkdtemp(prefix="bench-logs-", dir=base)) if kept else None
 
     def keeps(self, collector: Collector) -> bool:
-        """Says whether all runs under a collector use one directory. Only backstory's store is one for many runs."""
+        """True if all runs under a collector use one directory, as only modes of backstory can."""
         return self._kept is not None and collector.name.startswith("backstory")
 
     @contextlib.contextmanager

@@ -1,7 +1,7 @@
 /*
- * Measures steps of a receiver of notifications, as it makes them and as they could be: to identify
- * a process with a pidfd that it keeps or opens, and to read the memory of a process in one call or
- * in several.
+ * Measures steps of a receiver of notifications, as it makes them and as they could be. One step
+ * identifies a process, with a pidfd that is kept or opened. The other one reads the memory of a
+ * process, in one call or in several.
  *
  * `receiver_steps TIMES ROUNDS` prints the median of ns of processor time of each way. The ways
  * take turns. The process that is read is a child that waits.
