@@ -109,10 +109,12 @@
 
 /*
  * --guard=auto: the first chunk is no chunk but what the run knows about programs (struct
- * bs_programs). The socket of the supervisor has the arena's path with BS_SOCKET_SUFFIX.
+ * bs_programs). The socket of the supervisor has the arena's path with BS_SOCKET_SUFFIX. That of
+ * the keeper has the path with BS_KEEPER_SUFFIX.
  */
 #define BS_ARENA_AUTO 1024u
 #define BS_SOCKET_SUFFIX ".guard"
+#define BS_KEEPER_SUFFIX ".keep" /* not longer: a path has room for both or for none */
 
 /* --time=exact: deep recorders record the time that a program takes without a system call. */
 #define BS_ARENA_EXACT 2048u
@@ -346,10 +348,14 @@ struct bs_guard_request {
     int32_t dir;
     uint64_t dev, ino;
 };
-#define BS_GUARD_PROGRAM 1u  /* a descriptor of a program follows: is it plain? */
-#define BS_GUARD_LIBRARY 2u  /* the same for a library */
-#define BS_GUARD_FILTER 3u   /* the response has the instructions of the filter after this struct */
-#define BS_GUARD_LISTENER 4u /* the caller's listener follows; the response: it is served */
+#define BS_GUARD_PROGRAM 1u /* a descriptor of a program follows: is it plain? */
+#define BS_GUARD_LIBRARY 2u /* the same for a library */
+#define BS_GUARD_FILTER 3u  /* the response has the instructions of the filter after this struct */
+/*
+ * The caller's listener follows; the response: it is served. Without a response, the caller sends
+ * the same request to the keeper's socket, as a datagram. That one gets no response.
+ */
+#define BS_GUARD_LISTENER 4u
 /*
  * As BS_MAGIC_PRESERVE. A descriptor of the file follows, unless only names change. After this
  * struct stands the path; it is empty if `dir` is the file.

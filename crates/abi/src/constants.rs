@@ -112,6 +112,8 @@ pub const LOAD_ANNOUNCED: u32 = 1;
 pub const ARENA_AUTO: u32 = 1024;
 /// The path of the supervisor's socket is the arena's path with this suffix.
 pub const SOCKET_SUFFIX: &str = ".guard";
+/// The path of the keeper's socket is the arena's path with this suffix.
+pub const KEEPER_SUFFIX: &str = ".keep";
 /// Verdict about a program, with the libraries that it needs.
 pub const VERDICT_PROGRAM: u64 = 1;
 /// Verdict about a library alone.

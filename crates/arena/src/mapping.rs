@@ -277,23 +277,38 @@ impl ArenaMapping {
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.base, length) };
     }
 
-    /// Removes the arena's name, and that of the socket beside it. The memory lives on while a
+    /// Removes the arena's name, and those of the sockets beside it. The memory lives on while a
     /// process maps it.
     pub fn remove(&self) {
         if let Some(path) = &self.path {
             // A failure has no remedy here; a later recovery removes the files.
             let _ = std::fs::remove_file(path);
             if self.header().flags.load(Ordering::Acquire) & abi::ARENA_AUTO != 0 {
-                let _ = std::fs::remove_file(socket_path(path));
+                remove_sockets(path);
             }
         }
     }
 }
 
-/// The path of the socket beside an arena.
+/// The path of the supervisor's socket beside an arena.
 pub fn socket_path(arena: &Path) -> PathBuf {
+    with_suffix(arena, abi::SOCKET_SUFFIX)
+}
+
+/// The path of the keeper's socket beside an arena.
+pub fn keeper_socket_path(arena: &Path) -> PathBuf {
+    with_suffix(arena, abi::KEEPER_SUFFIX)
+}
+
+/// Removes the names of the sockets beside an arena. They may be gone already.
+pub fn remove_sockets(arena: &Path) {
+    let _ = std::fs::remove_file(socket_path(arena));
+    let _ = std::fs::remove_file(keeper_socket_path(arena));
+}
+
+fn with_suffix(arena: &Path, suffix: &str) -> PathBuf {
     let mut path = arena.as_os_str().to_owned();
-    path.push(abi::SOCKET_SUFFIX);
+    path.push(suffix);
     path.into()
 }
 

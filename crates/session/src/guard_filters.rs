@@ -365,7 +365,7 @@ pub(crate) mod tests {
 
     /// A thread that installs a filter. After a message, it opens a file and returns whether that
     /// worked.
-    fn guarded() -> (Result<OwnedFd, InstallError>, Sender<()>, JoinHandle<bool>) {
+    pub(crate) fn guarded() -> (Result<OwnedFd, InstallError>, Sender<()>, JoinHandle<bool>) {
         let (tell, installed) = channel();
         let (go, may_go) = channel();
         let thread = std::thread::spawn(move || {

@@ -10,6 +10,7 @@
 //! Invariants:
 //!
 //! - A process gets a response to its listener only once a receiver or the keeper serves it.
+//!   Without a response, it passes the listener to the keeper itself (`keeper_socket`).
 //! - A thread that serves a connection leaves an idle one behind. So a stopped process delays no
 //!   other one.
 //!
@@ -119,16 +120,21 @@ impl GuardSocket {
     }
 }
 
-/// A socket at this path, of this user alone.
+/// A socket that listens at this path, of this user alone.
 fn listening(path: &Path) -> io::Result<OwnedFd> {
-    let flags = SocketFlags::CLOEXEC;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    let socket = bound(path, SocketType::SEQPACKET)?;
+    listen(&socket, BACKLOG)?;
+    Ok(socket)
+}
+
+/// A socket at this path, of this user alone.
+pub(crate) fn bound(path: &Path, kind: SocketType) -> io::Result<OwnedFd> {
+    let socket = socket_with(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?;
     // The mask is this process's own: the command has got its mask from the launcher.
     let before = umask(rustix::fs::Mode::from_raw_mode(0o177));
     let bound = bind(&socket, &SocketAddrUnix::new(path)?);
     umask(before);
     bound?;
-    listen(&socket, BACKLOG)?;
     Ok(socket)
 }
 
@@ -292,7 +298,7 @@ fn process_of(connection: BorrowedFd<'_>) -> Option<u32> {
 }
 
 /// True for the listener of a filter.
-fn is_listener(file: BorrowedFd<'_>) -> bool {
+pub(crate) fn is_listener(file: BorrowedFd<'_>) -> bool {
     use std::os::fd::AsRawFd;
     let link = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
     link.is_ok_and(|link| link.as_os_str() == "anon_inode:seccomp notify")

@@ -12,14 +12,16 @@
 use crate::control::SEALED;
 use crate::drain::Asking;
 use crate::fallback_responder::{self, FallbackResponder, nobody_is_left};
+use crate::keeper_socket::KeeperSocket;
 use crate::setting::{CommandSetup, RunSetup, WatchResources};
 use crate::supervisor;
 use crate::{background, keeper_messages};
 use backstory_eventlog::Reason;
 use backstory_guard::SharedBuffers;
 use backstory_sys::{self as sys, Pid};
+use backstory_vocabulary::GuardMode;
 use rustix::event::{PollFd, PollFlags, poll};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -33,9 +35,10 @@ pub(crate) fn run(setting: RunSetup) {
     let Ok((mine, supervisors)) = sys::socket_pair() else {
         return;
     };
+    let socket = socket(&setting);
     match sys::fork() {
         Ok(0) => {
-            drop(mine);
+            drop((mine, socket));
             if control.has_supervisor(sys::own_pid()) {
                 supervisor::run(setting, &supervisors);
             }
@@ -43,7 +46,7 @@ pub(crate) fn run(setting: RunSetup) {
         Ok(pid) => {
             control.has_supervisor(pid);
             drop(supervisors);
-            keep(setting, mine, pid);
+            keep(setting, mine, socket, pid);
         }
         Err(_) => {}
     }
@@ -60,7 +63,20 @@ fn end_at_panic() {
     }));
 }
 
-fn keep(setting: RunSetup, from_supervisor: OwnedFd, supervisor: Pid) {
+/// The socket for processes that install a filter while they run. Without it, only the supervisor
+/// can take their listeners.
+fn socket(setting: &RunSetup) -> Option<KeeperSocket> {
+    let installed_later = setting.job.options.guard == GuardMode::Auto;
+    let arena = setting.tools.arena.path().filter(|_| installed_later);
+    KeeperSocket::create(arena?).ok()
+}
+
+fn keep(
+    setting: RunSetup,
+    from_supervisor: OwnedFd,
+    socket: Option<KeeperSocket>,
+    supervisor: Pid,
+) {
     sys::set_name(c"backstory-keep");
     let RunSetup {
         tools,
@@ -77,6 +93,7 @@ fn keep(setting: RunSetup, from_supervisor: OwnedFd, supervisor: Pid) {
     sys::signal_at_parents_end(libc::SIGCHLD);
     let mut keeper = KeeperState {
         from_supervisor,
+        socket,
         shared,
         joining: None,
         filters: Vec::new(),
@@ -96,6 +113,8 @@ fn keep(setting: RunSetup, from_supervisor: OwnedFd, supervisor: Pid) {
 /// The state of the keeper.
 struct KeeperState {
     from_supervisor: OwnedFd,
+    /// For listeners that the supervisor does not take (`--guard=auto`).
+    socket: Option<KeeperSocket>,
     /// The buffers of the filter that the command starts with.
     shared: Option<Arc<SharedBuffers>>,
     /// The buffers of the filter whose listener arrives next.
@@ -114,13 +133,12 @@ impl KeeperState {
     /// the very call that waits for a response from the keeper.
     fn wait_for_supervisor(&mut self, tools: &WatchResources, supervisor: Pid) {
         loop {
-            let calls = self.answering.iter();
-            let calls = calls.filter_map(FallbackResponder::waits_for);
             let mut fds = vec![
                 PollFd::new(&tools.signals, PollFlags::IN),
                 PollFd::new(&self.from_supervisor, PollFlags::IN),
             ];
-            fds.extend(calls.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+            let others = self.waits_for();
+            fds.extend(others.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
             if poll(&mut fds, Some(&sys::LOOK_AFTER)).is_err() {
                 continue;
             }
@@ -183,15 +201,38 @@ impl KeeperState {
         self.answering.extend(filters.into_iter().map(begin));
     }
 
-    /// Responds to the notifications that wait now, unless threads do so in the background.
+    /// The descriptors of processes, to poll before [`KeeperState::answer`].
+    fn waits_for(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let calls = self.answering.iter();
+        let calls = calls.filter_map(FallbackResponder::waits_for);
+        let listeners = self.socket.iter().map(KeeperSocket::waits_for);
+        listeners.chain(calls)
+    }
+
+    /// Takes the listeners that processes have sent. Responds to the notifications that wait now,
+    /// unless threads do so in the background.
     fn answer(&mut self) {
+        self.take_listeners();
         self.answering
             .iter_mut()
             .for_each(FallbackResponder::answer);
     }
 
+    /// Responds from now on by the listeners that the supervisor did not take. It may have served
+    /// one of them before its death. Then two threads respond by it.
+    fn take_listeners(&mut self) {
+        for listener in self.socket.iter().flat_map(KeeperSocket::take) {
+            // Without memory for a notification, the calls of the process fail.
+            if let Ok(buffers) = SharedBuffers::create() {
+                self.answering.retain(|one| !one.is_over());
+                self.answering.push(begin((listener, Arc::new(buffers))));
+            }
+        }
+    }
+
     /// Serves the processes that still have a filter after the log is finalized.
     fn serve_to_the_end(mut self) {
+        self.take_listeners();
         let over = |(listener, _): &(OwnedFd, _)| nobody_is_left(listener);
         if self.answering.is_empty() && self.filters.iter().all(over) {
             return;
@@ -209,11 +250,11 @@ impl KeeperState {
         watch.add_reason(&Reason::SupervisorDied {});
         watch.start_draining(&stock, Asking::Impossible);
         while !watch.step() {
-            let calls = self.answering.iter();
-            let calls: Vec<_> = calls.filter_map(FallbackResponder::waits_for).collect();
+            let calls: Vec<_> = self.waits_for().collect();
             watch.wait(&calls);
             self.answer();
         }
+        self.take_listeners();
         // The launcher is the parent of this process.
         watch.leave_launcher_running(|| sys::parent() == Some(launcher));
         watch.sync();

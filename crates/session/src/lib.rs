@@ -38,6 +38,7 @@ mod instruction_redirections;
 mod job_rank;
 mod keeper;
 mod keeper_messages;
+mod keeper_socket;
 mod late_stop;
 mod launch;
 mod launcher;

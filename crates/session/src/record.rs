@@ -108,7 +108,10 @@ fn start(
     let result = set(options, program, prepared, arena, inherited_state).and_then(play);
     if result.is_err() {
         // The command never ran, so no log is kept.
-        let _ = name.map(std::fs::remove_file);
+        if let Some(arena) = name {
+            let _ = std::fs::remove_file(&arena);
+            backstory_arena::remove_sockets(&arena);
+        }
         let _ = std::fs::remove_file(part);
     }
     result

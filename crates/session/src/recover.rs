@@ -5,7 +5,7 @@ use crate::drain::{ChunkSelection, Drainer};
 use crate::part_lock::{PartLock, locked, still_recording};
 use crate::redact::Secrets;
 use crate::{Error, clock};
-use backstory_arena::{Arena, ChunkSupply, socket_path};
+use backstory_arena::{Arena, ChunkSupply, remove_sockets};
 use backstory_eventlog::run::RunEnd;
 use backstory_eventlog::{Log, Reason, Writer};
 use rustix::fs::FlockOperation;
@@ -109,7 +109,7 @@ pub(crate) fn finish(
     if let Some(arena) = arena {
         // It may be gone already.
         let _ = std::fs::remove_file(arena);
-        let _ = std::fs::remove_file(socket_path(arena));
+        remove_sockets(arena);
     }
     Ok(())
 }

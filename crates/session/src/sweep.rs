@@ -6,7 +6,7 @@
 
 use crate::part_lock::PartLock;
 use crate::recover::finish;
-use backstory_abi::SOCKET_SUFFIX;
+use backstory_abi::{KEEPER_SUFFIX, SOCKET_SUFFIX};
 use backstory_arena::Arena;
 use rustix::fs::FlockOperation;
 use std::fs;
@@ -29,14 +29,16 @@ pub fn sweep() {
         if name.starts_with(b"backstory-") && name.ends_with(b".arena") {
             look_after(&entry.path());
         }
-        let socket = [b".arena", SOCKET_SUFFIX.as_bytes()].concat();
-        if name.starts_with(b"backstory-") && name.ends_with(&socket) {
+        let is_socket = [SOCKET_SUFFIX, KEEPER_SUFFIX]
+            .iter()
+            .any(|suffix| name.ends_with(&[b".arena", suffix.as_bytes()].concat()));
+        if name.starts_with(b"backstory-") && is_socket {
             remove_abandoned_socket(&entry.path());
         }
     }
 }
 
-/// Removes a socket whose arena is gone: the socket is made after the arena.
+/// Removes a socket whose arena is gone: both sockets are made after the arena.
 fn remove_abandoned_socket(path: &Path) {
     let own = fs::symlink_metadata(path);
     let own = own.is_ok_and(|meta| meta.uid() == rustix::process::geteuid().as_raw());
@@ -87,13 +89,21 @@ mod tests {
     fn a_socket_is_removed_once_its_arena_is_gone() {
         let id = format!("sweep-{}-socket", std::process::id());
         let arena = Arena::create(&id, 0).unwrap();
-        let socket = backstory_arena::socket_path(arena.path().unwrap());
-        fs::write(&socket, "").unwrap();
-        remove_abandoned_socket(&socket);
-        assert!(socket.exists());
+        let arena_path = arena.path().unwrap().to_owned();
+        let sockets = [
+            backstory_arena::socket_path(&arena_path),
+            backstory_arena::keeper_socket_path(&arena_path),
+        ];
+        for socket in &sockets {
+            fs::write(socket, "").unwrap();
+            remove_abandoned_socket(socket);
+            assert!(socket.exists());
+        }
         arena.remove();
-        remove_abandoned_socket(&socket);
-        assert!(!socket.exists());
+        for socket in &sockets {
+            remove_abandoned_socket(socket);
+            assert!(!socket.exists());
+        }
     }
 
     /// An arena that names a log and has this age.

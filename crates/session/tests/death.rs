@@ -4,7 +4,11 @@
 #![allow(clippy::unwrap_used)]
 
 mod harness;
-use harness::{MODES, Run, alive, child_named, eventually, gone, kill, others};
+use harness::{
+    MODES, Run, alive, child_named, children, eventually, gone, has_filter, is_stopped, kill,
+    others,
+};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::process::{Child, Stdio};
 
 const KILL: i32 = libc::SIGKILL;
@@ -114,6 +118,63 @@ fn a_stopped_keeper_takes_over_from_a_killed_supervisor() {
         assert!(
             reasons.len() == 1 && reasons[0].starts_with("the supervisor died"),
             "{reasons:?}"
+        );
+        run.assert_tidy();
+    }
+}
+
+/// `--guard=auto`: the supervisor is stopped while processes pass the listeners of their filters to
+/// it, and is killed then. If the listeners were lost, `cat` could not load its libraries.
+#[test]
+fn processes_that_install_a_filter_when_the_supervisor_dies_behave_as_natively() {
+    for contents in ["off", "lazy"] {
+        let run = Run::new(&["--guard", "auto", "--contents", contents]);
+        std::fs::write(run.path("in"), "1\n").unwrap();
+        let gate = run.path("gate");
+        mknodat(CWD, &gate, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        // A change of limits needs the filter.
+        let script = "touch started; read line <gate; for i in 1 2 3; do \
+                      (ulimit -c 0; cat in >out$i) & done; wait; touch ended; exit 5";
+        let mut command = run.command(&["sh", "-c", script]);
+        // cargo sets this one. A program that starts with it needs the filter.
+        command.env_remove("LD_LIBRARY_PATH").stdin(Stdio::null());
+        let mut launcher = command.spawn().unwrap();
+        eventually("the command runs", || run.path("started").exists());
+        let (keeper, supervisor) = others(launcher.id());
+        let shell = command_of(supervisor);
+        if has_filter(shell) {
+            kill(launcher.id(), KILL);
+            launcher.wait().unwrap();
+            let why = "the programs of this machine need the filter";
+            return backstory_testkit::need::skipped("a filter as the supervisor dies", why);
+        }
+        // In this order, none of them continues another one.
+        for pid in [launcher.id(), keeper, supervisor] {
+            kill(pid, libc::SIGSTOP);
+            eventually("it is stopped", || is_stopped(pid));
+        }
+        std::fs::write(&gate, "\n").unwrap();
+        eventually("three processes have filters", || {
+            let children = children(shell).into_iter();
+            children.filter(|child| has_filter(*child)).count() == 3
+        });
+        kill(supervisor, KILL);
+        for pid in [keeper, launcher.id()] {
+            kill(pid, libc::SIGCONT);
+        }
+        eventually("the launcher ends", || {
+            launcher.try_wait().unwrap().is_some()
+        });
+        assert_eq!(launcher.wait().unwrap().code(), Some(5), "{contents}");
+        let copied = [1, 2, 3].map(|i| std::fs::read_to_string(run.path(&format!("out{i}"))));
+        let copied = copied.map(Result::unwrap);
+        assert_eq!(copied, ["1\n"; 3], "{contents}");
+        assert!(run.path("ended").exists(), "{contents}");
+        let reasons = run.reasons();
+        let says = |what: &str| reasons.iter().any(|reason| reason.contains(what));
+        assert!(
+            says("the supervisor died") && says("the guard's filter"),
+            "{contents}: {reasons:?}"
         );
         run.assert_tidy();
     }

@@ -1,12 +1,15 @@
 /*
  * Installs the guard's filter in a process that has run without it, for all of its threads. The
  * instructions lie in the arena. The supervisor has a socket beside it, and takes the listener
- * there. A process without the filter also sends its requests to preserve a content there.
+ * there. A process without the filter also sends its requests to preserve a content there. The
+ * keeper has another socket, for a listener that the supervisor does not take.
  *
  * Invariants:
  *
- * - The process goes on only when a receiver serves the listener, or without a filter. In the
- *   second case the run says that it may lack something.
+ * - The process goes on only when a receiver serves the listener, when the keeper has it, or
+ *   without a filter. In the other cases than the first, the run says that it may lack something.
+ * - A listener is closed here only after a response or after the message to the keeper. The kernel
+ *   fails the watched calls of a process whose listener has no holder (ENOSYS).
  * - The descriptors used here are closed before the wrapper returns. So the program's next
  *   descriptor has the number that it has without the recorder.
  * - Every program of the run can write into the arena. Instructions from there are copied, and
@@ -17,6 +20,7 @@
 
 enum {
     AF_UNIX = 1,
+    DATAGRAM = 2,
     SEQPACKET = 5,
     CLOEXEC = 02000000,
     NO_SIGPIPE = 0x4000,
@@ -30,7 +34,8 @@ enum {
     SIG_SETMASK = 2,
     MESSAGE_MAX = 32768,
     TRIES = 64,
-    MANY = 64 /* requests of a process, after which a filter is cheaper than a socket for each */
+    MANY = 64, /* requests of a process, after which a filter is cheaper than a socket for each */
+    UNSERVED = -4096 /* no errno: the filter is installed, and the supervisor did not take it */
 };
 
 bool bs_filtered;
@@ -59,19 +64,32 @@ struct control {
     s32 descriptor, padding;
 };
 
+/* The kernel's `struct sockaddr_un`. */
+struct address {
+    uint16_t family;
+    char path[108];
+};
+
+/* Fills in the address of a socket beside the arena. False: there is no path for it. */
+static bool is_beside_arena(struct address *address, const char *suffix)
+{
+    const char *arena = bs_arena_path + sizeof BS_ENV_ARENA; /* after the "=" */
+    u32 n = bs_length(arena, sizeof address->path);
+    u32 more = bs_length(suffix, sizeof address->path) + 1;
+    if (!bs_arena_path[0] || n + more > sizeof address->path)
+        return false;
+    address->family = AF_UNIX;
+    bs_copy(address->path, arena, n);
+    bs_copy(address->path + n, suffix, more);
+    return true;
+}
+
 /* Returns a connection with the supervisor, or a negative error. */
 static s64 connection(void)
 {
-    struct {
-        uint16_t family;
-        char path[108];
-    } address = {.family = AF_UNIX};
-    const char *arena = bs_arena_path + sizeof BS_ENV_ARENA; /* after the "=" */
-    u32 n = bs_length(arena, sizeof address.path);
-    if (!bs_arena_path[0] || n + sizeof BS_SOCKET_SUFFIX > sizeof address.path)
+    struct address address = {0};
+    if (!is_beside_arena(&address, BS_SOCKET_SUFFIX))
         return -BS_ENOENT;
-    bs_copy(address.path, arena, n);
-    bs_copy(address.path + n, BS_SOCKET_SUFFIX, sizeof BS_SOCKET_SUFFIX);
     s64 fd = bs_raw(__NR_socket, AF_UNIX, SEQPACKET | CLOEXEC, 0);
     if (fd < 0)
         return fd;
@@ -81,20 +99,33 @@ static s64 connection(void)
     return error < 0 ? error : fd;
 }
 
-/* Sends a request and a path, with a descriptor unless it is -1. */
-static bool ask_about(s64 socket, struct bs_guard_request *request, s64 descriptor,
-                      const char *path)
+/*
+ * Sends a request and a path, with a descriptor unless it is -1. `to` is null for a socket that is
+ * connected.
+ */
+static bool send_to(struct address *to, s64 socket, struct bs_guard_request *request,
+                    s64 descriptor, const char *path)
 {
     struct part parts[2] = {{request, sizeof *request},
                             {(void *)path, bs_length(path, BS_PATH_MAX)}};
     struct control control = {20, SOL_SOCKET, SCM_RIGHTS, (s32)descriptor, 0};
     struct message message = {.parts = parts, .part_count = 2};
+    if (to) {
+        message.name = to;
+        message.name_size = sizeof *to;
+    }
     if (descriptor >= 0) {
         message.control = &control;
         message.control_size = sizeof control;
     }
     return bs_raw(__NR_sendmsg, socket, &message, NO_SIGPIPE) ==
            (s64)(parts[0].size + parts[1].size);
+}
+
+static bool ask_about(s64 socket, struct bs_guard_request *request, s64 descriptor,
+                      const char *path)
+{
+    return send_to(0, socket, request, descriptor, path);
 }
 
 static bool ask(s64 socket, struct bs_guard_request *request, s64 descriptor)
@@ -327,9 +358,31 @@ static s64 install_by(s64 socket, struct instruction *memory)
 }
 
 /*
+ * Passes the listener to the keeper. The message holds it until the keeper has received it, so no
+ * response is needed. The kernel refuses the message if the keeper is dead, too. sendmsg with an
+ * address is not watched. A connect would be, in a process whose gate does not work, and would
+ * wait for a receiver that does not exist.
+ */
+static BS_COLD void pass_to_keeper(s64 listener)
+{
+    struct address address = {0};
+    struct bs_guard_request request = {.kind = BS_GUARD_LISTENER};
+    if (!is_beside_arena(&address, BS_KEEPER_SUFFIX))
+        return;
+    s64 socket = bs_raw(__NR_socket, AF_UNIX, DATAGRAM | CLOEXEC, 0);
+    if (socket < 0)
+        return;
+    send_to(&address, socket, &request, listener, "");
+    bs_raw(__NR_close, socket);
+}
+
+/*
  * The connection is there before the filter: without it, no receiver could be found for the
  * listener. Between the installation and the response, another thread may wait for a receiver. This
  * thread makes no call that the filter watches.
+ *
+ * Without a response that the listener is served, the supervisor has been killed, or lacks a
+ * resource. The keeper then lets the calls continue, and they are not logged.
  */
 static s64 get_filter_by(s64 socket, struct instruction *memory, bool goes_on)
 {
@@ -338,9 +391,11 @@ static s64 get_filter_by(s64 socket, struct instruction *memory, bool goes_on)
         return listener;
     struct bs_guard_request request = {.kind = BS_GUARD_LISTENER, .recorded = goes_on};
     struct bs_guard_request response = {0};
-    s64 served = ask(socket, &request, listener) ? answer(socket, &response, 0, 0) : -BS_EINVAL;
+    bool served = ask(socket, &request, listener) && answer(socket, &response, 0, 0) >= 0;
+    if (!served)
+        pass_to_keeper(listener);
     bs_raw(__NR_close, listener);
-    return served;
+    return served ? 0 : UNSERVED;
 }
 
 static s64 get_filter(bool goes_on)
@@ -375,8 +430,11 @@ static BS_COLD void need_filter(bool goes_on)
         return;
     u64 mask = block_signals();
     bool borrower = is_borrower(), filtered = bs_has_filter();
-    if (!filtered)
-        filtered = get_filter(goes_on && !borrower) >= 0 || bs_has_filter();
+    if (!filtered) {
+        s64 got = get_filter(goes_on && !borrower);
+        /* Without its own filter, the process may have got one by another thread. */
+        filtered = got >= 0 || (got != UNSERVED && bs_has_filter());
+    }
     if (filtered && !borrower)
         __atomic_store_n(&bs_filtered, true, __ATOMIC_RELEASE);
     restore_signals(mask);

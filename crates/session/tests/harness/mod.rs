@@ -111,7 +111,10 @@ impl Run {
     pub fn assert_tidy(&self) {
         eventually("the arena is gone", || !self.arena_path().exists());
         let socket = backstory_arena::socket_path(&self.arena_path());
-        eventually("the socket is gone", || !socket.exists());
+        let keepers = backstory_arena::keeper_socket_path(&self.arena_path());
+        eventually("the sockets are gone", || {
+            !socket.exists() && !keepers.exists()
+        });
         assert!(!self.part_path().exists(), "the part log is still there");
     }
 }
@@ -138,16 +141,38 @@ pub fn gone(events: &[Event]) -> Vec<i32> {
     events.iter().filter_map(status).collect()
 }
 
+/// The direct children of a process, whichever of its threads forked them.
+pub fn children(parent: u32) -> Vec<u32> {
+    let lists = of_threads(parent, "children").collect::<String>();
+    let pids = lists.split_ascii_whitespace();
+    pids.filter_map(|pid| pid.parse().ok()).collect()
+}
+
+/// A file of `/proc` about each thread of a process.
+fn of_threads(pid: u32, name: &str) -> impl Iterator<Item = String> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task"));
+    let threads = threads.into_iter().flatten().flatten();
+    threads.filter_map(move |thread| fs::read_to_string(thread.path().join(name)).ok())
+}
+
 /// A direct child of a process, by name, whichever thread forked it.
 pub fn child_named(parent: u32, name: &str) -> Option<u32> {
-    let threads = fs::read_dir(format!("/proc/{parent}/task")).ok()?.flatten();
-    let lists =
-        threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
-    lists
-        .collect::<String>()
-        .split_ascii_whitespace()
-        .filter_map(|pid| pid.parse().ok())
-        .find(|pid| comm(*pid).is_some_and(|c| c == name))
+    let mut children = children(parent).into_iter();
+    children.find(|pid| comm(*pid).is_some_and(|c| c == name))
+}
+
+/// True if all threads of a process are stopped.
+pub fn is_stopped(pid: u32) -> bool {
+    of_threads(pid, "stat").all(|stat| {
+        let state = stat.rsplit_once(") ").map(|(_, rest)| rest);
+        state.is_some_and(|state| state.starts_with('T'))
+    })
+}
+
+/// True if a process has a seccomp filter.
+pub fn has_filter(pid: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"));
+    status.is_ok_and(|status| status.lines().any(|line| line == "Seccomp:\t2"))
 }
 
 pub fn comm(pid: u32) -> Option<String> {
