@@ -92,6 +92,22 @@ pub struct ReadyTurn {
     pub child_ended: Option<u64>,
 }
 
+/// A signal whose handler ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandlerRun {
+    /// The signal.
+    pub signal: i32,
+    /// Time-stamp counter when the handler began.
+    pub time: u64,
+    /// The thread that it ran in.
+    pub thread: u32,
+    /// True if it ran during a recorded call. A sleep counts as none.
+    pub in_call: bool,
+    /// Time-stamp counter when the thread's next recorded call began that is no sleep. `u64::MAX`:
+    /// no call followed.
+    pub next_call: u64,
+}
+
 /// A recorded child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedChild {
@@ -228,6 +244,8 @@ pub struct RecordedProcess {
     pub movers: HashMap<u64, u32>,
     /// Signals whose handlers ran, each with the time-stamp counter when its handler began.
     pub signals: VecDeque<(i32, u64)>,
+    /// The same handlers, each with its place among the calls of its thread.
+    pub handlers: Vec<HandlerRun>,
     /// Reads in which, or right behind which, a signal told the program that a child had ended. The
     /// time-stamp counters are those when the read returned, and when the handler began.
     pub child_ends: HashMap<u64, u64>,
@@ -236,6 +254,9 @@ pub struct RecordedProcess {
     pub exit: Option<i32>,
     /// The signal that killed it, if a recorded process waited for it or it was the command.
     pub killed_by: Option<i32>,
+    /// Time-stamp counter when the recorded process that waited for it learned that a signal had
+    /// killed it.
+    pub killed_at: Option<u64>,
     /// It ended by itself.
     pub has_exited: bool,
     /// Time-stamp counter when it did.

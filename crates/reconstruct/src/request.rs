@@ -379,6 +379,7 @@ fn leave_out_streams(
     process.exit = None;
     process.has_exited = false;
     process.signals.clear();
+    process.handlers.clear();
 }
 
 /// The times between the acceptance of a connection and its first bytes.

@@ -84,6 +84,7 @@ fn end_at(process: &mut RecordedProcess, to: u64) -> bool {
     let is_cut = !before || size(process) < whole;
     if is_cut {
         process.signals.clear();
+        process.handlers.clear();
     }
     is_cut
 }

@@ -77,6 +77,8 @@ pub(crate) struct Arranging {
     last_was_wait: bool,
     /// When the last call of each thread began and returned, if it was a read.
     last_reads: HashMap<u32, (u64, u64)>,
+    /// The places in the list of handlers of those that ran in each thread since its last call.
+    open_handlers: HashMap<u32, Vec<usize>>,
     /// When the handler of a child's end ran in each thread, since its last call began.
     child_signals: HashMap<u32, Vec<u64>>,
     /// The process that made each process, by a recorded call.
@@ -195,6 +197,7 @@ impl Arranging {
         self.last_was_wait = false;
         self.last_reads.clear();
         self.child_signals.clear();
+        self.open_handlers.clear();
         // A parent outside the pid namespace has no number there.
         let maker = || self.makers.get(&pid).copied();
         let parent = Some(parent).filter(|parent| *parent != 0).or_else(maker);
@@ -246,6 +249,7 @@ impl Arranging {
         self.process.calls += 1;
         self.note_pause(call);
         self.note_child_end(call);
+        self.note_handlers(call);
         if !call.is_cut {
             let returned = self.returned.entry(call.tid).or_default();
             *returned = ended(call).max(*returned);

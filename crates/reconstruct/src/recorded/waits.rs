@@ -1,7 +1,7 @@
 //! Arranges the waits for several descriptors.
 
 use super::{Arranging, ended};
-use crate::process::ReadyTurn;
+use crate::process::{HandlerRun, ReadyTurn};
 use crate::ready::{epoll_events, poll_list};
 use backstory_abi::deep;
 use backstory_deep::Call;
@@ -9,7 +9,7 @@ use libc::c_long;
 
 impl Arranging {
     pub(super) fn turn(&mut self, call: &Call, ready: Vec<(i32, u32)>) {
-        if call.result == 0 && (has_no_descriptor(call) || self.polls_kernel_only(call)) {
+        if is_sleep(call) || call.result == 0 && self.polls_kernel_only(call) {
             // A new execution takes it for a sleep, or leaves it to the kernel.
             self.last_was_wait = false;
             return;
@@ -78,6 +78,15 @@ impl Arranging {
         self.process.signals.push_back((signal, call.time));
         let handled = self.handled.entry(call.tid).or_default();
         handled.push((signal, call.time));
+        let open = self.open_handlers.entry(call.tid).or_default();
+        open.push(self.process.handlers.len());
+        self.process.handlers.push(HandlerRun {
+            signal,
+            time: call.time,
+            thread: call.tid,
+            in_call: false,
+            next_call: u64::MAX,
+        });
         if signal != libc::SIGCHLD {
             return;
         }
@@ -109,6 +118,21 @@ impl Arranging {
         signals.retain(|time| *time >= call.time);
     }
 
+    /// Notes where the handlers ran that a thread has run since its call before: in this one, or
+    /// before it. A sleep is no such call.
+    pub(super) fn note_handlers(&mut self, call: &Call) {
+        if call.in_handler || is_sleep(call) {
+            return;
+        }
+        let open = self.open_handlers.remove(&call.tid);
+        for at in open.into_iter().flatten() {
+            if let Some(ran) = self.process.handlers.get_mut(at) {
+                ran.in_call = ran.time >= call.time;
+                ran.next_call = call.time;
+            }
+        }
+    }
+
     pub(super) fn register(&mut self, call: &Call) {
         let member = call.b as i32;
         if call.result == 0
@@ -137,6 +161,19 @@ fn has_no_descriptor(call: &Call) -> bool {
     let mut sets = 1..=3;
     list.iter().all(|(fd, ..)| *fd < 0)
         && sets.all(|arg| call.entered_at(arg).is_none_or(<[u8]>::is_empty))
+}
+
+/// True for `poll` and `select` without descriptors whose time was up, or that a signal
+/// interrupted. Calls that failed have no lists in the log, so the number of descriptors tells.
+fn is_sleep(call: &Call) -> bool {
+    let number = c_long::from(call.number);
+    let polls = matches!(number, libc::SYS_poll | libc::SYS_ppoll);
+    let selects = matches!(number, libc::SYS_select | libc::SYS_pselect6);
+    let is_empty = match call.result {
+        0 => has_no_descriptor(call),
+        result => result == -i64::from(libc::EINTR) && call.a == 0,
+    };
+    (polls || selects) && is_empty
 }
 
 #[cfg(test)]
