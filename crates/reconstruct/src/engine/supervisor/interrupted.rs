@@ -12,10 +12,10 @@
 use super::child_waits::has_ended;
 use super::data::waits_for_room;
 use super::processes::Role;
+use super::signal_sets::{bit, handled_signals, own_mask};
 use super::waiting::Ready;
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
-use crate::engine::proc_texts::signals;
 use crate::output::Interruption;
 use crate::process::{ReadyTurn, RecordedProcess};
 use crate::resource::ResourceId;
@@ -130,17 +130,7 @@ impl Supervisor {
 
     /// True if a signal with a handler is there for this thread, and the call lets it through.
     pub(super) fn has_signal(&self, call: &NotifiedCall) -> io::Result<bool> {
-        let mask = match call.number {
-            SYS_ppoll => call.args[3],
-            SYS_epoll_pwait | SYS_epoll_pwait2 => call.args[4],
-            SYS_pselect6 if call.args[5] != 0 => call.word(call.args[5])?,
-            _ => 0,
-        };
-        let blocked = match mask {
-            0 => None,
-            at => Some(call.word(at)?),
-        };
-        Ok(handled_signals(call.tid, blocked)?.1 != 0)
+        Ok(handled_signals(call.tid, own_mask(call)?)?.1 != 0)
     }
 
     /// Where signals interrupt a write of so many bytes, as in the record. `None`: nowhere, or the
@@ -282,27 +272,4 @@ impl Supervisor {
             }
         }
     }
-}
-
-/// The bit of a signal in a set.
-pub(super) fn bit(signal: i32) -> u64 {
-    match signal {
-        1..=64 => 1 << (signal - 1),
-        _ => 0,
-    }
-}
-
-/// True if a thread has a handler for this signal.
-pub(super) fn has_handler(tid: u32, signal: i32) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{tid}/status"));
-    status.is_ok_and(|status| signals(&status, "SigCgt") & bit(signal) != 0)
-}
-
-/// The signals that a thread has a handler for and does not block, and those among them that are
-/// there. `blocked`: the signals that a call blocks, instead of those of the thread.
-pub(super) fn handled_signals(tid: u32, blocked: Option<u64>) -> io::Result<(u64, u64)> {
-    let status = std::fs::read_to_string(format!("/proc/{tid}/status"))?;
-    let set = |name| signals(&status, name);
-    let handled = set("SigCgt") & !blocked.unwrap_or_else(|| set("SigBlk"));
-    Ok((handled, handled & (set("SigPnd") | set("ShdPnd"))))
 }

@@ -5,8 +5,8 @@
 //!
 //! Invariant: a signal that came before the last recorded call that answered is not sent.
 
-use super::interrupted::{bit, handled_signals};
 use super::processes::state_and_time;
+use super::signal_sets::{bit, handled_signals};
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
 use crate::engine::proc_texts::threads;
