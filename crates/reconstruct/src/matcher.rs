@@ -73,6 +73,8 @@ pub struct ProcessMatcher {
     pub came: u64,
     /// Time-stamp counter of the recorded execution at this point.
     time: u64,
+    /// That when the recorded write returned whose bytes left last.
+    wrote: u64,
     /// Waits whose time was up, behind the recorded waits and since bytes of the record entered.
     idle: u32,
     endless: EndlessWaits,
@@ -86,6 +88,7 @@ impl ProcessMatcher {
         ProcessMatcher {
             came: 0,
             time: recorded.began,
+            wrote: 0,
             rest: recorded,
             divergence: None,
             volatile: Vec::new(),
@@ -146,6 +149,23 @@ impl ProcessMatcher {
     /// A recorded call that returned at this time answered. Time never goes back.
     pub fn reached(&mut self, time: u64) {
         self.time = self.time.max(time);
+    }
+
+    /// Bytes leave that left in the recorded write which returned at this time.
+    pub fn writes(&mut self, time: u64) {
+        self.wrote = self.wrote.max(time);
+    }
+
+    /// Time-stamp counter up to which the recorded program has run again. Output moves it, too.
+    pub fn passed_until(&self) -> u64 {
+        self.time.max(self.wrote)
+    }
+
+    /// True if recorded output that left before this time has not come. That to files of the root
+    /// is not followed.
+    pub fn owes(&self, resources: &[Resource], before: u64) -> bool {
+        let mut all = self.virtual_streams(resources);
+        all.any(|streams| streams.output.owes(before))
     }
 
     /// Bytes that left, of which only the number was compared.

@@ -41,6 +41,7 @@ mod deep_machine;
 mod deep_own_calls;
 mod deep_processes;
 mod deep_replay;
+mod deep_sleeps;
 mod deep_sshd;
 mod deep_starts;
 mod deep_terminal;

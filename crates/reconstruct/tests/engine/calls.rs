@@ -123,6 +123,24 @@ pub fn timed(calls: Vec<Call>) -> Vec<Call> {
     calls
 }
 
+/// Sets the time of a call.
+pub fn timed_at(time: u64, call: Call) -> Call {
+    Call { time, ..call }
+}
+
+/// The beginning of a process that `fork` made.
+pub fn begin_forked() -> Call {
+    let mut call = call(c_long::from(deep::BEGIN), 0, 0);
+    call.a = deep::BY_FORK;
+    call
+}
+
+/// The program learns of the end of a child, with the kernel's status.
+pub fn waited(child: u32, status: i32) -> Call {
+    let call = call(libc::SYS_wait4, -1, i64::from(child));
+    with(call, deep::ENTERED, 1, &status.to_le_bytes())
+}
+
 /// The question whether a file may be used in this way.
 pub fn access(path: &str, mode: i32, result: i64) -> Call {
     let mut call = call(libc::SYS_access, libc::AT_FDCWD, result);

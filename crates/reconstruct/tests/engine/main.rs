@@ -15,7 +15,7 @@ use backstory_reconstruct::window::end_at_gaps;
 use calls::*;
 use libc::{S_IFCHR, S_IFIFO, S_IFSOCK};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 fn run_with(programs: Vec<(u32, Vec<Call>)>, options: &Options) -> Reconstruction {
     let all = programs.into_iter().enumerate();
@@ -263,6 +263,118 @@ fn a_signal_comes_in_the_read_that_it_interrupted() {
     assert_eq!(result.output, b"handled typed");
 }
 
+/// The clock of counters that count milliseconds, from now on.
+fn milliseconds() -> RecordedClock {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let now = i64::try_from(now.as_nanos()).unwrap();
+    RecordedClock {
+        from: (0, now),
+        to: Some((1_000_000, now + 1_000_000_000_000)),
+    }
+}
+
+/// Sleeps until a signal comes. `prepares`: what it does before.
+fn sleeper(python: &str, signal: &str, prepares: &str) -> Call {
+    let script = format!(
+        "
+import os, signal, time
+class Ended(Exception): pass
+def end(*_): raise Ended
+signal.signal(signal.{signal}, end)
+{prepares}
+try: time.sleep(100)
+except Ended: os.write(1, b'ended')
+else: os.write(1, b'slept')
+"
+    );
+    begin(python, &["python3", "-I", "-S", "-c", &script], "/")
+}
+
+fn a_sleep_lasts_until_the_signal_that_ended_it() {
+    let Some(python) = program("python3") else {
+        return;
+    };
+    let timer = "signal.setitimer(signal.ITIMER_REAL, 0.2)";
+    for (signal, name, prepares) in [
+        (libc::SIGALRM, "SIGALRM", timer),
+        // It comes from outside.
+        (libc::SIGUSR1, "SIGUSR1", ""),
+    ] {
+        let calls = vec![
+            timed_at(1, sleeper(&python, name, prepares)),
+            timed_at(200, handler(signal)),
+            timed_at(201, descriptor(1, 1, S_IFIFO, "pipe:[8]")),
+            timed_at(202, write_full(1, b"ended")),
+            timed_at(203, exit(0)),
+        ];
+        let mut run = RecordedRun::arrange([(1, 0, 0, calls.into_iter())].into_iter());
+        run.clock = milliseconds();
+        let result = reconstruct(run, &Options::default(), || Ok(())).unwrap();
+        assert_eq!(result.likeness(), Likeness::Equal, "{name}: {result:?}");
+    }
+}
+
+/// Runs a parent and its child again, and asserts that they are equal. `rang`: when the timer of
+/// the parent rang, in ms. `status`: that of the child. `output`: what the parent then writes.
+fn family(script: &str, rang: u64, child_ends: Option<Call>, status: i32, output: &[u8]) {
+    const PARENT: u32 = 100;
+    // No process can have this number, so the child has one of its own.
+    const CHILD: u32 = 5_000_000;
+    let Some(python) = program("python3") else {
+        return;
+    };
+    let ended = rang + 500;
+    let parent = vec![
+        timed_at(
+            1,
+            begin(&python, &["python3", "-I", "-S", "-c", script], "/"),
+        ),
+        timed_at(10, call(libc::SYS_fork, -1, i64::from(CHILD))),
+        timed_at(rang, handler(libc::SIGALRM)),
+        timed_at(rang + 1, descriptor(1, 1, S_IFIFO, "pipe:[8]")),
+        timed_at(rang + 2, write_full(1, b"rang ")),
+        timed_at(ended, waited(CHILD, status)),
+        timed_at(ended + 1, write_full(1, output)),
+        timed_at(ended + 2, exit(0)),
+    ];
+    let mut child = vec![timed_at(12, begin_forked())];
+    child.extend(child_ends.map(|call| timed_at(ended - 1, call)));
+    let all = [
+        (1, PARENT, 0, parent.into_iter()),
+        (2, CHILD, PARENT, child.into_iter()),
+    ];
+    let mut run = RecordedRun::arrange(all.into_iter());
+    run.clock = milliseconds();
+    let result = reconstruct(run, &Options::default(), || Ok(())).unwrap();
+    assert_eq!(result.likeness(), Likeness::Equal, "{result:?}");
+    assert_eq!(result.output, [b"rang ", output].concat());
+}
+
+fn a_sleeping_child_is_killed_when_the_timer_of_its_parent_rang() {
+    // A process that is killed waits for three seconds, unless a timer rings later.
+    let script = "
+import os, signal, time
+def ring(*_): os.write(1, b'rang '); os.kill(child, signal.SIGTERM)
+child = os.fork()
+if child == 0: time.sleep(100); os._exit(3)
+signal.signal(signal.SIGALRM, ring); signal.alarm(4)
+os.write(1, b'%d' % os.waitpid(child, 0)[1])
+";
+    family(script, 4_000, None, libc::SIGTERM, b"15");
+}
+
+fn a_child_sleeps_until_the_timer_of_its_parent_rang_before() {
+    let script = "
+import os, signal, time
+def ring(*_): os.write(1, b'rang ')
+child = os.fork()
+if child == 0: time.sleep(0.6); os._exit(3)
+signal.signal(signal.SIGALRM, ring); signal.setitimer(signal.ITIMER_REAL, 0.2)
+os.write(1, b'%d' % os.waitpid(child, 0)[1])
+";
+    family(script, 220, Some(exit(3)), 3 << 8, b"768");
+}
+
 fn a_program_that_is_gone_is_an_error() {
     let calls = vec![begin("/nonexistent/program", &["program"], "/"), exit(0)];
     let run = RecordedRun::arrange([(1, 0, 0, calls.into_iter())].into_iter());
@@ -434,6 +546,9 @@ fn main() {
         a_program_that_repeats_a_wait_for_ever_is_ended_and_reported,
         a_signal_that_dumps_memory_ends_a_wait_that_stays,
         a_signal_comes_in_the_read_that_it_interrupted,
+        a_sleep_lasts_until_the_signal_that_ended_it,
+        a_sleeping_child_is_killed_when_the_timer_of_its_parent_rang,
+        a_child_sleeps_until_the_timer_of_its_parent_rang_before,
         a_program_that_is_gone_is_an_error,
         a_peer_that_waits_for_the_answer_closes_after_it,
         the_record_says_which_files_a_program_may_use,

@@ -4,11 +4,13 @@
 //! question can lie later, and so can its answer: see `crate::shift`.
 
 use super::part::Part;
+use super::sleeping::SleepEnd;
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
 use crate::matcher::ProcessMatcher;
 use crate::shift::{self, ClockShift, Question};
 use libc::*;
+use std::collections::HashMap;
 use std::io;
 
 /// How much later each question for the time is than the one before, in ns.
@@ -25,6 +27,8 @@ pub(super) struct Passed {
     question: Option<Question>,
     /// The shifts for the questions before it, the last question first.
     shifts: Vec<ClockShift>,
+    /// With exact time: the time that each thread got last, by its number and the clock.
+    told: HashMap<(u32, i32), i64>,
 }
 
 impl Passed {
@@ -33,6 +37,11 @@ impl Passed {
         if self.since != reached {
             (self.ns, self.since) = (0, reached);
         }
+    }
+
+    /// A thread gets a recorded time.
+    pub fn tell(&mut self, tid: u32, clock: i32, ns: i64) {
+        self.told.insert((tid, clock), ns);
     }
 }
 
@@ -100,6 +109,47 @@ impl Supervisor {
         passed.ns = passed.ns.saturating_add(ns.max(0));
     }
 
+    /// The moment of a time-stamp counter, in ns from an origin that all moments have.
+    pub(super) fn moment(&self, counter: u64) -> i128 {
+        let real = self.clock.at(counter).map(i128::from);
+        real.unwrap_or_else(|| i128::from(counter))
+    }
+
+    /// The moment that a program has come to.
+    pub(super) fn present(&mut self, index: usize) -> i128 {
+        let matcher = &self.matchers[index];
+        let (reached, until) = (matcher.time(), matcher.passed_until());
+        let passed = &mut self.passed[index];
+        passed.reach(reached);
+        let slept = i128::from(passed.ns);
+        (self.moment(reached) + slept).max(self.moment(until))
+    }
+
+    /// The time that a clock has for a thread now, in ns. `None`: not known.
+    fn time_of(&mut self, call: &NotifiedCall, index: usize, clock: i32) -> Option<i64> {
+        let is_real = is_real(clock);
+        if !is_real && !is_monotonic(clock) {
+            return None;
+        }
+        let matcher = &self.matchers[index];
+        let passed = &mut self.passed[index];
+        if !matcher.rest.times.is_empty() {
+            return passed.told.get(&(call.tid, clock)).copied();
+        }
+        let reached = matcher.time();
+        passed.reach(reached);
+        let Some(real) = self.clock.at(reached) else {
+            // The program asks the kernel.
+            return Some(kernel_time(is_real));
+        };
+        let real = real + passed.ns + self.result.shift.at(reached);
+        Some(if is_real {
+            real
+        } else {
+            real - self.since_boot
+        })
+    }
+
     /// `clock_gettime`, `gettimeofday` and `time`. `None`: another clock than that of the wall.
     pub(super) fn wall_clock(
         &mut self,
@@ -113,13 +163,8 @@ impl Supervisor {
             SYS_clock_gettime => call.int(0),
             _ => CLOCK_REALTIME,
         };
-        let is_real = matches!(clock, CLOCK_REALTIME | CLOCK_REALTIME_COARSE | CLOCK_TAI);
-        let is_wall = is_real
-            || matches!(
-                clock,
-                CLOCK_MONOTONIC | CLOCK_MONOTONIC_RAW | CLOCK_MONOTONIC_COARSE | CLOCK_BOOTTIME
-            );
-        if !is_wall {
+        let is_real = is_real(clock);
+        if !is_real && !is_monotonic(clock) {
             return Ok(None);
         }
         let Some(real) = self.time(index) else {
@@ -133,24 +178,66 @@ impl Supervisor {
         put_time(call, ns).map(Some)
     }
 
-    /// A sleep returns at once. A program that goes on to sleep behind its record waits.
+    /// `nanosleep` and `clock_nanosleep`. A program that goes on to sleep behind its record waits.
     pub(super) fn sleep(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
-        let (at, absolute) = match call.number {
-            SYS_clock_nanosleep => (call.args[2], call.int(1) & TIMER_ABSTIME != 0),
-            _ => (call.args[0], false),
-        };
-        let ns = call.duration(at)?;
+        let ns = self.length_of_sleep(call, index)?;
         if self.part.is_some() && self.matchers[index].idles() {
             return Ok(self.hold(index));
         }
-        if self.is_killed_asleep(index) {
-            return Ok(self.await_killer(call, index, EINTR));
-        }
-        if !absolute {
-            self.slept(index, ns);
-        }
-        Ok(Response::Value(0))
+        Ok(match self.sleep_end(call, index, ns) {
+            SleepEnd::TimeUp => Response::Value(0),
+            SleepEnd::Later => Response::Park,
+            SleepEnd::Interrupted(rest) => {
+                put_rest(call, rest)?;
+                Response::Errno(EINTR)
+            }
+        })
     }
+
+    /// How long a sleep is, in ns. One until a time of a clock begins now.
+    fn length_of_sleep(&mut self, call: &NotifiedCall, index: usize) -> io::Result<i64> {
+        if call.number == SYS_nanosleep {
+            return call.duration(call.args[0]);
+        }
+        let ns = call.duration(call.args[2])?;
+        if !is_absolute(call) {
+            return Ok(ns);
+        }
+        let now = self.time_of(call, index, call.int(0));
+        Ok(now.map_or(0, |now| ns.saturating_sub(now).max(0)))
+    }
+}
+
+/// True for `clock_nanosleep` until a time of its clock.
+fn is_absolute(call: &NotifiedCall) -> bool {
+    call.number == SYS_clock_nanosleep && call.int(1) & TIMER_ABSTIME != 0
+}
+
+/// Tells the rest of a sleep that a signal interrupted, in ns, if the program asks for it.
+fn put_rest(call: &NotifiedCall, rest: i64) -> io::Result<()> {
+    let at = match call.number {
+        SYS_nanosleep => call.args[1],
+        _ => call.args[3],
+    };
+    if at == 0 || is_absolute(call) {
+        return Ok(());
+    }
+    let (seconds, ns) = (rest.div_euclid(NS), rest.rem_euclid(NS));
+    let bytes = [seconds.to_le_bytes(), ns.to_le_bytes()].concat();
+    call.put(at, &bytes)
+}
+
+/// True for a clock of the time of day.
+fn is_real(clock: i32) -> bool {
+    matches!(clock, CLOCK_REALTIME | CLOCK_REALTIME_COARSE | CLOCK_TAI)
+}
+
+/// True for a clock of the time since the system began.
+fn is_monotonic(clock: i32) -> bool {
+    matches!(
+        clock,
+        CLOCK_MONOTONIC | CLOCK_MONOTONIC_RAW | CLOCK_MONOTONIC_COARSE | CLOCK_BOOTTIME
+    )
 }
 
 /// Answers `clock_gettime`, `gettimeofday` or `time` with a time in ns.
@@ -186,10 +273,15 @@ pub(super) fn put_time(call: &NotifiedCall, ns: i64) -> io::Result<Response> {
 
 /// How much earlier the other clocks began than that of the wall, in ns.
 pub(super) fn since_boot() -> i64 {
+    kernel_time(true) - kernel_time(false)
+}
+
+/// The kernel's time of day, or since the system began, in ns.
+fn kernel_time(is_real: bool) -> i64 {
     use rustix::time::{ClockId, clock_gettime};
-    let ns = |clock| {
-        let time = clock_gettime(clock);
-        time.tv_sec * NS + time.tv_nsec
-    };
-    ns(ClockId::Realtime) - ns(ClockId::Monotonic)
+    let time = clock_gettime(match is_real {
+        true => ClockId::Realtime,
+        false => ClockId::Monotonic,
+    });
+    time.tv_sec * NS + time.tv_nsec
 }

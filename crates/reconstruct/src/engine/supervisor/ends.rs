@@ -153,7 +153,7 @@ fn is_fault(signal: i32) -> bool {
 }
 
 /// True if a process has not ended. Its first thread may have ended before the others.
-fn is_alive(pid: u32) -> bool {
+pub(super) fn is_alive(pid: u32) -> bool {
     let state = state_and_time(pid).map(|(state, _)| state);
     threads(pid) > 1 || state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }

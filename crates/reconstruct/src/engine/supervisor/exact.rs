@@ -32,11 +32,13 @@ impl Supervisor {
         if matches!(clock, CLOCK_REALTIME | CLOCK_REALTIME_COARSE) {
             self.rules.give(ns);
         }
+        self.passed[index].tell(call.tid, clock, ns);
         put_time(call, ns).map(Some)
     }
 
-    /// The caller makes the call that returned at this time, if it is known.
+    /// The caller makes the write that returned at this time, if it is known.
     pub(super) fn passes(&mut self, call: &NotifiedCall, index: usize, time: Option<u64>) {
+        self.matchers[index].writes(time.unwrap_or(0));
         let rest = &self.matchers[index].rest;
         let is_exact = !rest.times.is_empty() || !rest.counters.is_empty();
         if let Some(time) = time.filter(|_| is_exact) {

@@ -80,7 +80,7 @@ impl Supervisor {
     }
 
     /// True if a child runs that had ended before this time in the record, and it may still end.
-    fn awaits_child(&mut self, call: &NotifiedCall, index: usize, time: u64) -> bool {
+    pub(super) fn awaits_child(&mut self, call: &NotifiedCall, index: usize, time: u64) -> bool {
         let children = self.late_children(call, index, time);
         !children.is_empty() && self.may_end(call.tid, children)
     }

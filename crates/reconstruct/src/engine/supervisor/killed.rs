@@ -4,10 +4,12 @@
 //! no such reader. So a process is killed where it goes on behind its record. Where another process
 //! of the run may have killed it, that one gets the time to do so again.
 
+use super::ends::is_alive;
 use super::processes::Role;
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
 use crate::engine::proc_texts::{field, signals};
+use crate::process::HandlerRun;
 use crate::resource::ResourceId;
 use backstory_sys as sys;
 use std::fs;
@@ -51,13 +53,72 @@ impl Supervisor {
 
     /// True while another process may still kill this one, as in the record.
     pub(super) fn may_be_killed(&self, index: usize) -> bool {
-        let signal = self.matchers[index].rest.killed_by;
-        let is_known = signal.is_some_and(|signal| signal != libc::SIGPIPE);
-        index != self.first && is_known && self.parked_for < LONGEST
+        self.matchers[index].rest.killed_by.is_some() && self.awaits_kill(index)
+    }
+
+    /// The same for a process of which the record may not say that a signal killed it.
+    pub(super) fn awaits_kill(&self, index: usize) -> bool {
+        let is_own = self.matchers[index].rest.killed_by == Some(libc::SIGPIPE);
+        let waits = || self.parked_for < LONGEST || self.parked_for < self.longest(index);
+        index != self.first && !is_own && waits()
+    }
+
+    /// How long a process waits for the one that kills it. That one may wait for its own timer.
+    fn longest(&self, index: usize) -> Duration {
+        let since = self.matchers[index].passed_until();
+        let killed_at = self.killed_at(index);
+        let Some(killed_at) = killed_at.filter(|at| self.has_timer(index, since, *at)) else {
+            return LONGEST;
+        };
+        let recorded = self.clock.between(since, killed_at);
+        recorded.saturating_add(LONGEST).min(self.patience / 2)
+    }
+
+    /// When a signal killed a process, or else one above it.
+    fn killed_at(&self, index: usize) -> Option<u64> {
+        let mut own = &self.matchers[index].rest;
+        // A damaged log may name a process as its own parent, or among those above it.
+        for _ in 0..self.matchers.len() {
+            if own.killed_at.is_some() {
+                return own.killed_at;
+            }
+            let parent = own.parent;
+            let mut programs = self.matchers.iter().map(|matcher| &matcher.rest);
+            own = programs.find(|one| one.pid == parent)?;
+        }
+        None
+    }
+
+    /// True if a timer of another program that runs ended between these times of the record.
+    fn has_timer(&self, index: usize, from: u64, to: u64) -> bool {
+        let ends = |ran: &HandlerRun| {
+            ran.signal == libc::SIGALRM && (from.saturating_add(1)..=to).contains(&ran.time)
+        };
+        self.live.iter().any(|(pid, process)| {
+            let Role::Program(other) = process.role else {
+                return false;
+            };
+            let mut handlers = self.matchers[other].rest.handlers.iter();
+            other != index && handlers.any(ends) && is_alive(*pid)
+        })
+    }
+
+    /// True for a process whose record ends without its end, and that has done all that is in its
+    /// record. A signal killed it, and no recorded process waited for it.
+    pub(super) fn never_ended(&self, index: usize) -> bool {
+        let matcher = &self.matchers[index];
+        let rest = &matcher.rest;
+        let is_cut = rest.ends_early || rest.gap.is_some() || !self.is_whole;
+        let has_end = rest.has_exited || rest.killed_by.is_some() || is_cut;
+        !has_end
+            && rest.children.is_empty()
+            && self.next_program(rest.pid, Some(index)).is_none()
+            && matcher.wrote_all(&self.resources)
+            && matcher.read_all(&self.resources)
     }
 
     /// True for a process in which a signal killed this program.
-    fn is_killed(&self, index: usize) -> bool {
+    pub(super) fn is_killed(&self, index: usize) -> bool {
         let rest = &self.matchers[index].rest;
         let is_last = || self.next_program(rest.pid, Some(index)).is_none();
         rest.killed_by.is_some() && self.part.is_none() && is_last()
@@ -127,11 +188,17 @@ impl Supervisor {
         true
     }
 
-    /// A process sends a signal. If this signal killed the other one, it first does what it had
-    /// done until then. If it would kill one that ended by itself in the record, it waits until
-    /// that one has a handler or has ended.
-    pub(super) fn send_signal(&self, call: &NotifiedCall) -> Response {
+    /// A process sends a signal. If the other one handled it, or if the signal killed it, that one
+    /// first does what it had done until then. If it would kill one that ended by itself in the
+    /// record, it waits until that one has a handler or has ended.
+    pub(super) fn send_signal(&mut self, call: &NotifiedCall) -> Response {
         let (pid, signal) = (call.int(0), call.int(1));
+        if let Some(is_early) = self.comes_before_its_place(call, pid, signal) {
+            return match is_early {
+                true => Response::Park,
+                false => Response::Continue,
+            };
+        }
         let mut programs = self.matchers.iter().zip(&self.started).rev();
         let last = programs.find(|(matcher, _)| i64::from(matcher.rest.pid) == i64::from(pid));
         let is_own = i64::from(self.group_of(call)) == i64::from(pid);
@@ -147,6 +214,47 @@ impl Supervisor {
             true => Response::Park,
             false => Response::Continue,
         }
+    }
+
+    /// True if a signal is sent before the other process has come to the place where its recorded
+    /// handler ran. `None`: the record has no such handler. The signal is sent at last.
+    fn comes_before_its_place(
+        &mut self,
+        call: &NotifiedCall,
+        pid: i32,
+        signal: i32,
+    ) -> Option<bool> {
+        let other = u32::try_from(pid).ok()?;
+        if self.part.is_some() || other == self.group_of(call) {
+            return None;
+        }
+        let Role::Program(index) = self.live.get(&other)?.role else {
+            return None;
+        };
+        let until = self.matchers[index].passed_until();
+        self.due[index].pass(until);
+        let due = self.due[index].unsent(signal)?;
+        let ran = due.ran;
+        // The order of calls that several signals interrupt may be another one.
+        if ran.in_call && self.matchers[index].rest.killed_by != Some(signal) {
+            return None;
+        }
+        let owes = || self.matchers[index].owes(&self.resources, ran.time);
+        // Between two calls, the process sleeps, or waits in the kernel.
+        let goes_on = || !ran.in_call && !due.is_in_kernel() && self.is_awake(other);
+        let is_early = would_kill(pid, signal) || owes() || goes_on();
+        if is_early && self.parked_for < LONGEST {
+            return Some(true);
+        }
+        if is_early {
+            self.due[index].miss();
+        }
+        self.due[index].send(&ran);
+        if !ran.in_call {
+            let signals = &mut self.matchers[index].rest.signals;
+            signals.retain(|one| *one != (signal, ran.time));
+        }
+        Some(false)
     }
 }
 

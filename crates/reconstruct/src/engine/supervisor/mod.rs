@@ -12,6 +12,7 @@ mod clock;
 mod content;
 mod credentials;
 mod data;
+mod due_signals;
 mod ends;
 mod epoll;
 mod exact;
@@ -32,6 +33,7 @@ mod preparing;
 mod processes;
 mod sights;
 mod signal_sets;
+mod sleeping;
 mod start_end;
 mod suspended;
 mod thread_states;
@@ -57,6 +59,7 @@ use backstory_instructions::Redirector;
 use backstory_sys as sys;
 use child_work::ChildWork;
 use clock::Passed;
+use due_signals::DueSignals;
 use interrupted::HiddenList;
 use own_calls::OwnCalls;
 use part::Part;
@@ -147,6 +150,8 @@ pub struct Supervisor {
     last_calls: HashMap<u32, Instant>,
     /// By program.
     passed: Vec<Passed>,
+    /// The recorded handlers that have not run again, by program.
+    due: Vec<DueSignals>,
     /// The chosen request.
     part: Option<Part>,
     /// The search for a text, if any.
@@ -166,6 +171,8 @@ pub struct Supervisor {
     held_threads: HashSet<u32>,
     /// The threads that stay in a wait which they have repeated many times.
     staying: HashSet<u32>,
+    /// The threads in a sleep that waits for a signal.
+    asleep: HashSet<u32>,
     /// Since when programs end, because their request is over. Their calls continue.
     closing: Option<Closing>,
     /// For a tool that asks for them.
@@ -181,7 +188,7 @@ pub struct Supervisor {
     in_vain: Vec<u32>,
     /// The lists of threads that wait for a signal, by thread.
     hidden: HashMap<u32, Vec<HiddenList>>,
-    /// The calls that wait for a signal from outside, by the id of the call.
+    /// The calls that wait for a signal of a process, by the id of the call.
     suspended: HashMap<u64, Stillness>,
     result: Reconstruction,
 }
@@ -263,6 +270,7 @@ impl Supervisor {
         if let Some(index) = program {
             self.matchers[index].came(describe(call));
             self.notes_own_call(call, index);
+            self.leaves_kernel(call, index);
         }
         if let Some(part) = &mut self.part {
             part.came(program);
@@ -289,6 +297,7 @@ impl Supervisor {
     /// Responds to one call, which came at that time.
     fn handle(&mut self, call: &NotifiedCall, since: Instant) {
         self.staying.remove(&call.tid);
+        self.asleep.remove(&call.tid);
         let (response, since) = match self.still_awaits_bytes(call) {
             Some(true) => (Response::Park, since),
             Some(false) => {

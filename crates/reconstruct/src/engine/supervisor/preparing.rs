@@ -1,6 +1,7 @@
 //! Prepares a supervisor for a recorded run and a program that was started.
 
 use super::clock::{self, Passed};
+use super::due_signals::DueSignals;
 use super::own_calls::OwnCalls;
 use super::part::Part;
 use super::pipes::Pipes;
@@ -51,6 +52,7 @@ impl Supervisor {
             shows: shows.map(|(_, id, _)| *id),
             started: vec![false; run.processes.len()],
             passed: vec![Passed::default(); run.processes.len()],
+            due: due(&run.processes),
             clock: run.clock,
             rules: run.clock.rules(&options.volatile),
             since_boot: clock::since_boot(),
@@ -74,6 +76,7 @@ impl Supervisor {
             held: Vec::new(),
             held_threads: HashSet::new(),
             staying: HashSet::new(),
+            asleep: HashSet::new(),
             closing: None,
             last_calls: HashMap::new(),
             resources: run.resources,
@@ -102,6 +105,13 @@ impl Supervisor {
             },
         }
     }
+}
+
+/// The handlers that ran in each program.
+fn due(processes: &[RecordedProcess]) -> Vec<DueSignals> {
+    let all = processes.iter();
+    all.map(|process| DueSignals::of(&process.handlers))
+        .collect()
 }
 
 /// The number of programs that read or wrote each resource.

@@ -16,7 +16,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 /// No program has done anything for so long when a signal from outside is sent.
-const STILL: Duration = Duration::from_secs(1);
+pub(super) const STILL: Duration = Duration::from_secs(1);
 
 /// A suspended program is looked at so often.
 const LOOK: Duration = Duration::from_millis(10);
@@ -48,6 +48,7 @@ impl Supervisor {
     /// A program waits for a signal, and the kernel makes the wait. It begins when a signal is
     /// there, if the record has one from outside.
     pub(super) fn suspend(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
+        self.enters_kernel(call, index);
         let known = self.suspended.remove(&call.id);
         let reached = self.matchers[index].time();
         let signals = self.matchers[index].rest.signals.iter().copied();
@@ -86,6 +87,16 @@ impl Supervisor {
         matcher.reached(next.1);
         sys::kill_thread(group as sys::Pid, call.tid as sys::Pid, next.0)?;
         Ok(Response::Continue)
+    }
+
+    /// For how long no program has done anything while this call waits.
+    pub(super) fn still_for(&mut self, call: &NotifiedCall) -> Duration {
+        let now = match self.suspended.remove(&call.id) {
+            Some(known) if known.looked.elapsed() < LOOK => known,
+            known => self.stillness(known),
+        };
+        self.suspended.insert(call.id, now);
+        now.since.elapsed()
     }
 
     /// The work of all programs until now. A call that waits for its answer is no work.

@@ -37,10 +37,21 @@ impl Supervisor {
         a_thread_runs(self.listener.as_fd(), group, left_out)
     }
 
+    /// True if a thread of a process runs, or makes a call. One that sleeps until a signal comes
+    /// does neither.
+    pub(super) fn is_awake(&self, group: u32) -> bool {
+        let left_out = |thread| self.asleep.contains(&thread) || self.stays(thread);
+        a_thread_runs(self.listener.as_fd(), group, left_out)
+    }
+
     /// True if a thread gets no answer before another one does something.
     fn rests(&self, thread: u32) -> bool {
-        let stays = self.held_threads.contains(&thread) || self.staying.contains(&thread);
-        stays || self.pipes.awaits(thread)
+        self.stays(thread) || self.pipes.awaits(thread)
+    }
+
+    /// True if a thread stays in its call.
+    fn stays(&self, thread: u32) -> bool {
+        self.held_threads.contains(&thread) || self.staying.contains(&thread)
     }
 }
 

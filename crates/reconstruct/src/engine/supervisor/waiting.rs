@@ -1,5 +1,6 @@
 //! Calls that wait for descriptors.
 
+use super::sleeping::SleepEnd;
 use super::thread_states::another_thread_runs;
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
@@ -56,8 +57,10 @@ pub(super) enum Ready {
     Never,
     /// The kernel's own objects are looked at again.
     Later,
-    /// A signal interrupts the wait.
+    /// A signal interrupts the wait. The kernel makes it.
     Interrupted,
+    /// The wait fails with this error.
+    Failed(i32),
 }
 
 impl Supervisor {
@@ -265,15 +268,12 @@ impl Supervisor {
         list: &[Awaited],
         timeout: Option<i64>,
     ) -> Option<Ready> {
-        if list.is_empty()
-            && let Some(ns) = timeout
-        {
-            // A sleep.
-            if self.part.is_some() && self.matchers[index].idles() {
-                return Some(Ready::Never);
-            }
-            self.slept(index, ns);
-            return Some(Ready::TimeUp);
+        if list.is_empty() {
+            let Some(ns) = timeout else {
+                self.enters_kernel(call, index);
+                return None;
+            };
+            return Some(self.sleep_in_wait(call, index, ns));
         }
         let (silent, native): (Vec<_>, Vec<_>) = list
             .iter()
@@ -293,6 +293,22 @@ impl Supervisor {
             has_placeholder: native.is_empty() && !silent.is_empty(),
         };
         self.ready(call, index, list, terms)
+    }
+
+    /// A wait for no descriptor: a sleep of so many ns.
+    fn sleep_in_wait(&mut self, call: &NotifiedCall, index: usize, ns: i64) -> Ready {
+        if self.part.is_some() && self.matchers[index].idles() {
+            return Ready::Never;
+        }
+        match self.sleep_end(call, index, ns) {
+            SleepEnd::TimeUp => Ready::TimeUp,
+            SleepEnd::Later => Ready::Later,
+            // The signal may be blocked except in this wait.
+            SleepEnd::Interrupted(_) if self.has_signal(call).unwrap_or(false) => {
+                Ready::Interrupted
+            }
+            SleepEnd::Interrupted(_) => Ready::Failed(EINTR),
+        }
     }
 
     /// The response to a wait that nothing ends. Programs repeat a wait that a signal interrupted.
@@ -331,6 +347,7 @@ impl Supervisor {
             None => return Ok(Response::Continue),
             Some(Ready::Later) => return Ok(Response::Park),
             Some(Ready::Never) => return Ok(self.never(call, index)),
+            Some(Ready::Failed(errno)) => return Ok(Response::Errno(errno)),
             Some(Ready::TimeUp) => Vec::new(),
             Some(Ready::Some(ready)) => ready,
             Some(Ready::Interrupted) => {
@@ -378,6 +395,7 @@ impl Supervisor {
             None => return Ok(Response::Continue),
             Some(Ready::Later) => return Ok(Response::Park),
             Some(Ready::Never) => return Ok(self.never(call, index)),
+            Some(Ready::Failed(errno)) => return Ok(Response::Errno(errno)),
             Some(Ready::TimeUp) => Vec::new(),
             Some(Ready::Some(ready)) => ready,
             Some(Ready::Interrupted) => {
