@@ -48,6 +48,20 @@ fn a_child_sleeps_until_its_parent_sends_the_signal_that_ended_the_sleep() {
 }
 
 #[test]
+fn a_child_is_killed_again_when_the_time_of_its_parent_was_up() {
+    let script = r#"
+import subprocess
+p = subprocess.Popen(["sleep", "30"])
+try: p.wait(timeout=0.4)
+except subprocess.TimeoutExpired: print("late")
+print(p.poll())
+p.terminate()
+print(p.wait())
+"#;
+    runs_again(script, "late\nNone\n-15\n");
+}
+
+#[test]
 fn a_child_sleeps_until_the_alarm_that_its_parent_had_before() {
     let script = r#"
 import os, signal, time

@@ -24,9 +24,11 @@ impl Supervisor {
         let Some(queue) = rest.get_mut(&key) else {
             return Ok(Response::Continue);
         };
-        match queue.front().map(|(result, _)| result.value) {
-            Some(0) => {
+        match queue.front().map(|(result, time)| (result.value, *time)) {
+            Some((0, time)) => {
                 queue.pop_front();
+                // A program that polls until a time has this one.
+                self.matchers[index].reached(time);
                 // A child that has ended meanwhile ended later in the record, with another signal.
                 if any_ended(&children(call.tid))
                     && let Some(group) = self.groups.get(&call.tid)
@@ -35,7 +37,7 @@ impl Supervisor {
                 }
                 Ok(Response::Value(0))
             }
-            Some(pid @ 1..) => match has_ended(&pid.to_string()) {
+            Some((pid @ 1.., _)) => match has_ended(&pid.to_string()) {
                 Some(false) => Ok(Response::Park),
                 _ => {
                     queue.pop_front();
