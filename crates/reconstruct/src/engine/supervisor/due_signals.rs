@@ -28,7 +28,7 @@ pub(super) enum Sender {
     Process,
 }
 
-/// What is known of a signal.
+/// The knowledge about a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Delivery {
     /// Nothing.

@@ -178,8 +178,8 @@ impl Supervisor {
     /// True if the signal of a handler of a program may still come, for which a sleep waits.
     ///
     /// A timer takes at most as long as the program had run in the record. A process sends nothing
-    /// any more when no program has done anything for longer than in the record, or when the sleep
-    /// has waited for `most`.
+    /// any more if no program has done anything for longer than in the record. The same holds if
+    /// the sleep has waited for `most`.
     fn may_be_sent(
         &mut self,
         call: &NotifiedCall,
