@@ -15,11 +15,14 @@
 //! slash.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::iter;
 use std::rc::Rc;
 
 use super::cache::ListedRuns;
 use super::{BlockTables, GraphReader, PairTable};
-use crate::{EntityKey, Result, RunKey};
+use crate::codec::members::Block;
+use crate::{EntityKey, Result, RunKey, may_be_directory};
 
 /// The path of the list of runs. The paths of all lists begin with it.
 pub const RUNS: &[u8] = &[0];
@@ -52,6 +55,25 @@ impl<T: BlockTables> GraphReader<'_, T> {
         }
         found.sort_unstable_by_key(|key| (Reverse(key.run()), key.local()));
         Ok(found)
+    }
+
+    /// The lists at the paths and aliases of those entities of a block that may be directories. No
+    /// other list has entries of them, so a run is removed without a look at the other lists.
+    pub fn lists_of(&self, block: &Block) -> Result<Vec<u32>> {
+        let mut paths = BTreeSet::new();
+        for member in &block.members {
+            let may_be = self.version(member.version, |version| {
+                may_be_directory(version.kind, version.ident.as_ref())
+            })?;
+            let names = iter::once(&member.version).chain(&member.aliases);
+            for name in names.filter(|_| may_be) {
+                paths.insert(list_at(&self.path_of(*name)?));
+            }
+        }
+        let all = paths.iter().map(Vec::as_slice);
+        self.tables.expect_directories(all.clone())?;
+        let numbers = all.map(|path| self.tables.directory_id(path));
+        numbers.filter_map(Result::transpose).collect()
     }
 
     /// The entries of the list with this path, ascending.

@@ -41,8 +41,8 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
             let Some(key) = self.run_number(id)? else {
                 return Ok(false);
             };
-            self.remove_from_indexes(key)?;
-            self.remove_from_lists(key)?;
+            let lists = self.remove_from_indexes(key)?;
+            self.remove_from_lists(key, &lists)?;
             let (from, to) = range(key.0);
             for table in BY_RUN {
                 let keys = (table.number(from as u64), table.number(to as u64));
@@ -54,15 +54,18 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
         })
     }
 
-    /// Removes the pairs that lead to the entities of a run.
-    fn remove_from_indexes(&self, run: RunKey) -> Result<()> {
+    /// Removes the pairs that lead to the entities of a run. Returns the lists of renames that may
+    /// have entries of the run.
+    fn remove_from_indexes(&self, run: RunKey) -> Result<BTreeSet<u32>> {
         let mut blocks = Vec::new();
         self.rows(BlockTable::Members, range(run.0), |first, block| {
             blocks.push((first as u64, Block::decode(block)?));
             Ok(())
         })?;
         let reader = GraphReader::new(self);
+        let mut lists: BTreeSet<u32> = self.directory_id(RUNS)?.into_iter().collect();
         for (first, block) in blocks {
+            lists.extend(reader.lists_of(&block)?);
             for dir in block.dirs() {
                 self.delete(RowTable::Touched.pair(u64::from(dir), first))?;
             }
@@ -73,19 +76,17 @@ impl<E: KeyValueEngine> KeyValueStore<E> {
                 self.remove_pair(PairTable::Made, (version_key(&ident), entity as i64))?;
             }
         }
-        Ok(())
+        Ok(lists)
     }
 
-    /// Removes the entries of a run in lists of renames.
-    fn remove_from_lists(&self, run: RunKey) -> Result<()> {
+    /// Removes the entries of a run in these lists of renames.
+    fn remove_from_lists(&self, run: RunKey, lists: &BTreeSet<u32>) -> Result<()> {
         let (from, to) = range(run.0);
         let entries = |list: u32| {
             let pair = |entry: i64| RowTable::Touched.pair(u64::from(list), entry as u64);
             (pair(from).to_vec(), after(&pair(to)))
         };
-        let lists = self.directories(RUNS, RUNS)?.into_iter();
-        let mut keys: Vec<KeyRange> = lists.map(|(list, _)| entries(list)).collect();
-        keys.sort_unstable();
+        let keys: Vec<KeyRange> = lists.iter().map(|list| entries(*list)).collect();
         for some in keys.chunks(LISTS_AT_ONCE) {
             if E::FAR {
                 self.begin_to_fetch();

@@ -113,7 +113,13 @@ impl SqliteStore {
         Ok(())
     }
 
-    fn change(&self, doing: &'static str, statement: &str, row: impl Params) -> Result<()> {
+    /// Executes a statement that changes rows. An error names the operation `doing`.
+    pub(super) fn change(
+        &self,
+        doing: &'static str,
+        statement: &str,
+        row: impl Params,
+    ) -> Result<()> {
         let changed = self
             .conn
             .prepare_cached(statement)

@@ -3,10 +3,11 @@
 use std::collections::{BTreeSet, HashSet};
 
 use backstory_eventlog::run::{RunEnd, RunHeader};
-use rusqlite::{OptionalExtension, Params, Row, params};
+use rusqlite::{Params, Row, params};
 
 use super::SqliteStore;
-use crate::block_tables::{environment, range};
+use crate::block_tables::rename_lists::RUNS;
+use crate::block_tables::{BlockTable, BlockTables, PairTable, environment, range, version_key};
 use crate::codec::members::Block;
 use crate::{Counts, Error, Result, RunKey, RunRecord, StoreStats};
 
@@ -19,10 +20,11 @@ const BY_RUN: [&str; 5] = [
     "extended",
 ];
 
-/// Deletes the entries of a run in lists of renames, whose paths begin with a zero byte
-/// ([`rename_lists`](crate::block_tables::rename_lists)).
-const UNLIST: &str = "DELETE FROM touched WHERE members BETWEEN ?1 AND ?2 \
-                      AND dir IN (SELECT dir FROM paths WHERE path >= x'00' AND path < x'01')";
+/// The operation that a failed removal names.
+const REMOVING: &str = "remove a run";
+
+/// Deletes the pairs of a directory, or of a list of renames, that lead to a run.
+const UNTOUCH: &str = "DELETE FROM touched WHERE dir = ?1 AND members BETWEEN ?2 AND ?3";
 
 impl SqliteStore {
     pub(super) fn all_run_ids(&self) -> Result<HashSet<String>> {
@@ -97,57 +99,59 @@ impl SqliteStore {
     }
 
     /// Versions, directories and texts stay: other runs may share them.
-    pub(super) fn remove_run(&mut self, id: &str) -> Result<bool> {
-        let path = self.path.clone();
-        let fail = |e| Error::database("remove a run", &path, e);
-        let tx = self
-            .conn
-            .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
-            .map_err(fail)?;
-        let number = tx.query_row("SELECT number FROM runs WHERE id = ?1", [id], |row| {
-            row.get::<_, u32>(0)
-        });
-        let Some(number) = number.optional().map_err(fail)? else {
+    pub(super) fn remove_run(&self, id: &str) -> Result<bool> {
+        self.begin()?;
+        let removed = self.remove_in_transaction(id);
+        let removed = removed.and_then(|found| self.commit().map(|()| found));
+        if removed.is_err() {
+            self.roll_back();
+        }
+        removed
+    }
+
+    fn remove_in_transaction(&self, id: &str) -> Result<bool> {
+        let Some(number) = self.number_of(id)? else {
             return Ok(false);
         };
         let (from, to) = range(number);
-        let mut dirs = BTreeSet::new();
-        {
-            let mut select = tx
-                .prepare("SELECT block FROM members WHERE id BETWEEN ?1 AND ?2")
-                .map_err(fail)?;
-            let mut rows = select.query([from, to]).map_err(fail)?;
-            while let Some(row) = rows.next().map_err(fail)? {
-                let block = row
-                    .get_ref(0)
-                    .and_then(|v| Ok(Block::decode(v.as_blob()?)))
-                    .map_err(fail)??;
-                dirs.extend(block.dirs());
+        self.remove_pairs((from, to))?;
+        for table in BY_RUN {
+            let delete = format!("DELETE FROM {table} WHERE id BETWEEN ?1 AND ?2");
+            self.change(REMOVING, &delete, [from, to])?;
+        }
+        self.change(REMOVING, "DELETE FROM runs WHERE number = ?1", [number])?;
+        Ok(true)
+    }
+
+    /// Removes the pairs that lead to the entities of a run, which have these keys. The pairs of
+    /// other runs are not looked at, because a store may have any number of them.
+    fn remove_pairs(&self, (from, to): (i64, i64)) -> Result<()> {
+        let mut blocks: Vec<(i64, Vec<u8>)> = Vec::new();
+        self.rows(BlockTable::Members, (from, to), |first, block| {
+            blocks.push((first, block.to_vec()));
+            Ok(())
+        })?;
+        let reader = self.graph();
+        let mut dirs: BTreeSet<u32> = self.directory_id(RUNS)?.into_iter().collect();
+        let mut made = Vec::new();
+        for (first, block) in blocks {
+            let block = Block::decode(&block)?;
+            dirs.extend(block.dirs());
+            dirs.extend(reader.lists_of(&block)?);
+            for (entity, member) in (first..).zip(&block.members) {
+                let ident = reader.version(member.version, |version| version.ident)?;
+                made.extend(ident.map(|ident| (version_key(&ident), entity)));
             }
         }
         for dir in dirs {
-            let delete = "DELETE FROM touched WHERE dir = ?1 AND members BETWEEN ?2 AND ?3";
-            tx.prepare_cached(delete)
-                .and_then(|mut s| s.execute(params![dir, from, to]))
-                .map_err(fail)?;
+            self.change(REMOVING, UNTOUCH, params![dir, from, to])?;
         }
-        tx.execute(UNLIST, [from, to]).map_err(fail)?;
-        tx.execute(
-            "DELETE FROM made WHERE entity BETWEEN ?1 AND ?2",
-            [from, to],
-        )
-        .map_err(fail)?;
-        for table in BY_RUN {
-            tx.execute(
-                &format!("DELETE FROM {table} WHERE id BETWEEN ?1 AND ?2"),
-                [from, to],
-            )
-            .map_err(fail)?;
+        // In the order of the index, which is faster.
+        made.sort_unstable();
+        for pair in made {
+            self.remove_pair(PairTable::Made, pair)?;
         }
-        tx.execute("DELETE FROM runs WHERE number = ?1", [number])
-            .map_err(fail)?;
-        tx.commit().map_err(fail)?;
-        Ok(true)
+        Ok(())
     }
 
     pub(super) fn totals(&self) -> Result<StoreStats> {

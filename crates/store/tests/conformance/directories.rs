@@ -261,3 +261,28 @@ fn lists_of_renames_are_no_directories() {
         assert_eq!(store.made_in(b"/w/").unwrap().len(), 1);
     });
 }
+
+#[test]
+fn the_lists_of_renames_have_no_entries_of_a_removed_run() {
+    for engine in durable() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = open(engine, dir.path()).unwrap();
+        let store = &mut *store;
+        let mut linked = rename(Directory, "/w/c", "/w/d");
+        linked[1].aliases = vec![bytes("/v/d")];
+        let renames = [
+            rename(Directory, "/w/a", "/w/b"),
+            linked,
+            rename(File, "/w/e", "/w/f"),
+            rename(Missing, "/w/g", "/w/h"),
+        ];
+        append_renames(store, "removed", &renames);
+        append_renames(store, "left", &[rename(Directory, "/w/a", "/w/i")]);
+        // The path of a list begins with a zero byte.
+        let lists = |store: &dyn Store| store.directories_below(b"\0").unwrap();
+        assert_eq!(lists(store).len(), 11, "{engine}: ten paths, and the runs");
+        assert!(store.remove("removed").unwrap());
+        let left = [bytes("\0"), bytes("\0/w/a\0"), bytes("\0/w/i\0")];
+        assert_eq!(lists(store), left, "{engine}");
+    }
+}

@@ -1,4 +1,7 @@
-//! Runs whose renames an earlier program did not list, and runs that it removed.
+//! Runs whose renames an earlier program did not list, and removed runs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
 
@@ -17,13 +20,26 @@ fn directory(id: u32, path: &str, version: u32) -> Entity {
         by_name: Vec::new(),
         version,
         previous: None,
-        ident: None,
+        ident: Some(Ident {
+            ino: 7,
+            ..Ident::default()
+        }),
         last: false,
     }
 }
 
 /// A run that renames `/w/a` to `/w/b`, or that only uses both.
 fn append(store: &mut SqliteStore, id: &str, renames: bool) -> [EntityKey; 2] {
+    append_at(store, id, ["/w/a", "/w/b"], renames)
+}
+
+/// A run that renames the first path to the second, or that only uses both.
+fn append_at(
+    store: &mut SqliteStore,
+    id: &str,
+    [from, to]: [&str; 2],
+    renames: bool,
+) -> [EntityKey; 2] {
     let edge = |entity, relation| Edge {
         activity: ActivityId(0),
         entity: EntityId(entity),
@@ -34,8 +50,8 @@ fn append(store: &mut SqliteStore, id: &str, renames: bool) -> [EntityKey; 2] {
     };
     let run = store.append(&header(id), &RunEnd::default(), 0, &mut |sink| {
         sink.activity(&activity(0, b"mv"))?;
-        sink.entity(&directory(0, "/w/a", 0))?;
-        sink.entity(&directory(1, "/w/b", u32::from(renames)))?;
+        sink.entity(&directory(0, from, 0))?;
+        sink.entity(&directory(1, to, u32::from(renames)))?;
         if !renames {
             sink.edge(&edge(0, Relation::List))?;
             return sink.edge(&edge(1, Relation::List));
@@ -114,4 +130,42 @@ fn a_rename_that_another_process_appends_is_found() {
     let second = append(&mut appending, "second", true);
     let both = [second[0], first[0]];
     assert_eq!(asking.rename_candidates(b"/w/a").unwrap(), both);
+}
+
+/// The operations of SQLite's virtual machine that the removal of a run takes. So many other runs
+/// renamed directories of their own.
+fn operations_of_removal(others: u32) -> u64 {
+    let tmp = tempfile::tempdir().unwrap();
+    let mut store = store(&tmp);
+    let [_, made] = append(&mut store, "removed", true);
+    for other in 0..others {
+        let [from, to] = ["a", "b"].map(|name| format!("/other/{other}/{name}"));
+        append_at(&mut store, &format!("other{other}"), [&from, &to], true);
+    }
+    let count = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&count);
+    let look = move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+        false
+    };
+    store.conn.progress_handler(1, Some(look));
+    assert!(store.remove("removed").unwrap());
+    store.conn.progress_handler(0, None::<fn() -> bool>);
+    for (table, key) in [("touched", "members"), ("made", "entity")] {
+        let of_run = format!("SELECT count(*) FROM {table} WHERE {key} >> 32 = ?1");
+        let left: Option<u32> = store
+            .one(&of_run, [made.run().0], |row| row.get(0))
+            .unwrap();
+        assert_eq!(left, Some(0), "{table}");
+    }
+    count.load(Ordering::Relaxed)
+}
+
+#[test]
+fn the_removal_of_a_run_looks_at_no_rows_of_runs_with_other_paths() {
+    let (alone, among_others) = (operations_of_removal(0), operations_of_removal(200));
+    assert!(
+        among_others < alone + 100,
+        "{alone} operations, with 200 other runs {among_others}"
+    );
 }
