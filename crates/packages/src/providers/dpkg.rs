@@ -144,7 +144,7 @@ impl Lists {
                 name: name.to_owned(),
                 version: None,
             });
-            let paths = bytes.split(|b| *b == b'\n').filter(|path| path.len() > 2);
+            let paths = lines(&bytes).filter(|path| path.len() > 2);
             pairs.extend(paths.map(|path| (path_hash(path), number)));
         }
         if !packages.is_empty() {
@@ -158,6 +158,17 @@ impl Lists {
             paths: PathTable::new(&pairs),
         }
     }
+}
+
+/// The lines of a file, as byte strings.
+fn lines(file: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let ends = memchr::memchr_iter(b'\n', file).chain([file.len()]);
+    let mut from = 0;
+    ends.map(move |end| {
+        let line = &file[from..end];
+        from = end + 1;
+        line
+    })
 }
 
 /// The facts in the file of all packages' states.

@@ -113,3 +113,20 @@ fn a_damaged_index_is_not_used() {
     fs::create_dir(&index).unwrap();
     assert_eq!(answers(Packages::indexed(root, &index)), wanted);
 }
+
+#[test]
+fn an_index_of_another_format_is_made_anew() {
+    let tmp = tempfile::tempdir().unwrap();
+    let (root, index) = (tmp.path(), tmp.path().join("packages.index"));
+    records(root);
+    let wanted = make_index(root, &index);
+    let whole = fs::read(&index).unwrap();
+    for format in [1, whole[7] + 1] {
+        let mut other = whole.clone();
+        other[7] = format;
+        fs::write(&index, &other).unwrap();
+        let found = answers(Packages::indexed(root, &index));
+        assert_eq!(found, wanted, "format {format}");
+        assert_eq!(fs::read(&index).unwrap(), whole, "format {format}");
+    }
+}

@@ -9,6 +9,8 @@
 //! names   := for each package: name, 0, version, 0
 //! ```
 //!
+//! An index of another format is made anew, as one of other records is.
+//!
 //! The stamp is a digest of the identities of the files that the index was made of. Each change of
 //! a package gives other identities to the directory of the lists and to the file of versions.
 //!
@@ -25,8 +27,9 @@ use backstory_files::{CLOCK_GRANULARITY, now, regular};
 use super::path_table::{BUCKETS, ENTRY, PathTable};
 use super::{ListedPackage, Lists};
 
-/// The first bytes of an index. The last one is the number of the format.
-const MAGIC: [u8; 8] = *b"bsdpkg\0\x01";
+/// The first bytes of an index. The last one is the number of the format. Format 1 had another hash
+/// of paths.
+const MAGIC: [u8; 8] = *b"bsdpkg\0\x02";
 
 const STAMP: usize = 32;
 

@@ -6,9 +6,14 @@
 //!
 //! The hashes are evenly distributed, so that their first bits divide them into buckets of about
 //! equal size. Storing some hundred thousand paths as text would take too much memory.
+//!
+//! The hash is XXH3 with 64 bits. Somebody can make paths that collide. But only root writes to the
+//! directories of packages, and a checksum is found by the path itself.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+
+use xxhash_rust::xxh3::xxh3_64;
 
 /// The bits of a hash that are the number of its bucket.
 const BUCKET_BITS: u32 = 12;
@@ -34,9 +39,7 @@ enum Entries {
 
 /// The hash of a path. It is the same in every version of the program, because a file has it.
 pub fn path_hash(path: &[u8]) -> u64 {
-    let hash = blake3::hash(path);
-    let (first, _) = hash.as_bytes().as_chunks::<8>();
-    u64::from_le_bytes(first[0])
+    xxh3_64(path)
 }
 
 fn bucket_of(hash: u64) -> usize {
@@ -125,6 +128,15 @@ impl PathTable {
 mod tests {
     use super::*;
     use std::io::Write;
+
+    /// The values are those of the library of XXH3.
+    #[test]
+    fn the_hash_of_a_path_in_an_index_is_xxh3() {
+        assert_eq!(path_hash(b""), 0x2d06_8005_38d3_94c2);
+        assert_eq!(path_hash(b"/usr/bin/tool"), 0x3bf6_7345_e905_92e4);
+        let long = [&b"/usr/share/doc/"[..], &[b'a'; 300]].concat();
+        assert_eq!(path_hash(&long), 0x71b5_5edd_dcb0_0b99);
+    }
 
     #[test]
     fn a_table_in_a_file_answers_as_the_one_in_memory() {
