@@ -13,6 +13,7 @@ use backstory_workflow::paths::is_of_kernel;
 use backstory_workflow::steps::Line;
 
 use crate::Direction;
+use crate::named_files::NamedFiles;
 
 /// How a file came to be, or what came from it.
 #[derive(Debug)]
@@ -40,6 +41,8 @@ pub struct Account {
     pub uncounted: usize,
     /// True if the lineage was cut at the requested depth.
     pub cut: bool,
+    /// For each command the files that its words name.
+    pub(crate) named: Vec<NamedFiles>,
 }
 
 /// A run of an account.
@@ -150,13 +153,15 @@ impl Account {
     pub fn packaged(&self) -> Vec<usize> {
         let commands = self.chain.iter().chain(&self.drivers);
         let files = commands.flat_map(|&at| &self.commands[at].reads);
+        // Each command of a build read the same headers.
+        let mut seen = vec![false; self.files.len()];
+        let is_new = |file: &usize| !std::mem::replace(&mut seen[*file], true);
         let counts = |file: &usize| {
             let node = &self.files[*file];
             self.is_source(*file) && !node.own && !node.cache && !is_of_kernel(&node.path)
         };
-        let mut found: Vec<usize> = files.copied().filter(counts).collect();
+        let mut found: Vec<usize> = files.copied().filter(is_new).filter(counts).collect();
         found.sort_small_by(|&a, &b| self.files[a].path.cmp(&self.files[b].path));
-        found.dedup();
         found
     }
 
@@ -190,5 +195,71 @@ impl Account {
     /// or made a file of the user. All others used files of tools and of the system only.
     pub fn concerns(&self, command: usize) -> bool {
         self.own.contains(&command)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use backstory_workflow::steps::Line;
+
+    /// Files of the system at these paths, and commands that read files by their numbers.
+    pub(crate) fn account(paths: &[&str], commands: &[&[usize]]) -> Account {
+        let file = |(at, path): (u64, &&str)| PathNode {
+            path: path.as_bytes().into(),
+            kind: EntityKind::File,
+            entity: at,
+            modified: Some(0),
+            size: None,
+            makers: Vec::new(),
+            users: Vec::new(),
+            own: false,
+            by_content: false,
+            begun: false,
+            cache: false,
+        };
+        let command = |(at, reads): (u64, &&[usize])| Command {
+            run: 0,
+            activity: at,
+            line: Line {
+                cwd: b"/w".as_slice().into(),
+                words: Vec::new(),
+                exit: 0,
+            },
+            start: 0,
+            end: 0,
+            reads: reads.to_vec(),
+            executes: Vec::new(),
+            first_read: None,
+            writes: Vec::new(),
+            drivers: Vec::new(),
+            programs: Vec::new(),
+            is_part: false,
+            attributes: BTreeMap::new(),
+            records: Vec::new(),
+        };
+        Account {
+            direction: Direction::Back,
+            roots: Vec::new(),
+            files: (0..).zip(paths).map(file).collect(),
+            commands: (0..).zip(commands).map(command).collect(),
+            chain: (0..commands.len()).collect(),
+            own: Default::default(),
+            drivers: Vec::new(),
+            runs: Vec::new(),
+            uncounted: 0,
+            cut: false,
+            named: vec![NamedFiles::new(); commands.len()],
+        }
+    }
+
+    /// Two runs know the file at one path, and each has a file of its own for it.
+    #[test]
+    fn a_file_that_several_commands_read_in_turn_is_packaged_once() {
+        let account = account(
+            &["/usr/include/b.h", "/usr/include/a.h", "/usr/include/b.h"],
+            &[&[0, 1, 2], &[2, 0], &[0, 2]],
+        );
+        assert_eq!(account.packaged(), [1, 0, 2]);
     }
 }

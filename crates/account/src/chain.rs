@@ -7,7 +7,8 @@
 //! In the chain each command stands behind all commands that are nearer to the subject.
 
 use backstory_ordering::SmallSort;
-use std::collections::{BTreeSet, HashMap};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 
 use backstory_graph::model::EntityKind;
 use backstory_workflow::paths::is_option_file;
@@ -17,7 +18,7 @@ use crate::account::Account;
 
 /// Fills in the chain and the drivers.
 pub fn find(account: &mut Account) {
-    let mut started: HashMap<usize, Vec<usize>> = HashMap::new();
+    let mut started: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
     for (at, command) in account.commands.iter().enumerate() {
         for driver in &command.drivers {
             started.entry(*driver).or_default().push(at);
@@ -51,7 +52,7 @@ pub fn find(account: &mut Account) {
 struct ChainFinder<'a> {
     account: &'a Account,
     /// The commands that each command started.
-    started: HashMap<usize, Vec<usize>>,
+    started: FxHashMap<usize, Vec<usize>>,
     reached: BTreeSet<usize>,
     drivers: BTreeSet<usize>,
 }

@@ -13,11 +13,11 @@
 
 mod joins;
 mod links;
+mod nodes;
 mod results;
 
 use backstory_ordering::SmallSort;
-use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use backstory_eventlog::event::Time;
 use backstory_graph::model::{ActivityId, EntityId};
@@ -27,10 +27,12 @@ use backstory_store::{ActivityKey, EntityKey, RunKey, Store};
 use backstory_workflow::ownership::Ownership;
 use backstory_workflow::recording::{ExcerptIds, Recording};
 use backstory_workflow::steps::outside;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::account::Account;
 use crate::commands::commands;
 use crate::{Direction, Result};
+use nodes::NodeTable;
 
 /// One run's part of a lineage.
 struct RunPart {
@@ -60,17 +62,15 @@ impl Account {
     ) -> Result<Account> {
         let _one_state = store.reading()?;
         let parts = parts(store, lineage)?;
-        let places = parts.iter().enumerate();
         let mut builder = FlowBuilder {
             lineage,
             parts: &parts,
-            places: places.map(|(at, part)| (part.recording.key, at)).collect(),
+            nodes: NodeTable::new(lineage, &parts),
             possible,
-            doubts: HashSet::new(),
+            doubts: FxHashSet::default(),
             class: classes(lineage),
-            numbers: HashMap::new(),
+            numbers: FxHashMap::default(),
             commands: Vec::new(),
-            records: vec![Cell::new(None); lineage.nodes.len()],
         };
         builder.read_links();
         builder.join_pipes();
@@ -81,7 +81,7 @@ impl Account {
 
 /// Reads the parts of the runs on a lineage, oldest run first.
 fn parts(store: &dyn Store, lineage: &Lineage) -> Result<Vec<RunPart>> {
-    let mut wanted: BTreeMap<RunKey, (Vec<ActivityId>, HashSet<EntityId>)> = BTreeMap::new();
+    let mut wanted: BTreeMap<RunKey, (Vec<ActivityId>, FxHashSet<EntityId>)> = BTreeMap::new();
     for node in &lineage.nodes {
         match node {
             Node::Activity { id, .. } => {
@@ -153,35 +153,17 @@ struct Draft {
 struct FlowBuilder<'a> {
     lineage: &'a Lineage,
     parts: &'a [RunPart],
-    /// The index of each run's part.
-    places: HashMap<RunKey, usize>,
+    nodes: NodeTable<'a>,
     possible: bool,
     /// The commands and files between which a link is only possible and does not count.
-    doubts: HashSet<((usize, usize), usize)>,
+    doubts: FxHashSet<((usize, usize), usize)>,
     class: Vec<usize>,
     /// The command of a run's program.
-    numbers: HashMap<(usize, usize), usize>,
+    numbers: FxHashMap<(usize, usize), usize>,
     commands: Vec<Draft>,
-    /// Whether a node is a builder's record of its own work, once that was looked at.
-    records: Vec<Cell<Option<bool>>>,
 }
 
 impl FlowBuilder<'_> {
-    fn part(&self, run: RunKey) -> Option<usize> {
-        self.places.get(&run).copied()
-    }
-
-    /// The run's number and the activity's index in its part.
-    fn activity(&self, node: usize) -> Option<(usize, usize)> {
-        let Node::Activity { id, .. } = &self.lineage.nodes[node] else {
-            return None;
-        };
-        let key = ActivityKey(*id);
-        let run = self.part(key.run())?;
-        let at = *self.parts[run].ids.activities.get(&key.local())?;
-        Some((run, at))
-    }
-
     /// The command with this program.
     fn command(&mut self, run: usize, root: usize) -> usize {
         let next = self.commands.len();
@@ -197,7 +179,7 @@ impl FlowBuilder<'_> {
     }
 
     fn command_of(&mut self, node: usize) -> Option<usize> {
-        let (run, at) = self.activity(node)?;
+        let (run, at) = self.nodes.activity(node)?;
         let command = self.command(run, self.parts[run].commands[at]);
         self.commands[command].members.insert(at);
         Some(command)

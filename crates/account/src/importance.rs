@@ -7,11 +7,10 @@
 //! - The maker of the subject weighs most. Towards the results, the nearest step weighs most.
 //! - Programs that only look after a package's directory weigh least.
 
-use std::collections::{HashMap, HashSet};
-
 use backstory_ordering::SmallSort;
 use backstory_workflow::steps::is_one;
 use backstory_workflow::tools::knowledge;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Direction;
 use crate::account::Account;
@@ -41,11 +40,11 @@ impl Weight {
 
 /// The weight of each step.
 pub fn weights(account: &Account, steps: &[Siblings]) -> Vec<Weight> {
-    let of: HashMap<usize, usize> = (0..)
+    let of: FxHashMap<usize, usize> = (0..)
         .zip(steps)
         .flat_map(|(step, siblings)| siblings.commands.iter().map(move |&at| (at, step)))
         .collect();
-    let mut users: HashMap<usize, HashSet<usize>> = HashMap::new();
+    let mut users: FxHashMap<usize, FxHashSet<usize>> = FxHashMap::default();
     for (&at, &step) in &of {
         for file in account.sources(at) {
             users.entry(file).or_default().insert(step);
@@ -53,7 +52,7 @@ pub fn weights(account: &Account, steps: &[Siblings]) -> Vec<Weight> {
     }
     let through = through(account, steps);
     let weigh = |(step, siblings): (usize, &Siblings)| {
-        let sources: HashSet<usize> = siblings
+        let sources: FxHashSet<usize> = siblings
             .commands
             .iter()
             .flat_map(|&at| account.sources(at))
@@ -121,7 +120,7 @@ impl FileSet {
 
 /// The number of the user's own files whose content each step passes on.
 fn through(account: &Account, steps: &[Siblings]) -> Vec<usize> {
-    let mut numbers: HashMap<usize, usize> = HashMap::new();
+    let mut numbers: FxHashMap<usize, usize> = FxHashMap::default();
     let mut passed: Vec<Option<FileSet>> = vec![None; account.commands.len()];
     let mut order: Vec<usize> = account.chain.clone();
     if account.direction == Direction::Back {

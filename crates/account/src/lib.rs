@@ -29,6 +29,7 @@ mod chain;
 mod commands;
 mod flow;
 mod importance;
+mod named_files;
 mod narrow;
 mod packages;
 mod patterns;

@@ -13,6 +13,7 @@ use backstory_workflow::tools::knowledge;
 
 use crate::Direction;
 use crate::account::{Account, Command};
+use crate::named_files::NamedFile;
 use crate::patterns::{near, pattern_text};
 
 /// Commands of one kind.
@@ -46,14 +47,6 @@ enum TemplateWord {
     Files(Bytes, bool),
 }
 
-/// A file in a word.
-struct NamedFile<'w> {
-    /// The beginning of the word, before the name.
-    before: &'w [u8],
-    name: &'w [u8],
-    made: bool,
-}
-
 /// The facts that siblings share: run, directory, the program that started them, template.
 type GroupKey = (usize, Bytes, Option<usize>, Vec<TemplateWord>);
 
@@ -63,7 +56,7 @@ pub fn siblings(account: &Account, chain: &[usize]) -> Vec<Siblings> {
     let mut places: HashMap<GroupKey, usize> = HashMap::new();
     for &at in chain {
         let command = &account.commands[at];
-        let words = template(account, command);
+        let words = template(account, at);
         // Texts that the same program gave to shells are alike: the lines of one makefile.
         let text = words.contains(&TemplateWord::Script);
         let starter = command.drivers.first().copied().filter(|_| text);
@@ -117,7 +110,7 @@ fn follows(account: &Account, group: &[usize], at: usize) -> bool {
 
 /// The file that a word names. `None` if the word names no file that the command used or made, and
 /// none that is called like one that it made.
-fn file_of<'w>(account: &Account, command: &Command, word: &'w Word) -> Option<NamedFile<'w>> {
+fn file_of(account: &Account, command: &Command, word: &Word) -> Option<NamedFile> {
     let Word::Text(text) = word else {
         return None;
     };
@@ -125,7 +118,7 @@ fn file_of<'w>(account: &Account, command: &Command, word: &'w Word) -> Option<N
     let attached = (text.starts_with(b"-") && text.len() > 2).then_some(2);
     let starts = [Some(0), after(b'='), after(b':'), attached];
     starts.into_iter().flatten().find_map(|start| {
-        let (before, name) = text.split_at(start);
+        let name = &text[start..];
         if name.is_empty() || name.contains(&b' ') || name.contains(&b'\n') {
             return None;
         }
@@ -136,7 +129,7 @@ fn file_of<'w>(account: &Account, command: &Command, word: &'w Word) -> Option<N
             || is(&command.reads)
             || is_called_alike(account, command, &path)
             || is_beside_one(account, command, &path);
-        named.then_some(NamedFile { before, name, made })
+        named.then_some(NamedFile { start, made })
     })
 }
 
@@ -174,12 +167,27 @@ fn is_beside_one(account: &Account, command: &Command, path: &[u8]) -> bool {
         && read.any(|other| parent(other) == parent(path) && ending(other) == own)
 }
 
-/// The words of a command, each with the file that it names. The script of an interpreter is the
-/// program, and not one of the files: only options stand before it.
-fn words_and_files<'w>(
+/// The words of a command, each with the file that it names.
+fn words_and_files(
     account: &Account,
-    command: &'w Command,
-) -> Vec<(&'w Word, Option<NamedFile<'w>>)> {
+    at: usize,
+) -> impl Iterator<Item = (&Word, Option<NamedFile>)> {
+    let command = &account.commands[at];
+    let files = account.named[at].get_or_init(|| named_files(account, command));
+    command.line.words.iter().zip(files.iter().copied())
+}
+
+/// A word before the name of its file, and the name.
+fn split(word: &Word, file: NamedFile) -> (&[u8], &[u8]) {
+    match word {
+        Word::Text(text) => text.split_at(file.start),
+        _ => (b"", b""),
+    }
+}
+
+/// The file that each word of a command names. The script of an interpreter is the program, and not
+/// one of the files: only options stand before it.
+fn named_files(account: &Account, command: &Command) -> Vec<Option<NamedFile>> {
     let mut script_comes = false;
     let mut all = Vec::new();
     for word in &command.line.words {
@@ -195,24 +203,26 @@ fn words_and_files<'w>(
             }
             _ => {}
         }
-        all.push((word, file));
+        all.push(file);
     }
     all
 }
 
-fn template(account: &Account, command: &Command) -> Vec<TemplateWord> {
+fn template(account: &Account, at: usize) -> Vec<TemplateWord> {
+    let is_part = account.commands[at].is_part;
     let mut words = Vec::new();
-    for (word, file) in words_and_files(account, command) {
+    for (word, file) in words_and_files(account, at) {
         match file {
             Some(file) => {
-                let files = TemplateWord::Files(file.before.into(), file.made);
+                let (before, _) = split(word, file);
+                let files = TemplateWord::Files(before.into(), file.made);
                 // Any number of files in a row.
                 if words.last() != Some(&files) {
                     words.push(files);
                 }
             }
             // The text of a part is its name.
-            None if !command.is_part && is_script(&words, word) => words.push(TemplateWord::Script),
+            None if !is_part && is_script(&words, word) => words.push(TemplateWord::Script),
             None => words.push(TemplateWord::Word(word.clone())),
         }
     }
@@ -237,27 +247,27 @@ fn common(account: &Account, commands: &[usize]) -> Vec<CommonWord> {
     // For each place of files in the template, the names of all commands.
     let mut names: Vec<Vec<&[u8]>> = Vec::new();
     for &at in commands {
-        let command = &account.commands[at];
         let mut place = 0;
-        let mut before = None;
-        for (_, file) in words_and_files(account, command) {
+        let mut earlier = None;
+        for (word, file) in words_and_files(account, at) {
             let Some(file) = file else {
-                before = None;
+                earlier = None;
                 continue;
             };
-            let kind = Some((file.before, file.made));
-            place += usize::from(before != kind);
-            before = kind;
+            let (before, name) = split(word, file);
+            let kind = Some((before, file.made));
+            place += usize::from(earlier != kind);
+            earlier = kind;
             if names.len() < place {
                 names.push(Vec::new());
             }
-            names[place - 1].push(file.name);
+            names[place - 1].push(name);
         }
     }
     let mut names = names.into_iter();
     let mut words = Vec::new();
     let cwd = &account.commands[commands[0]].line.cwd;
-    for word in template(account, &account.commands[commands[0]]) {
+    for word in template(account, commands[0]) {
         match word {
             TemplateWord::Word(word) => {
                 let files = false;

@@ -1,6 +1,7 @@
 //! Counts the files of each package among many paths.
 
 use backstory_ordering::SmallSort;
+use std::borrow::Borrow;
 use std::collections::HashMap;
 
 use crate::Packages;
@@ -35,13 +36,20 @@ impl PackageTally {
     }
 
     /// Counts packages that were looked up already. `None`: a path without a package.
-    pub fn from_ids(found: impl IntoIterator<Item = Option<PackageId>>) -> PackageTally {
+    pub fn from_ids<P: Borrow<PackageId>>(
+        found: impl IntoIterator<Item = Option<P>>,
+    ) -> PackageTally {
         let mut counts: HashMap<PackageId, usize> = HashMap::new();
         let mut others = Vec::new();
         for (at, package) in found.into_iter().enumerate() {
-            match package {
-                Some(package) => *counts.entry(package).or_default() += 1,
-                None => others.push(at),
+            let Some(package) = package else {
+                others.push(at);
+                continue;
+            };
+            let package: &PackageId = package.borrow();
+            match counts.get_mut(package) {
+                Some(count) => *count += 1,
+                None => drop(counts.insert(package.clone(), 1)),
             }
         }
         let counts = counts.into_iter();

@@ -3,8 +3,9 @@
 use super::FlowBuilder;
 use super::results::whole;
 use backstory_graph::model::{EntityKind, Relation};
-use backstory_query::answer::{Flow, Node};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use backstory_query::answer::Flow;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
 
 impl FlowBuilder<'_> {
     /// Joins commands to pipelines.
@@ -61,7 +62,7 @@ impl FlowBuilder<'_> {
 
     /// A command that only renamed what one other command made is part of that command.
     pub(super) fn join_renames(&mut self) {
-        let mut makers: HashMap<usize, Vec<usize>> = HashMap::new();
+        let mut makers: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
         for (at, draft) in self.commands.iter().enumerate() {
             for &file in &draft.writes {
                 makers.entry(file).or_default().push(at);
@@ -98,9 +99,9 @@ impl FlowBuilder<'_> {
     }
 
     /// The former name of each file that a rename made.
-    pub(super) fn renamed(&self) -> HashMap<usize, usize> {
+    pub(super) fn renamed(&self) -> FxHashMap<usize, usize> {
         let links = &self.lineage.links;
-        let renames: HashSet<usize> = links
+        let renames: FxHashSet<usize> = links
             .iter()
             .filter(|link| link.flow == Flow::Generated(Relation::Rename))
             .map(|link| link.to)
@@ -118,22 +119,10 @@ impl FlowBuilder<'_> {
     }
 
     pub(super) fn is_file(&self, node: usize) -> bool {
-        matches!(
-            &self.lineage.nodes[node],
-            Node::Entity {
-                kind: EntityKind::File,
-                ..
-            }
-        )
+        self.nodes.is(node, EntityKind::File)
     }
 
     pub(super) fn is_pipe(&self, node: usize) -> bool {
-        matches!(
-            &self.lineage.nodes[node],
-            Node::Entity {
-                kind: EntityKind::Pipe,
-                ..
-            }
-        )
+        self.nodes.is(node, EntityKind::Pipe)
     }
 }

@@ -4,25 +4,19 @@ use super::FlowBuilder;
 use backstory_graph::model::{Certainty, EntityId, EntityKind, Relation};
 use backstory_query::answer::{Flow, Link, Node};
 use backstory_store::EntityKey;
-use backstory_workflow::paths::is_record;
 use backstory_workflow::steps::{is_plan, is_read_by_builder, names_shell, program};
-use std::collections::{HashMap, HashSet};
+use rustc_hash::FxHashMap;
 
 impl FlowBuilder<'_> {
     pub(super) fn read_links(&mut self) {
         let lineage = self.lineage;
-        let certain: HashSet<usize> = lineage
-            .links
-            .iter()
-            .filter(|link| {
-                matches!(link.flow, Flow::Generated(_)) && link.certainty == Certainty::Seen
-            })
-            .map(|link| link.to)
-            .collect();
-        let mut makers: HashMap<usize, usize> = HashMap::new();
+        // For each node: whether its maker was seen, and the number of links from makers.
+        let mut certain = vec![false; self.nodes.len()];
+        let mut makers = vec![0_usize; self.nodes.len()];
         for link in &lineage.links {
             if matches!(link.flow, Flow::Generated(_)) {
-                *makers.entry(link.to).or_default() += 1;
+                certain[link.to] |= link.certainty == Certainty::Seen;
+                makers[link.to] += 1;
             }
         }
         for link in &lineage.links {
@@ -46,10 +40,10 @@ impl FlowBuilder<'_> {
                 }
                 Flow::Generated(_)
                     if self.counts(link, link.to, link.from)
-                        || !certain.contains(&link.to) && self.is_new(link.to) =>
+                        || !certain[link.to] && self.is_new(link.to) =>
                 {
-                    let makers = makers.get(&link.to).copied().unwrap_or_default();
-                    if makers > 1 && self.only_opened(link) || self.is_shown(link.to) {
+                    let has_more = makers[link.to] > 1;
+                    if has_more && self.only_opened(link) || self.is_shown(link.to) {
                         continue;
                     }
                     if let Some(command) = self.command_of(link.from) {
@@ -72,7 +66,7 @@ impl FlowBuilder<'_> {
 
     /// Notes a link that is only possible and is not followed.
     fn doubt(&mut self, activity: usize, entity: usize) {
-        if let Some((run, at)) = self.activity(activity) {
+        if let Some((run, at)) = self.nodes.activity(activity) {
             let command = (run, self.parts[run].commands[at]);
             self.doubts.insert((command, self.class[entity]));
         }
@@ -81,16 +75,17 @@ impl FlowBuilder<'_> {
     /// A version that has no maker because a directory above it was renamed: the maker of the file
     /// under its former name made it.
     pub(super) fn read_moves(&mut self) {
-        let made: HashSet<usize> = (self.lineage.links.iter())
-            .filter(|link| matches!(link.flow, Flow::Generated(_)))
-            .map(|link| self.class[link.to])
-            .collect();
+        let mut made = vec![false; self.nodes.len()];
+        let generated = |link: &&Link| matches!(link.flow, Flow::Generated(_));
+        for link in self.lineage.links.iter().filter(generated) {
+            made[self.class[link.to]] = true;
+        }
         let derived = |link: &&Link| link.flow == Flow::Derived;
-        let former: HashMap<usize, usize> = (self.lineage.links.iter().filter(derived))
+        let former: FxHashMap<usize, usize> = (self.lineage.links.iter().filter(derived))
             .map(|link| (self.class[link.to], self.class[link.from]))
-            .filter(|(to, _)| !made.contains(to))
+            .filter(|(to, _)| !made[*to])
             .collect();
-        let mut later: HashMap<usize, Vec<usize>> = HashMap::new();
+        let mut later: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
         for &name in former.keys() {
             // The number of names bounds the walk.
             let mut names = std::iter::successors(Some(name), |name| former.get(name).copied());
@@ -110,7 +105,7 @@ impl FlowBuilder<'_> {
 
     /// A version that was renamed, appended to or changed in place came from the version before.
     pub(super) fn read_derivations(&mut self) {
-        let mut makers: HashMap<usize, Vec<usize>> = HashMap::new();
+        let mut makers: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
         for (at, draft) in self.commands.iter().enumerate() {
             for &file in &draft.writes {
                 makers.entry(file).or_default().push(at);
@@ -142,7 +137,7 @@ impl FlowBuilder<'_> {
         else {
             return false;
         };
-        let part = self.part(EntityKey(*id).run());
+        let part = self.nodes.part(EntityKey(*id).run());
         part.is_some_and(|run| self.parts[run].emptied.iter().any(|file| **file == **path))
     }
 
@@ -162,7 +157,7 @@ impl FlowBuilder<'_> {
     /// True if an activity opened a file for the programs that it started, and was not seen to
     /// write to it.
     pub(super) fn only_opened(&self, link: &Link) -> bool {
-        let Some((run, at)) = self.activity(link.from) else {
+        let Some((run, at)) = self.nodes.activity(link.from) else {
             return false;
         };
         let entity = self.excerpt_entity(link.to, run);
@@ -178,7 +173,7 @@ impl FlowBuilder<'_> {
 
     /// True if a pipe is the standard input of an activity, or its standard output or errors.
     pub(super) fn is_standard(&self, entity: usize, activity: usize, input: bool) -> bool {
-        let Some((run, at)) = self.activity(activity) else {
+        let Some((run, at)) = self.nodes.activity(activity) else {
             return false;
         };
         let Some(id) = self.excerpt_entity(entity, run) else {
@@ -196,65 +191,51 @@ impl FlowBuilder<'_> {
 
     /// True if an activity read the file only to find out or plan which commands must run.
     fn is_bookkeeping(&self, link: &Link) -> bool {
-        let Some((run, at)) = self.activity(link.to) else {
+        let Some((run, at)) = self.nodes.activity(link.to) else {
+            return false;
+        };
+        let Some(path) = self.nodes.path(link.from) else {
             return false;
         };
         let recording = &self.parts[run].recording;
-        match &self.lineage.nodes[link.from] {
-            Node::Entity { path, .. } => {
-                let entity = self.excerpt_entity(link.from, run);
-                let records = &self.records[link.from];
-                let is_record = records.get().unwrap_or_else(|| is_record(path));
-                records.set(Some(is_record));
-                is_record
-                    || is_read_by_builder(recording, at, path)
-                    || entity.is_some_and(|id| is_plan(recording, at, id))
-            }
-            Node::Activity { .. } => false,
-        }
+        let entity = self.excerpt_entity(link.from, run);
+        self.nodes.is_record(link.from)
+            || is_read_by_builder(recording, at, path)
+            || entity.is_some_and(|id| is_plan(recording, at, id))
     }
 
     /// True if an activity opened a file as the standard input of a program that it started.
     pub(super) fn opened_as_input(&self, link: &Link) -> bool {
-        let Some((run, at)) = self.activity(link.to) else {
+        let Some((run, at)) = self.nodes.activity(link.to) else {
             return false;
         };
         let Some(id) = self.excerpt_entity(link.from, run) else {
             return false;
         };
         let recording = &self.parts[run].recording;
-        let shell = names_shell(program(recording, at));
+        let is_input = |activity: usize| {
+            let input = recording.standard[activity].input;
+            input.is_some_and(|end| end.entity == id)
+        };
         let mut children = recording.children[at].iter();
-        let input = |child: &usize| recording.standard[*child].input;
-        let own = recording.standard[at]
-            .input
-            .is_some_and(|end| end.entity == id);
-        shell && !own && children.any(|child| input(child).is_some_and(|end| end.entity == id))
+        !is_input(at)
+            && children.any(|&child| is_input(child))
+            && names_shell(program(recording, at))
     }
 
     /// True for the standard output and errors of a run's command. Printed text is no result,
     /// unless the question is about that file.
     pub(super) fn is_shown(&self, node: usize) -> bool {
-        let Node::Entity { id, .. } = &self.lineage.nodes[node] else {
-            return false;
-        };
-        let run = self.part(EntityKey(*id).run());
-        let is_outside = |run: usize| {
-            let id = self.excerpt_entity(node, run);
-            id.is_some_and(|id| self.parts[run].outside.contains(&id))
-        };
-        node >= self.lineage.roots && run.is_some_and(is_outside)
+        let is_outside = |(run, id): (usize, EntityId)| self.parts[run].outside.contains(&id);
+        node >= self.lineage.roots && self.nodes.entity(node).is_some_and(is_outside)
     }
 
     /// The entity of a node in a run's part.
     pub(super) fn excerpt_entity(&self, node: usize, run: usize) -> Option<EntityId> {
-        let Node::Entity { id, .. } = &self.lineage.nodes[node] else {
-            return None;
-        };
-        let key = EntityKey(*id);
-        let part = &self.parts[run];
-        let found = part.ids.entities.get(&key.local()).copied();
-        found.filter(|_| part.recording.key == key.run())
+        let place = self.nodes.entity(node);
+        place
+            .filter(|(part, _)| *part == run)
+            .map(|(_, entity)| entity)
     }
 
     /// True for a version that its run made.

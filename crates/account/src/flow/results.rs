@@ -1,47 +1,41 @@
 //! Writes the account: the commands that stay, their files and their lines.
 
+use super::nodes::NodeTable;
 use super::{Draft, FlowBuilder};
 use crate::account::{Account, AccountRun, Command, PathNode};
+use crate::named_files::NamedFiles;
 use crate::{Direction, chain};
 use backstory_graph::model::EntityKind;
 use backstory_ordering::SmallSort;
 use backstory_query::answer::{Flow, Lineage, Node};
 use backstory_workflow::ownership::{FileOwner, Ownership};
-use backstory_workflow::paths::is_cache;
 use backstory_workflow::steps::call;
-use std::collections::{HashMap, HashSet};
+use rustc_hash::FxHashMap;
+use std::collections::HashSet;
 
 impl FlowBuilder<'_> {
     pub(super) fn finish(mut self, direction: Direction, ownership: &mut Ownership) -> Account {
-        let mut files = Files {
-            lineage: self.lineage,
-            derived: (self.lineage.links.iter())
-                .filter(|link| link.flow == Flow::Derived)
-                .map(|link| self.class[link.to])
-                .collect(),
-            numbers: HashMap::new(),
-            files: Vec::new(),
-        };
-        let mut roots: Vec<usize> = (0..self.lineage.roots)
-            .map(|root| files.number(self.class[root]))
-            .collect();
-        roots.dedup();
         let uncounted = self.uncounted();
         let drafts = std::mem::take(&mut self.commands);
-        let place: Vec<usize> = places(&drafts);
-        let mut readers: HashMap<usize, Vec<usize>> = HashMap::new();
-        for (at, draft) in drafts.iter().enumerate() {
-            for &file in &draft.reads {
-                readers.entry(file).or_default().push(whole(&drafts, at));
-            }
+        let mut files = Files::new(self.lineage, &self.nodes, &self.class);
+        let mut is_root = vec![false; self.nodes.len()];
+        let mut roots = Vec::new();
+        for &root in &self.class[..self.lineage.roots] {
+            is_root[root] = true;
+            roots.push(files.number(root));
         }
-        let root = |file: usize| (0..self.lineage.roots).any(|root| self.class[root] == file);
+        roots.dedup();
+        let place: Vec<usize> = places(&drafts);
+        let readers = self.readers(&drafts);
         // Temporary files and the pipes of a pipeline are of no interest: only their maker reads
         // them. Towards the results, a file without a reader is a result.
         let inner = |draft: usize, file: usize| {
-            let all = readers.get(&file).map(Vec::as_slice).unwrap_or_default();
-            let result = direction == Direction::Forth && all.is_empty();
-            !root(file) && !result && all.iter().all(|&reader| reader == draft)
+            let is_inner = match readers[file] {
+                Readers::None => direction == Direction::Back,
+                Readers::One(reader) => reader == draft,
+                Readers::Several => false,
+            };
+            is_inner && !is_root[file]
         };
         let mut commands = Vec::new();
         for (at, draft) in drafts.iter().enumerate() {
@@ -51,14 +45,7 @@ impl FlowBuilder<'_> {
             }
         }
         self.write_lines(&drafts, &place, &mut commands);
-        for (at, command) in commands.iter().enumerate() {
-            for &file in &command.writes {
-                files.files[file].makers.push(at);
-            }
-            for &file in &command.reads {
-                files.files[file].users.push(at);
-            }
-        }
+        files.join(&commands);
         for link in self
             .lineage
             .links
@@ -68,20 +55,12 @@ impl FlowBuilder<'_> {
             let file = files.number(self.class[link.from]);
             files.files[file].by_content = true;
         }
-        for file in &mut files.files {
-            // Without an identity, the file was gone when the run ended.
-            file.own = match file.modified {
-                // A program named it for a reader.
-                _ if file.kind == EntityKind::Resource => true,
-                _ if file.kind == EntityKind::Socket => file.is_peer(),
-                None => ownership.owner_of_removed(&file.path) == FileOwner::User,
-                Some(_) => ownership.is_own(&file.path),
-            };
-        }
+        files.find_own(ownership);
         let runs = self.parts.iter().map(|part| AccountRun {
             details: part.recording.details.clone(),
         });
         let mut account = Account {
+            named: vec![NamedFiles::new(); commands.len()],
             direction,
             roots,
             files: files.files,
@@ -95,6 +74,22 @@ impl FlowBuilder<'_> {
         };
         chain::find(&mut account);
         account
+    }
+
+    /// The commands that read each node's file.
+    fn readers(&self, drafts: &[Draft]) -> Vec<Readers> {
+        let mut readers = vec![Readers::None; self.nodes.len()];
+        for (at, draft) in drafts.iter().enumerate() {
+            let command = whole(drafts, at);
+            for &file in &draft.reads {
+                readers[file] = match readers[file] {
+                    Readers::None => Readers::One(command),
+                    Readers::One(known) if known == command => Readers::One(command),
+                    _ => Readers::Several,
+                };
+            }
+        }
+        readers
     }
 
     /// The number of commands and files between which a link is only possible, and no other exists.
@@ -218,29 +213,62 @@ fn places(drafts: &[Draft]) -> Vec<usize> {
     place
 }
 
+/// The commands that read a file.
+#[derive(Debug, Clone, Copy)]
+enum Readers {
+    None,
+    One(usize),
+    Several,
+}
+
 /// The files of an account, by the node that stands for them.
 struct Files<'l> {
     lineage: &'l Lineage,
-    /// The nodes of versions that came from other versions.
-    derived: HashSet<usize>,
-    numbers: HashMap<usize, usize>,
+    nodes: &'l NodeTable<'l>,
+    /// For each node: whether its version came from another version.
+    derived: Vec<bool>,
+    /// The number of each node's file.
+    numbers: Vec<Option<usize>>,
     files: Vec<PathNode>,
+    /// The node of each file.
+    of: Vec<usize>,
 }
 
-impl Files<'_> {
+impl<'l> Files<'l> {
+    /// No files yet. `class` has the node that stands for each node.
+    fn new(lineage: &'l Lineage, nodes: &'l NodeTable<'l>, class: &[usize]) -> Files<'l> {
+        let mut derived = vec![false; nodes.len()];
+        let links = lineage.links.iter();
+        for link in links.filter(|link| link.flow == Flow::Derived) {
+            derived[class[link.to]] = true;
+        }
+        Files {
+            lineage,
+            nodes,
+            derived,
+            numbers: vec![None; nodes.len()],
+            files: Vec::new(),
+            of: Vec::new(),
+        }
+    }
+
+    /// The number of a node's file. The first call makes the file.
     fn number(&mut self, node: usize) -> usize {
-        let next = self.files.len();
-        let number = *self.numbers.entry(node).or_insert(next);
-        if number == next
-            && let Node::Entity {
-                id,
-                path,
-                kind,
-                ident,
-                version,
-                ..
-            } = &self.lineage.nodes[node]
+        if let Some(number) = self.numbers[node] {
+            return number;
+        }
+        let number = self.files.len();
+        self.numbers[node] = Some(number);
+        if let Node::Entity {
+            id,
+            path,
+            kind,
+            ident,
+            version,
+            ..
+        } = &self.lineage.nodes[node]
         {
+            self.of.push(node);
             self.files.push(PathNode {
                 path: path.clone(),
                 kind: *kind,
@@ -251,10 +279,52 @@ impl Files<'_> {
                 users: Vec::new(),
                 own: false,
                 by_content: false,
-                begun: *version > 0 && !self.derived.contains(&node),
-                cache: is_cache(path),
+                begun: *version > 0 && !self.derived[node],
+                cache: self.nodes.is_cache(node),
             });
         }
         number
+    }
+
+    /// Notes the makers and the users of each file.
+    fn join(&mut self, commands: &[Command]) {
+        // Many commands use one header, and a list that grows is copied.
+        let mut users = vec![0; self.files.len()];
+        for &file in commands.iter().flat_map(|command| &command.reads) {
+            users[file] += 1;
+        }
+        for (file, users) in self.files.iter_mut().zip(users) {
+            file.users.reserve_exact(users);
+        }
+        for (at, command) in commands.iter().enumerate() {
+            for &file in &command.writes {
+                self.files[file].makers.push(at);
+            }
+            for &file in &command.reads {
+                self.files[file].users.push(at);
+            }
+        }
+    }
+
+    /// Finds out which files are the user's own. Files at one path have one owner.
+    fn find_own(&mut self, ownership: &mut Ownership) {
+        let mut known: FxHashMap<(Option<usize>, bool), bool> = FxHashMap::default();
+        for (file, node) in self.files.iter_mut().zip(&self.of) {
+            // Without an identity, the file was gone when the run ended.
+            let was_removed = file.modified.is_none();
+            let mut is_own = || {
+                let key = (self.nodes.path_number(*node), was_removed);
+                *known.entry(key).or_insert_with(|| match was_removed {
+                    true => ownership.owner_of_removed(&file.path) == FileOwner::User,
+                    false => ownership.is_own(&file.path),
+                })
+            };
+            file.own = match file.kind {
+                // A program named it for a reader.
+                EntityKind::Resource => true,
+                EntityKind::Socket => file.is_peer(),
+                _ => is_own(),
+            };
+        }
     }
 }

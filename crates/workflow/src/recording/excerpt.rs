@@ -14,6 +14,7 @@ use backstory_eventlog::event::{Bytes, Time};
 use backstory_graph::model::{Activity, ActivityId, Edge, Entity, EntityId, Relation};
 use backstory_graph::standard::{self, StandardDescriptors, StandardEnd};
 use backstory_store::{ActivityKey, EntityKey, RunKey, Store};
+use rustc_hash::FxHashMap;
 
 use super::{MarkedActivities, Recording};
 use crate::Result;
@@ -22,9 +23,9 @@ use crate::Result;
 #[derive(Debug, Default)]
 pub struct ExcerptIds {
     /// The index of each activity.
-    pub activities: HashMap<ActivityId, usize>,
+    pub activities: FxHashMap<ActivityId, usize>,
     /// The entity in the excerpt for each entity of the run.
-    pub entities: HashMap<EntityId, EntityId>,
+    pub entities: FxHashMap<EntityId, EntityId>,
 }
 
 impl Recording {

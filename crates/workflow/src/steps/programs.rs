@@ -11,16 +11,23 @@ use crate::tools::knowledge;
 
 /// The name of a program without directory and version.
 pub fn plain_name(name: &[u8]) -> String {
-    let name = String::from_utf8_lossy(base_name(name));
-    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')
-        .to_owned()
+    String::from_utf8_lossy(without_version(base_name(name))).into_owned()
 }
 
-/// True if a program is one of these, with or without a version.
+/// A name without the version at its end.
+fn without_version(name: &[u8]) -> &[u8] {
+    let is_version = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
+    let last = name.iter().rposition(|byte| !is_version(byte));
+    &name[..last.map_or(0, |at| at + 1)]
+}
+
+/// True if a program is one of these, with or without a version. A long history asks this some
+/// times for each process, so no text is copied.
 pub fn is_one(name: &[u8], of: &[String]) -> bool {
-    let whole = String::from_utf8_lossy(base_name(name)).into_owned();
-    let plain = plain_name(name);
-    of.iter().any(|known| *known == whole || *known == plain)
+    let whole = base_name(name);
+    let plain = without_version(whole);
+    let mut known = of.iter().map(String::as_bytes);
+    known.any(|known| known == whole || known == plain)
 }
 
 /// True if this is the name of a shell.
@@ -107,5 +114,9 @@ mod tests {
             &knowledge().programs.interpreters
         ));
         assert!(names_shell(b"ksh93") && !names_shell(b"shuf"));
+        assert_eq!(plain_name(b"/usr/bin/gcc-12.2"), "gcc-");
+        assert_eq!(plain_name(b"7.4"), "");
+        assert_eq!(plain_name(b"/opt/\xff1"), "\u{fffd}");
+        assert!(is_one(b"/usr/bin/lua5.4", &["lua5.4".to_owned()]));
     }
 }
