@@ -15,6 +15,7 @@ use crate::codec::members::Block;
 use crate::codec::reverse::{Mention, Mentioned};
 use crate::codec::texts::TextBlock;
 use crate::codec::versions::Version;
+use crate::facts::InodeFacts;
 use crate::{EntityKey, RunRecord};
 
 /// Blocks (or directory entries) kept at most before all are dropped.
@@ -99,6 +100,8 @@ pub struct Cache {
     /// Whether there are any facts, once that was read. Without facts, a question need not look for
     /// one for each version.
     pub any_facts: Option<bool>,
+    /// Facts that a question has read. They hold for one state of the database.
+    pub facts: InodeFacts,
     indexed: usize,
     /// `PRAGMA data_version` when the blocks were read.
     data_version: i64,
@@ -205,6 +208,12 @@ impl Cache {
     /// Forgets the records of runs: one of them gets another label.
     pub fn forget_records(&mut self) {
         self.records.clear();
+    }
+
+    /// Forgets facts about contents: another one will be added.
+    pub fn forget_facts(&mut self) {
+        self.any_facts = None;
+        self.facts = InodeFacts::default();
     }
 
     /// Keeps the versions of a directory.

@@ -5,12 +5,14 @@
 //! Facts are collected after a run has ended and appended to a journal beside the logs
 //! ([`Journal`]). A database is filled from the journal. `docs/formats/contents.md` describes both.
 
+mod inode_facts;
 mod journal;
 mod record;
 
 use backstory_eventlog::event::Bytes;
 use backstory_files::{Digest, Ident};
 
+pub(crate) use inode_facts::InodeFacts;
 pub use journal::{Journal, JournalPosition, from_bytes, read_since, rewrite, to_bytes};
 
 /// A record of the journal.

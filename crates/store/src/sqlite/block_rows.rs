@@ -288,6 +288,8 @@ impl BlockTables for SqliteStore {
     }
 
     fn begin(&self) -> Result<()> {
+        // The transaction sees what other processes have added.
+        self.cache.borrow_mut().forget_facts();
         let begun = self.conn.execute_batch("BEGIN IMMEDIATE");
         begun.map_err(|e| self.failed("begin a transaction", e))
     }

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use backstory_files::{Digest, Ident, VersionId};
+use backstory_files::{Digest, Ident};
 use rusqlite::{Connection, Statement, params};
 use rustc_hash::FxHashSet;
 
 use super::SqliteStore;
 use crate::block_tables::inode_key;
 use crate::codec::RecordReader;
-use crate::facts::{DirectorySnapshot, Fact, JournalPosition, JournalRecord};
+use crate::facts::{DirectorySnapshot, Fact, InodeFacts, JournalPosition, JournalRecord};
 use crate::same_version;
 use crate::{Error, Result};
 
@@ -33,7 +33,7 @@ impl SqliteStore {
         mark: JournalPosition,
         anew: bool,
     ) -> Result<()> {
-        self.cache.get_mut().any_facts = None;
+        self.cache.get_mut().forget_facts();
         let path = self.path.clone();
         let fail = |e| Error::database("add facts about contents", &path, e);
         let tx = self
@@ -72,6 +72,10 @@ impl SqliteStore {
         if !self.any_facts()? {
             return Ok(None);
         }
+        if self.is_one_state() {
+            let one = std::slice::from_ref(ident);
+            return self.with_facts(one, |facts| facts.of(ident).cloned());
+        }
         let found = self
             .conn
             .prepare_cached(SELECT)
@@ -85,18 +89,47 @@ impl SqliteStore {
         if !self.any_facts()? {
             return Ok(vec![None; idents.len()]);
         }
-        let select = "SELECT record FROM facts WHERE inode";
-        let found = self.decoded(select, idents.iter().map(inode_key).collect())?;
-        let mut by_version: HashMap<VersionId, Vec<Fact>> = HashMap::new();
-        for fact in found {
-            let version = fact.ident.version_id();
-            by_version.entry(version).or_default().push(fact);
+        self.with_facts(idents, |facts| {
+            let all = idents.iter().map(|ident| facts.of(ident).cloned());
+            all.collect()
+        })
+    }
+
+    /// Whether a transaction is open. Between two transactions, another process may add facts.
+    fn is_one_state(&self) -> bool {
+        !self.conn.is_autocommit()
+    }
+
+    /// Looks at the facts about the inodes of these versions. Within one state of the database,
+    /// each inode is read once.
+    fn with_facts<R>(&self, idents: &[Ident], look: impl FnOnce(&InodeFacts) -> R) -> Result<R> {
+        let mut facts = match self.is_one_state() {
+            true => std::mem::take(&mut self.cache.borrow_mut().facts),
+            false => InodeFacts::default(),
+        };
+        facts.make_room();
+        let inodes = idents.iter().map(inode_key);
+        let new: Vec<i64> = inodes.filter(|inode| !facts.has(*inode)).collect();
+        let about = match new[..] {
+            [] => Vec::new(),
+            [inode] => self.facts_about(inode)?,
+            _ => self.decoded("SELECT record FROM facts WHERE inode", new.clone())?,
+        };
+        facts.keep(new, about);
+        let found = look(&facts);
+        if self.is_one_state() {
+            self.cache.borrow_mut().facts = facts;
         }
-        let all = idents.iter().map(|ident| {
-            let mut alike = by_version.get(&ident.version_id()).into_iter().flatten();
-            alike.find(|fact| same_version(&fact.ident, ident)).cloned()
-        });
-        Ok(all.collect())
+        Ok(found)
+    }
+
+    /// All facts about the inode with this key.
+    fn facts_about(&self, inode: i64) -> Result<Vec<Fact>> {
+        let select = "SELECT record FROM facts WHERE inode = ?1";
+        let facts = self.all(select, [inode], |row| {
+            Ok(decode(row.get_ref(0)?.as_blob()?))
+        })?;
+        facts.into_iter().collect()
     }
 
     pub(super) fn versions_with_all(&self, digests: &[Digest]) -> Result<Vec<Vec<Ident>>> {

@@ -13,6 +13,7 @@ use crate::block_tables::texts::{text_id, text_key};
 use crate::block_tables::{BlockTable, PairTable, column};
 
 mod hostile;
+mod inodes;
 mod renames;
 mod upgrade;
 
