@@ -17,7 +17,7 @@ use crate::neighbours::{Direction, Key, Neighbour, NeighbourFinder, Seen};
 use crate::root::{self, Asked};
 use crate::runs::resolve;
 use crate::{Error, Globs, Result};
-use label::{Label, rank_of, time_of};
+use label::{Label, Labels, rank_of, time_of};
 
 /// The activities and entities that the newest version of `path` came from.
 pub fn ancestry(store: &dyn Store, path: &Path, scope: &Scope) -> Result<Lineage> {
@@ -156,8 +156,9 @@ struct Search<'s> {
     answer: Lineage,
     /// The index of a node in the answer. `None` if it is left out.
     index: FxHashMap<Key, Option<usize>>,
-    labels: Vec<Vec<Label>>,
-    links: FxHashSet<(usize, usize, Flow)>,
+    labels: Vec<Labels>,
+    /// The nodes and flows of the links in the answer. A long history has a million.
+    links: FxHashSet<(u32, u32, Flow)>,
     queue: BinaryHeap<(Label, Reverse<usize>, Key, Time)>,
     runs: FxHashMap<RunKey, String>,
 }
@@ -215,7 +216,7 @@ impl<'s> Search<'s> {
         let Some((label, Reverse(node), key, time)) = self.queue.pop() else {
             return Ok(());
         };
-        if !self.labels[node].contains(&label) {
+        if !self.labels[node].iter().any(|known| *known == label) {
             return Ok(());
         }
         let seen = match self.answer.nodes[node] {
@@ -250,7 +251,7 @@ impl<'s> Search<'s> {
             let Some(node) = self.index.get(&key).copied().flatten() else {
                 continue;
             };
-            for label in &self.labels[node] {
+            for label in self.labels[node].iter() {
                 let time = time_of(label.rank, self.direction);
                 self.queue.push((*label, Reverse(node), key, time));
             }
@@ -294,7 +295,7 @@ impl<'s> Search<'s> {
 
     /// The answer, with the time that matters at each node.
     fn finished(mut self) -> Lineage {
-        let best = |labels: &Vec<Label>| labels.iter().map(|label| label.rank).max();
+        let best = |labels: &Labels| labels.iter().map(|label| label.rank).max();
         let direction = self.direction;
         let reach = self.labels.iter();
         self.answer.reach = reach
@@ -326,7 +327,9 @@ impl<'s> Search<'s> {
             Direction::Back => (other, node),
             Direction::Forth => (node, other),
         };
-        if self.links.insert((from, to, step.flow)) {
+        // An answer has fewer nodes than that: each takes a hundred bytes.
+        let ends = [from, to].map(|node| node as u32);
+        if self.links.insert((ends[0], ends[1], step.flow)) {
             let (flow, certainty, interval) = (step.flow, step.certainty, step.interval);
             self.answer.links.push(Link {
                 from,
@@ -358,15 +361,9 @@ impl<'s> Search<'s> {
             rank,
             depth: Reverse(depth),
         };
-        let labels = &mut self.labels[node];
-        if labels.iter().any(|known| known.covers(&label)) {
-            return;
+        if self.labels[node].add(label) {
+            self.queue.push((label, Reverse(node), key, time));
         }
-        labels.retain(|known| !label.covers(known));
-        // Hardly any node has more than one.
-        labels.reserve_exact(1);
-        labels.push(label);
-        self.queue.push((label, Reverse(node), key, time));
     }
 
     /// The index of a node in the answer, added when first seen. `None` if it is excluded.
@@ -411,7 +408,7 @@ impl<'s> Search<'s> {
         };
         let place = self.answer.nodes.len();
         self.answer.nodes.push(node);
-        self.labels.push(Vec::new());
+        self.labels.push(Labels::default());
         self.index.insert(key, Some(place));
         Ok(Some(place))
     }
