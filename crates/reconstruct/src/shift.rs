@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 pub const MOST: usize = 8;
 /// The same for one question.
 const OF_QUESTION: usize = 4;
-/// Counts of a shorter time between two calls, which is no pause: less than a millisecond.
-const SHORT: u64 = 1 << 20;
+/// Ns of the shortest pause: half a millisecond.
+const SHORTEST: i64 = 500_000;
 /// Ns.
 const SECOND: i64 = 1_000_000_000;
 
@@ -55,8 +55,14 @@ pub struct Question {
 
 /// True if a thread made no call between these time-stamp counters, and a second began meanwhile.
 pub(crate) fn is_pause(clock: &RecordedClock, from: u64, to: u64) -> bool {
-    let second = |counter| Some(clock.at(counter)?.div_euclid(SECOND));
-    to.saturating_sub(from) >= SHORT && second(from) != second(to)
+    // Counters count once a nanosecond, or faster. So most calls need no division.
+    if to.saturating_sub(from) < SHORTEST.cast_unsigned() {
+        return false;
+    }
+    let (Some(from), Some(to)) = (clock.at(from), clock.at(to)) else {
+        return false;
+    };
+    to.saturating_sub(from) >= SHORTEST && from.div_euclid(SECOND) != to.div_euclid(SECOND)
 }
 
 impl Question {
@@ -101,11 +107,13 @@ impl Question {
 
 #[cfg(test)]
 mod tests {
-    use super::{ClockShift, OF_QUESTION, Question, SECOND, SHORT, is_pause};
+    use super::{ClockShift, OF_QUESTION, Question, SECOND, is_pause};
     use crate::time::RecordedClock;
 
-    /// Counters per second.
-    const COUNTS: u64 = 100 * SHORT;
+    /// Counts of a hundredth of a second.
+    const HUNDREDTH: u64 = 26_000_000;
+    /// Counts of a second.
+    const COUNTS: u64 = 100 * HUNDREDTH;
 
     fn clock() -> RecordedClock {
         RecordedClock {
@@ -116,7 +124,7 @@ mod tests {
 
     /// The counter at so many hundredths of a second.
     fn at(hundredths: u64) -> u64 {
-        hundredths * SHORT
+        hundredths * HUNDREDTH
     }
 
     /// The times that a question behind a call gets by the shifts, in hundredths of a second.
@@ -167,7 +175,20 @@ mod tests {
         for (from, to, is) in [(490, 510, true), (510, 590, false), (510, 490, false)] {
             assert_eq!(is_pause(&clock(), at(from), at(to)), is, "{from} {to}");
         }
-        assert!(!is_pause(&clock(), COUNTS - 1, COUNTS + 1));
+        assert!(!is_pause(&RecordedClock::default(), at(490), at(510)));
+    }
+
+    #[test]
+    fn a_pause_lasts_half_a_millisecond_at_any_rate_of_the_counter() {
+        for counts in [1, 2, 3].map(|gigahertz| gigahertz * 1_000_000_000) {
+            let clock = RecordedClock {
+                from: (0, 0),
+                to: Some((1000 * counts, 1000 * SECOND)),
+            };
+            let microsecond = counts / 1_000_000;
+            let lasts = |us: u64| is_pause(&clock, counts - microsecond, counts + us * microsecond);
+            assert!(lasts(500) && !lasts(400), "{counts} counts a second");
+        }
     }
 
     #[test]
