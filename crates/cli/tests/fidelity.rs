@@ -22,7 +22,7 @@ use backstory_testkit::user::User;
 use serde_json::Value;
 
 /// Cases with different outputs, beside those that differ natively, too. `docs/replay.md` says why.
-const DIFFERENT: [&str; 3] = ["handles", "failures", "python-sqlite"];
+const DIFFERENT: [&str; 2] = ["handles", "python-sqlite"];
 
 /// Identical outputs, compared outputs, and the message.
 type Share = (usize, usize, String);

@@ -82,6 +82,24 @@ print(os.wait()[1])
 }
 
 #[test]
+fn a_directory_with_entries_that_the_program_did_not_use_is_not_empty_again() {
+    let script = r#"
+import os
+os.mkdir("new")
+for act in [lambda: os.rmdir("full"), lambda: os.rename("new", "full"), lambda: os.rmdir("new")]:
+    try: print(act())
+    except OSError as error: print(error.strerror)
+"#;
+    let place = Place::new();
+    std::fs::create_dir_all(place.path("full/unused")).unwrap();
+    place.write_aged("script.py", script);
+    place.deep("RECORD /usr/bin/python3 script.py > out");
+    let out = std::fs::read_to_string(place.path("out")).unwrap();
+    assert_eq!(out, "Directory not empty\nDirectory not empty\nNone\n");
+    runs_equal(&place, &["rmdir", "rename"]);
+}
+
+#[test]
 fn a_program_reads_what_its_child_wrote_into_the_pipe_of_popen() {
     let script = r#"
 import ctypes

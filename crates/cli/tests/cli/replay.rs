@@ -87,6 +87,13 @@ fn a_line_that_enters_a_directory_without_files_comes_back() {
 }
 
 #[test]
+fn a_directory_that_could_not_be_removed_cannot_be_removed_in_a_replay() {
+    let place = Place::new();
+    fs::create_dir_all(place.path("outer/full/unused")).unwrap();
+    place.comes_back("(cd outer && rmdir full 2> ../said); echo $? > status");
+}
+
+#[test]
 fn a_line_that_looks_for_names_that_are_too_long_comes_back() {
     let place = Place::new();
     place.write_aged("in", "one\n");

@@ -86,6 +86,8 @@ pub struct InitialState {
     pub made: BTreeSet<Bytes>,
     /// Paths that were looked for in vain.
     pub missing: BTreeSet<Bytes>,
+    /// See [`LoggedUses::occupied`].
+    pub occupied: BTreeSet<Bytes>,
 }
 
 impl InitialState {
@@ -145,7 +147,10 @@ pub fn before(
         .iter()
         .map(|(_, target)| &**target)
         .collect();
-    let mut first = InitialState::default();
+    let mut first = InitialState {
+        occupied: logged.occupied.clone(),
+        ..InitialState::default()
+    };
     let mut there: BTreeMap<Bytes, InitialPath> = BTreeMap::new();
     let mut made: BTreeSet<Bytes> = BTreeSet::new();
     let mut changed: HashSet<Bytes> = HashSet::new();

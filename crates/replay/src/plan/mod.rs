@@ -11,6 +11,7 @@ mod builder;
 mod content;
 mod initial_state;
 mod machine;
+mod occupied;
 mod standard_input;
 
 use std::collections::{BTreeSet, HashMap, HashSet, hash_map};
@@ -121,6 +122,9 @@ pub struct LoggedUses {
     pub entered: BTreeSet<Bytes>,
     /// Device and inode of the files that processes had open for writing.
     pub writable: HashSet<(u64, u64)>,
+    /// The absolute paths of directories that processes could not remove or replace because these
+    /// had entries.
+    pub occupied: BTreeSet<Bytes>,
 }
 
 /// The plan of a replay.
@@ -201,6 +205,7 @@ pub fn plan(
     builder.places(&first);
     builder.files(&first)?;
     builder.interpreters(&first);
+    builder.occupy(&first);
     let expected = expected(&held, header, &builder);
     let gone = gone(&held, &builder);
     let orders = builder.orders();

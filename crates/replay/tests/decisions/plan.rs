@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use backstory_graph::model::{ActivityId, EntityKind, Relation};
 use backstory_replay::Error;
 use backstory_replay::plan::{Deviations, EntrySource, LoggedUses, Plan, Stdin, plan};
 
@@ -9,11 +10,18 @@ use crate::scene::Scene;
 use crate::sorted;
 
 fn planned(scene: &Scene, deviations: &Deviations) -> Result<Plan, Error> {
+    planned_with(scene, deviations, &LoggedUses::default())
+}
+
+fn planned_with(
+    scene: &Scene,
+    deviations: &Deviations,
+    logged: &LoggedUses,
+) -> Result<Plan, Error> {
     let directory = tempfile::tempdir().unwrap();
     let contents = directory.path().join("contents");
     let store = scene.store(&contents);
-    let logged = LoggedUses::default();
-    plan(&store, contents, "run0000a", deviations, &logged)
+    plan(&store, contents, "run0000a", deviations, logged)
 }
 
 fn source<'p>(plan: &'p Plan, path: &str) -> &'p EntrySource {
@@ -52,12 +60,47 @@ fn a_plan_puts_stored_inputs_in_place_and_expects_the_recorded_output() {
 }
 
 #[test]
+fn a_directory_that_the_run_could_not_remove_has_an_entry_though_the_run_used_none() {
+    let mut scene = sorted("run0000a", &[], "b\na\n", "a\nb\n");
+    let sort = ActivityId(0);
+    let directories = ["/w/full", "/w/used", "/w/filled", "/w/removed"];
+    for directory in directories {
+        scene.directory(directory);
+    }
+    let used = scene.before("/w/used/x", "x\n", 0o100_644);
+    scene.edge(sort, used, Relation::Read, (8, 9));
+    let made = scene.version("/w/filled/new", 1, "new\n", 0o100_644);
+    scene.edge(sort, made, Relation::Write, (10, 11));
+    let removed = scene.entity(EntityKind::Directory, "/w/removed", 0);
+    scene.edge(sort, removed, Relation::Delete, (12, 12));
+    let paths = directories.iter().chain(&["/w/unknown"]);
+    let logged = LoggedUses {
+        occupied: paths.map(|path| path.as_bytes().into()).collect(),
+        ..LoggedUses::default()
+    };
+    let entries = |deviations: &Deviations| {
+        let plan = planned_with(&scene, deviations, &logged).unwrap();
+        let all = plan.entries.into_iter();
+        let added = all.filter(|entry| entry.path.ends_with(b"/.backstory-entry"));
+        let words = |path| String::from_utf8(path).unwrap();
+        added.map(|entry| words(entry.path)).collect::<Vec<_>>()
+    };
+    let expected = ["/w/full/.backstory-entry"];
+    assert_eq!(entries(&Deviations::default()), expected);
+    let with_machine = Deviations {
+        allow_host: true,
+        ..Deviations::default()
+    };
+    assert_eq!(entries(&with_machine), [""; 0]);
+}
+
+#[test]
 fn a_plan_without_an_input_names_it_and_its_reason() {
     let mut scene = Scene::new("run0000a", &["sort", "in.txt"]);
     let sort = scene.program(None, "/usr/bin/sort", &["sort", "in.txt"], (0, 50));
     let input = scene.before("/w/in.txt", "b\na\n", 0o100_644);
     scene.missing("it had changed before it could be read");
-    scene.edge(sort, input, backstory_graph::model::Relation::Read, (1, 2));
+    scene.edge(sort, input, Relation::Read, (1, 2));
     let error = planned(&scene, &Deviations::default()).unwrap_err();
     let Error::Lacking { run, what } = &error else {
         panic!("{error}");
