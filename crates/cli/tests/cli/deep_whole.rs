@@ -82,6 +82,25 @@ print(os.wait()[1])
 }
 
 #[test]
+fn a_child_writes_into_the_open_file_that_its_parent_passed_and_uses_too() {
+    let script = r#"
+import os, socket
+one, two = socket.socketpair()
+if os.fork() == 0:
+    one.close()
+    _, fds, _, _ = socket.recv_fds(two, 1, 4)
+    for fd in fds: os.write(fd, b"child\n")
+    os._exit(0)
+fds = [os.open("written", os.O_WRONLY | os.O_CREAT), os.memfd_create("memory")]
+socket.send_fds(one, [b"x"], fds)
+print(os.wait()[1])
+os.write(fds[0], b"parent\n")
+print(open("written").read(), os.pread(fds[1], 100, 0))
+"#;
+    runs_again(script, "RECORD /usr/bin/python3 script.py > out");
+}
+
+#[test]
 fn a_directory_with_entries_that_the_program_did_not_use_is_not_empty_again() {
     let script = r#"
 import os

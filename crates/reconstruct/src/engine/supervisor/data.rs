@@ -169,34 +169,6 @@ impl Supervisor {
         Ok(Response::Value(bytes.len() as i64))
     }
 
-    /// The control messages of the bytes that were just read, with stand-ins for the descriptors
-    /// that were passed.
-    fn control_messages(
-        &mut self,
-        call: &NotifiedCall,
-        index: usize,
-        id: ResourceId,
-        flags: i32,
-    ) -> io::Result<Vec<u8>> {
-        let streams = self.matchers[index].streams(id);
-        let time = streams.input.last_time();
-        let found = match flags & MSG_PEEK {
-            0 => streams.control.remove(&time),
-            _ => None,
-        };
-        let mut control = found.unwrap_or_default();
-        for (at, passed) in &control.passed {
-            let own = self.inherited(*passed, None)?;
-            let closes = flags & MSG_CMSG_CLOEXEC != 0;
-            let listener = self.listener.as_fd();
-            let fd = sys::add_descriptor(listener, call.id, own.as_fd(), None, closes, false)?;
-            if let Some(number) = control.bytes.get_mut(*at..*at + 4) {
-                number.copy_from_slice(&fd.to_le_bytes());
-            }
-        }
-        Ok(control.bytes)
-    }
-
     /// Writes a socket address and its length, as the kernel does.
     pub(super) fn put_address(
         &self,
@@ -244,10 +216,24 @@ impl Supervisor {
                 false => self.leave(call, index, id, &bytes),
             };
             self.matchers[index].interrupted(id, &interruption);
-            return Ok(response);
+            return self.passes_descriptors(call, id, response);
         }
         bytes.truncate(self.leaving(call, index, id, bytes.len()));
-        Ok(self.leave(call, index, id, &bytes))
+        let response = self.leave(call, index, id, &bytes);
+        self.passes_descriptors(call, id, response)
+    }
+
+    /// The same response, after the descriptors of a message have left with its bytes.
+    fn passes_descriptors(
+        &mut self,
+        call: &NotifiedCall,
+        id: ResourceId,
+        response: Response,
+    ) -> io::Result<Response> {
+        if call.number == SYS_sendmsg && matches!(response, Response::Value(_)) {
+            self.note_passed(call, id, call.args[1])?;
+        }
+        Ok(response)
     }
 
     /// How many bytes of a write leave. A write ends where the recorded one was short. One that
@@ -316,6 +302,7 @@ impl Supervisor {
                     _ => Response::Value(number as i64),
                 });
             }
+            self.note_passed(call, id, at)?;
             if is_last || bytes.len() < whole {
                 return Ok(Response::Value(number as i64 + 1));
             }

@@ -27,6 +27,7 @@ mod numbers;
 mod overtime;
 mod own_calls;
 mod part;
+mod passing;
 mod pipes;
 mod places;
 mod preparing;
@@ -64,6 +65,7 @@ use interrupted::HiddenList;
 use own_calls::OwnCalls;
 use part::Part;
 pub use part::STALLED;
+use passing::PassedDescriptors;
 use pipes::Pipes;
 use places::Places;
 use processes::LiveProcess;
@@ -178,6 +180,7 @@ pub struct Supervisor {
     /// For a tool that asks for them.
     places: Places,
     pipes: Pipes,
+    passed_descriptors: PassedDescriptors,
     /// The children that programs wait for, by thread.
     child_work: HashMap<u32, ChildWork>,
     /// The tool is the byte engine.

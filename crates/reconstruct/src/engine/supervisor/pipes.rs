@@ -88,6 +88,11 @@ impl Pipes {
         pipes
     }
 
+    /// The end that gets what is written to this one.
+    pub fn other_end(&self, end: ResourceId) -> Option<ResourceId> {
+        self.ends.get(&end).copied()
+    }
+
     /// True if a call of this thread waits for bytes.
     pub fn awaits(&self, thread: u32) -> bool {
         self.awaited.values().any(|one| one.thread == thread)

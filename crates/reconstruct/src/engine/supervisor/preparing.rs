@@ -4,6 +4,7 @@ use super::clock::{self, Passed};
 use super::due_signals::DueSignals;
 use super::own_calls::OwnCalls;
 use super::part::Part;
+use super::passing::PassedDescriptors;
 use super::pipes::Pipes;
 use super::places::Places;
 use super::processes::LiveProcess;
@@ -49,6 +50,7 @@ impl Supervisor {
                 true => Pipes::of(&run.processes, &run.connections),
                 false => Pipes::default(),
             },
+            passed_descriptors: PassedDescriptors::default(),
             shows: shows.map(|(_, id, _)| *id),
             started: vec![false; run.processes.len()],
             passed: vec![Passed::default(); run.processes.len()],
