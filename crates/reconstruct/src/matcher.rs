@@ -3,6 +3,8 @@
 //! In: the calls of the new execution, as their meaning. Out: what each call gets, and the first
 //! divergence. Invariant: a call that was not recorded moves no stream.
 
+mod sockets;
+
 use crate::divergence::{Divergence, DivergenceKind};
 use crate::exact::ExactPositions;
 use crate::input::Taken;
@@ -15,6 +17,8 @@ use crate::ready::IN;
 use crate::resource::{Resource, ResourceId};
 use crate::volatile::VolatileRules;
 use backstory_ordering::SmallSort;
+use sockets::TakenSocket;
+pub use sockets::is_of_libc;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
@@ -78,6 +82,8 @@ pub struct ProcessMatcher {
     /// Waits whose time was up, behind the recorded waits and since bytes of the record entered.
     idle: u32,
     endless: EndlessWaits,
+    /// The sockets that calls made again.
+    taken_sockets: HashMap<ResourceId, TakenSocket>,
     recent: VecDeque<String>,
     pub(crate) exact: ExactPositions,
 }
@@ -98,6 +104,7 @@ impl ProcessMatcher {
             left: 0,
             idle: 0,
             endless: EndlessWaits::default(),
+            taken_sockets: HashMap::new(),
             recent: VecDeque::new(),
             exact: ExactPositions::default(),
         }
@@ -352,19 +359,6 @@ impl ProcessMatcher {
             }
         });
         let made = self.rest.opens.get_mut(path)?.pop_front();
-        self.made(made)
-    }
-
-    /// The next recorded socket of this domain and type, of this recorded thread if it made one.
-    pub fn socket(&mut self, key: (i32, i32), thread: u32) -> Option<Made> {
-        self.skip(|rest, time| {
-            if let Some(queue) = rest.sockets.get_mut(&key) {
-                skip_to(queue, time);
-            }
-        });
-        let rest = &mut self.rest;
-        let at = place_of(&rest.movers, rest.is_part, rest.sockets.get(&key)?, thread);
-        let made = rest.sockets.get_mut(&key)?.remove(at);
         self.made(made)
     }
 

@@ -60,6 +60,21 @@ print("connected")
 }
 
 #[test]
+fn a_look_up_of_a_user_by_libc_takes_no_socket_of_the_program() {
+    let script = r#"
+import pwd, socket
+print(pwd.getpwuid(0).pw_name)
+server, client = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
+server.bind("served")
+server.listen()
+client.connect("served")
+client.close()
+print(server.accept()[0].recv(9))
+"#;
+    runs_again(script, "RECORD /usr/bin/python3 script.py | cat > out");
+}
+
+#[test]
 fn a_child_uses_the_directory_and_the_file_that_its_parent_passed() {
     let script = r#"
 import os, socket

@@ -37,6 +37,13 @@ impl StandIns {
         self.ends.get(&(found.st_dev, found.st_ino)).copied()
     }
 
+    /// A descriptor of a thread is no stand-in any more.
+    pub fn forget(&mut self, tid: u32, fd: i32) {
+        if let Ok(found) = stat(format!("/proc/{tid}/fd/{fd}")) {
+            self.ends.remove(&(found.st_dev, found.st_ino));
+        }
+    }
+
     /// The stand-ins of one resource are those of another one.
     pub fn rename(&mut self, from: ResourceId, to: ResourceId) {
         let ends = self.ends.values_mut();

@@ -4,6 +4,7 @@ use super::{Response, Supervisor};
 use crate::divergence::DivergenceKind;
 use crate::engine::caller::NotifiedCall;
 use crate::engine::standin::{Ends, set_waits};
+use crate::matcher::is_of_libc;
 use crate::process::Made;
 use crate::resource::{ResourceId, address_words, is_address_list, is_kernels, is_shared_memory};
 use backstory_sys as sys;
@@ -163,6 +164,9 @@ impl Supervisor {
         };
         let address = call.bytes(call.args[1], call.length(2).min(128))?;
         let wanted = address_words(&address);
+        if self.is_libcs_socket(call, index, id, wanted.as_deref()) {
+            return Ok(Response::Continue);
+        }
         let resource = &self.resources[id];
         let matcher = &mut self.matchers[index];
         let queue = &mut matcher.streams(id).connected;
@@ -195,6 +199,27 @@ impl Supervisor {
             Some(error) if error < 0 => Response::Errno(-error as i32),
             _ => Response::Value(0),
         })
+    }
+
+    /// True if libc made this socket inside itself, and connects it now. Its call took a recorded
+    /// socket, which is the program's again. The kernel refuses the connection: the root has
+    /// nothing at that address.
+    fn is_libcs_socket(
+        &mut self,
+        call: &NotifiedCall,
+        index: usize,
+        id: ResourceId,
+        wanted: Option<&str>,
+    ) -> bool {
+        let matcher = &mut self.matchers[index];
+        let next = matcher.streams(id).connected.front();
+        let is_peer = |peer: &str| Some(peer) == wanted;
+        let is_recorded = next.is_some_and(|(_, peer)| peer.as_deref().is_none_or(is_peer));
+        if is_recorded || !wanted.is_some_and(is_of_libc) || !matcher.return_socket(id) {
+            return false;
+        }
+        self.stand_ins.forget(call.tid, call.int(0));
+        true
     }
 
     pub(super) fn pair(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
