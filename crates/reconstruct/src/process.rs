@@ -29,8 +29,13 @@ pub struct ResultKey {
     /// Its object.
     pub object: CallObject,
     /// A further argument: the request of `ioctl`, the level and option of `getsockopt`, the clock.
+    /// Of a status by a path, [`OF_DESCRIPTOR`] if the call asked about an open file.
     pub detail: u64,
 }
+
+/// The call got the status of a file by its descriptor (`fstat`). libc makes such calls inside
+/// itself (`opendir`), which the record does not have. So they take no results of other calls.
+pub const OF_DESCRIPTOR: u64 = 1;
 
 /// A result and the bytes that the kernel wrote.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 //! In: an arranged run. Out: the pieces of each file that no process of the run wrote. Bytes that
 //! were never read are not known.
 
-use crate::process::{CallObject, RecordedProcess, ResultKey};
+use crate::process::{CallObject, OF_DESCRIPTOR, RecordedProcess, ResultKey};
 use crate::recorded::RecordedRun;
 use crate::resource::{Resource, is_kernels};
 use libc::{S_IFREG, SYS_newfstatat};
@@ -61,15 +61,17 @@ pub fn read_files(run: &RecordedRun) -> BTreeMap<Vec<u8>, ReadFile> {
 
 /// The size in the recorded status of the file.
 fn recorded_size(process: &RecordedProcess, resource: &Resource) -> u64 {
-    let sizes = [&resource.name, &resource.link].map(|path| {
+    let size = |path: &[u8], detail: u64| {
         let key = ResultKey {
             call: SYS_newfstatat as u16,
-            object: CallObject::Path(path.clone()),
-            detail: 0,
+            object: CallObject::Path(path.to_vec()),
+            detail,
         };
         let (result, _) = process.results.get(&key)?.front()?;
         let word = result.entered.first()?.get(SIZE..)?.first_chunk()?;
         Some(u64::from_le_bytes(*word))
-    });
-    sizes.into_iter().flatten().max().unwrap_or(0)
+    };
+    let paths = [&resource.name, &resource.link].into_iter();
+    let sizes = paths.flat_map(|path| [size(path, 0), size(path, OF_DESCRIPTOR)]);
+    sizes.flatten().max().unwrap_or(0)
 }

@@ -421,6 +421,24 @@ print(found)
 }
 
 #[test]
+fn a_path_has_the_status_of_its_next_file_although_libc_looked_at_directories() {
+    let script = r#"
+import os, shutil
+base = os.path.abspath("base")
+os.mkdir("used")
+for n in range(4):
+    os.makedirs(base + "/inner/deeper")
+    with open(base + "/file", "w") as f: f.write("x")
+    # No number is used again.
+    os.link(base + "/file", f"used/{n}")
+    for name in ["", "/file", "/inner"]: print(os.stat(base + name).st_ino)
+    shutil.rmtree(base)
+    for k in range(4): os.mkdir(f"used/{n}-{k}")
+"#;
+    runs_again(script, "RECORD /usr/bin/python3 script.py > out");
+}
+
+#[test]
 fn a_database_of_sqlite_is_written_again() {
     if !needs("a database that is written again", &["sqlite3"]) {
         return;

@@ -1,7 +1,7 @@
 //! Keeps the results of all calls that neither move bytes nor change descriptors.
 
 use super::{Arranging, ended};
-use crate::process::{CallObject, RecordedResult, ResultKey};
+use crate::process::{CallObject, OF_DESCRIPTOR, RecordedResult, ResultKey};
 use crate::resource::is_kernels;
 use backstory_abi::deep;
 use backstory_deep::Call;
@@ -32,10 +32,15 @@ impl Arranging {
         if let Some(address) = call.address() {
             entered.push(address.to_vec());
         }
+        let has_path = call.path().is_some_and(|path| !path.is_empty());
+        let is_of_file = is_status(call.number) && matches!(object, CallObject::Path(_));
         let key = ResultKey {
             call: family(call.number),
             object,
-            detail: detail(call.number, call.a, call.b),
+            detail: match is_of_file && !has_path {
+                true => OF_DESCRIPTOR,
+                false => detail(call.number, call.a, call.b),
+            },
         };
         let result = RecordedResult {
             value: call.result,

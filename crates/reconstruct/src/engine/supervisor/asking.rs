@@ -5,7 +5,7 @@ use super::named::NamedFile;
 use super::native::{STAT, STATX, StatusLayout, status_bytes};
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
-use crate::process::{CallObject, RecordedResult, ResultKey};
+use crate::process::{CallObject, OF_DESCRIPTOR, RecordedResult, ResultKey};
 use crate::recorded::{detail, family};
 use crate::resource::{ResourceId, is_kernels};
 use libc::*;
@@ -149,11 +149,12 @@ impl Supervisor {
             SYS_statx => (&STATX, call.int(2) & AT_SYMLINK_NOFOLLOW == 0),
             _ => return Ok(Response::Continue),
         };
+        let key = key(call, CallObject::Path(file.recorded));
         let Some(native) = self.native_status(call, file.directory, &file.path, follows) else {
-            self.recorded_status(call, index, file.recorded, false);
+            self.recorded_status(index, &key, false);
             return Ok(Response::Continue);
         };
-        self.reply_if_alike(call, index, file.recorded, (layout, native))
+        self.reply_if_alike(call, index, &key, (layout, native))
     }
 
     /// Whether a process may use a file. Here it may use all files, so the record answers, if it
@@ -179,13 +180,11 @@ impl Supervisor {
         &mut self,
         call: &NotifiedCall,
         index: usize,
-        path: Vec<u8>,
+        key: &ResultKey,
         (layout, native): (&StatusLayout, Stat),
     ) -> io::Result<Response> {
-        // A relative path may be that of another file: in another directory. So may one through a
-        // descriptor of the process.
-        let is_sure = path.first() == Some(&b'/') && !is_kernels(&path);
-        let result = self.recorded_status(call, index, path, true);
+        let is_sure = has_one_file(key);
+        let result = self.recorded_status(index, key, true);
         let bytes = result.as_ref().and_then(|result| result.entered.first());
         let (mode, size) = (native.st_mode, native.st_size);
         let bytes = bytes.filter(|bytes| match is_sure {
@@ -216,7 +215,8 @@ impl Supervisor {
         self.reply(call, Some(shown))
     }
 
-    /// The same for a descriptor.
+    /// The same for a descriptor. A file of which the record has no status by a descriptor gets the
+    /// identity of the next one by its path.
     fn status_of_descriptor(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
         let asks = matches!(call.number, SYS_fstat | SYS_newfstatat | SYS_statx);
         let link = std::fs::read_link(format!("/proc/{}/fd/{}", call.tid, call.int(0)));
@@ -232,7 +232,32 @@ impl Supervisor {
         let Some(native) = self.native_status(call, call.int(0), b"", true) else {
             return Ok(Response::Continue);
         };
-        self.reply_if_alike(call, index, path, (layout, native))
+        let by_path = key(call, CallObject::Path(path));
+        let key = ResultKey {
+            detail: OF_DESCRIPTOR,
+            ..by_path.clone()
+        };
+        if !self.matchers[index].rest.results.contains_key(&key)
+            && has_one_file(&key)
+            && let Some(ident) = self.next_ident(index, &by_path, (layout, native.st_mode))
+        {
+            let own = (native.st_dev, native.st_ino);
+            self.idents.entry(own).or_insert(ident);
+        }
+        self.reply_if_alike(call, index, &key, (layout, native))
+    }
+
+    /// The identity in the next recorded status of this kind of file. No result is taken.
+    fn next_ident(
+        &self,
+        index: usize,
+        key: &ResultKey,
+        (layout, mode): (&StatusLayout, u32),
+    ) -> Option<(u64, u64)> {
+        let mut results = self.matchers[index].rest.results.get(key)?.iter();
+        let (next, _) = results.find(|(result, _)| result.value == 0)?;
+        let bytes = next.entered.first()?;
+        layout.ident(bytes).filter(|_| layout.is_kind(bytes, mode))
     }
 
     fn recorded(
@@ -248,16 +273,14 @@ impl Supervisor {
     /// before it are of a time that the new execution has left.
     fn recorded_status(
         &mut self,
-        call: &NotifiedCall,
         index: usize,
-        path: Vec<u8>,
+        key: &ResultKey,
         is_there: bool,
     ) -> Option<RecordedResult> {
-        let key = key(call, CallObject::Path(path));
         let matcher = &mut self.matchers[index];
-        matcher.leave_out(&key, |result| (result.value == 0) != is_there);
+        matcher.leave_out(key, |result| (result.value == 0) != is_there);
         matcher
-            .result(&key)
+            .result(key)
             .filter(|result| (result.value == 0) == is_there)
     }
 
@@ -338,6 +361,12 @@ impl Supervisor {
             _ => Ok(Response::Continue),
         }
     }
+}
+
+/// True for results about one file. A relative path may be that of another file: in another
+/// directory. So may one through a descriptor of the process.
+fn has_one_file(key: &ResultKey) -> bool {
+    matches!(&key.object, CallObject::Path(path) if path.starts_with(b"/") && !is_kernels(path))
 }
 
 /// The key of the recorded results of a call.
