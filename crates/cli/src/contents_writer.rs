@@ -26,6 +26,7 @@ mod holders;
 mod opened_files;
 mod snapshot;
 mod source;
+mod uses;
 mod wanted;
 
 use std::collections::HashMap;

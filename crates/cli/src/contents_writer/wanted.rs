@@ -9,14 +9,14 @@ use std::path::PathBuf;
 use backstory_eventlog::Log;
 use backstory_eventlog::event::{Bytes, PreserveMethod};
 use backstory_files::{Ident, VersionId};
-use backstory_graph::model::{ActivityId, Entity, EntityId, EntityKind, Relation};
-use backstory_query::is_source;
-use backstory_store::{ActivityKey, RunRecord, Store};
+use backstory_graph::model::{Entity, EntityId, EntityKind};
+use backstory_store::{RunRecord, Store};
 use backstory_workflow::paths::is_tool;
 use rustc_hash::{FxHashMap, FxHashSet};
 use rustix::io::Errno;
 
 use super::Error;
+use super::uses::{Activities, Uses};
 
 /// A version to store.
 #[derive(Debug, Clone)]
@@ -75,24 +75,6 @@ pub fn preserved(log: &Log) -> Vec<Preserved> {
     of_log.collect()
 }
 
-/// Activities read or made a version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Activities {
-    Zero,
-    One(ActivityId),
-    Many,
-}
-
-impl Activities {
-    fn and(self, another: ActivityId) -> Activities {
-        match self {
-            Activities::Zero => Activities::One(another),
-            Activities::One(id) if id == another => self,
-            _ => Activities::Many,
-        }
-    }
-}
-
 /// Joins entries of the same version. A renamed file is the same version, and lies at its last
 /// name.
 fn joined(versions: Vec<Wanted>) -> Vec<Wanted> {
@@ -122,40 +104,7 @@ fn joined(versions: Vec<Wanted>) -> Vec<Wanted> {
 /// `--contents=all`, also all preserved versions. Data read back only by its writer is not stored.
 pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result<All, Error> {
     let entities = store.entities(run.key)?;
-    let (mut used, mut made) = (
-        vec![Activities::Zero; entities.len()],
-        vec![Activities::Zero; entities.len()],
-    );
-    let mut became = vec![Activities::Zero; entities.len()];
-    let mark = |list: &mut Vec<Activities>, id: u32, who: ActivityId| {
-        if let Some(mark) = list.get_mut(id as usize) {
-            *mark = mark.and(who);
-        }
-    };
-    let mut listed = FxHashSet::default();
-    for activity in store.activities(run.key)? {
-        if is_source(&run.header, activity.id) {
-            continue;
-        }
-        let stream = store.stream(ActivityKey::new(run.key, activity.id))?;
-        for edge in &stream.edges {
-            match edge.relation {
-                Relation::Read | Relation::Execute => mark(&mut used, edge.entity.0, activity.id),
-                Relation::Write | Relation::Rename | Relation::Make => {
-                    mark(&mut made, edge.entity.0, activity.id);
-                }
-                Relation::Link => mark(&mut made, edge.entity.0, activity.id),
-                Relation::List => drop(listed.insert(edge.entity.0)),
-                // For a program without the recorder, only the open of the directory is known.
-                Relation::Stat if !activity.lookups_known => drop(listed.insert(edge.entity.0)),
-                _ => {}
-            }
-        }
-        for derived in &stream.derived {
-            mark(&mut made, derived.entity.0, activity.id);
-            mark(&mut became, derived.from.0, activity.id);
-        }
-    }
+    let uses = Uses::of(store, run, entities.len())?;
     // A process that links a file itself does not know whether the run has read it.
     let known_read = |kept: &&Preserved| kept.how != Some(PreserveMethod::OwnLink);
     let kept: FxHashSet<VersionId> = preserved
@@ -165,8 +114,8 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
         .collect();
     let mut at_path = versions_by_name(&entities);
     let mut all = All::default();
-    let done = used.into_iter().zip(made).zip(became);
-    for (entity, ((used, made), became)) in entities.into_iter().zip(done) {
+    for entity in entities {
+        let version = uses.version(entity.id);
         let pseudo = [&b"/proc/"[..], b"/sys/", b"/dev/"];
         if entity.path.first() != Some(&b'/')
             || pseudo.iter().any(|prefix| entity.path.starts_with(prefix))
@@ -175,19 +124,19 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
         }
         all.paths.extend(names(&entity).cloned());
         let directory = entity.kind == EntityKind::Directory;
-        if directory && listed.contains(&entity.id.0) && !is_tool(&entity.path) {
+        if directory && uses.is_listed(entity.id) && !is_tool(&entity.path) {
             all.listed.extend(names(&entity).map(path_of));
         }
         // A file that the run changed in part or moved must exist for a replay.
-        let found = entity.version == 0 && became != Activities::Zero;
-        if used == Activities::Zero && made == Activities::Zero && !found {
+        let found = entity.version == 0 && version.became != Activities::Zero;
+        if version.used == Activities::Zero && version.made == Activities::Zero && !found {
             if entity.kind == EntityKind::File && entity.version == 0 {
                 all.looked.extend(names(&entity).cloned());
             }
             continue;
         }
         if let (EntityKind::File, Some(ident)) = (entity.kind, entity.ident)
-            && (entity.last || found || is_needed(used, made) || kept.contains(&ident.version_id()))
+            && (entity.last || found || version.is_needed() || kept.contains(&ident.version_id()))
         {
             let others = at_path.remove(&entity.id).unwrap_or_default();
             all.versions.push(Wanted {
@@ -253,13 +202,4 @@ fn versions_by_name(entities: &[Entity]) -> FxHashMap<EntityId, Vec<Ident>> {
         }
     }
     others
-}
-
-/// True if an activity read the version that is not its only writer.
-fn is_needed(used: Activities, made: Activities) -> bool {
-    match used {
-        Activities::Zero => false,
-        Activities::One(_) => used != made,
-        Activities::Many => true,
-    }
 }

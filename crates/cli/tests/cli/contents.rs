@@ -154,6 +154,38 @@ fn a_file_written_by_one_name_is_read_by_the_other() {
     }
 }
 
+/// The last process links the file itself: by then, the directory of preserved contents exists, and
+/// the filter of read files is complete.
+#[test]
+fn a_version_is_stored_although_its_reader_only_gave_it_another_name() {
+    let python = |calls: &str, name: &str| {
+        let read = format!("open(\"out\", \"w\").write(open(\"{name}\").read())");
+        format!("echo two > new; /usr/bin/python3 -c 'import os; {calls}; {read}'")
+    };
+    let again = "ln -f in again; echo two > again; rm again; cat in > out".to_owned();
+    let renamed = python("os.rename(\"new\", \"in\")", "in");
+    let linked = python("os.link(\"new\", \"now\"); os.remove(\"new\")", "now");
+    let moved = python(
+        "os.mkdir(\"d\"); os.rename(\"new\", \"d/new\"); os.rename(\"d\", \"e\")",
+        "e/new",
+    );
+    for (read, name) in [
+        (again, "in"),
+        (renamed, "in"),
+        (linked, "now"),
+        (moved, "e/new"),
+    ] {
+        let place = Place::new();
+        place.write_aged("in", "as it was found\n");
+        place.write_aged("other", "another file\n");
+        let line = format!("{read}; cat other > copy; rm other; rm {name}");
+        place.keep(&line, &["--contents=lazy"]);
+        let kept = place.kept_ancestor("out", name);
+        assert_eq!(kept.as_deref(), Some("two\n"), "{read}");
+        assert_eq!(place.run(&["store", "verify"]).status, 0);
+    }
+}
+
 /// A content that came to the name after it was read is stored under that name, too.
 #[test]
 fn a_file_moved_to_the_name_of_a_read_file_is_another_file() {
