@@ -22,7 +22,7 @@ fn runs_again(script: &str, expected: &str) {
 
 /// Sends a signal to a child that sleeps, and prints what the child has told, and how it ended.
 const SENDER: &str = r#"
-import signal, subprocess, sys
+import signal, subprocess, sys, time
 code = """
 import select, sys, time
 sys.stdout.write("x"); sys.stdout.flush()
@@ -33,6 +33,8 @@ print("slept")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 p = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 p.stdout.read(1)
+# The traceback of the child has the line that it was at.
+time.sleep(1)
 p.send_signal(signal.SIGNAL)
 print(*p.communicate(), p.wait())
 "#;
