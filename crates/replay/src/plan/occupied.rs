@@ -20,13 +20,15 @@ impl PlanBuilder<'_> {
         for path in &first.occupied {
             let directory = self.real(path);
             if is_plain(&directory) && self.would_be_empty(&directory, first) {
+                // A run that only failed to remove it does not know that it is a directory.
+                self.directories_to(&directory);
                 let path = [&directory[..], ENTRY].concat();
                 self.put(&path, EntrySource::Zeros(0), 0o600, 0);
             }
         }
     }
 
-    /// True for a directory of the plan that has no entry there, and which the run left alone.
+    /// True for a directory that has no entry in the plan, and which the run left alone.
     fn would_be_empty(&self, directory: &[u8], first: &InitialState) -> bool {
         let own = self.entries.get(directory).map(|entry| &entry.what);
         let within = [directory, b"/"].concat();
@@ -35,10 +37,13 @@ impl PlanBuilder<'_> {
         let has_name = self.also.iter().any(|name| name.path.starts_with(&within));
         let mut made = first.made.iter();
         let mut paths = first.paths.iter();
-        own == Some(&EntrySource::Directory)
+        own.is_none_or(|own| *own == EntrySource::Directory)
             && !has_file
             && !has_name
-            && !made.any(|path| self.real(path).starts_with(&within))
+            && !made.any(|path| {
+                let path = [&self.real(path)[..], b"/"].concat();
+                path.starts_with(&within) || within.starts_with(&path)
+            })
             && !paths.any(|path| path.changed && self.real(&path.path) == directory)
     }
 }

@@ -75,6 +75,11 @@ fn with_entries(event: &Event) -> Option<&[u8]> {
     (dir == CWD || path.starts_with(b"/")).then_some(&**path)
 }
 
+/// True if a path leads upwards. Links on it decide where it leads.
+fn has_dots(path: &[u8]) -> bool {
+    path.split(|&byte| byte == b'/').any(|part| part == b"..")
+}
+
 /// The current directories of processes.
 struct CurrentDirectories {
     began_in: Bytes,
@@ -92,9 +97,26 @@ impl CurrentDirectories {
         let pid = event.pid;
         let (process, directory) = match (&event.op, event.outcome.value()) {
             (Op::Chdir { now, .. }, _) if now.starts_with(b"/") => (pid, now.clone()),
+            (Op::Chdir { fd: CWD, path, .. }, _) if !has_dots(path) => {
+                (pid, self.absolute(pid, path).unwrap_or_default())
+            }
             (Op::Chdir { .. }, _) => (pid, Bytes::default()),
-            (Op::Fork { .. }, Some(child)) => (child.cast_unsigned(), self.of(pid).clone()),
-            (Op::Born { parent, cwd, .. }, _) if cwd.is_empty() => (pid, self.of(*parent).clone()),
+            (Op::Exit { .. }, _) => {
+                self.by_process.remove(&pid);
+                return;
+            }
+            // The parent may log the fork when its child has already changed its directory.
+            (Op::Fork { .. }, Some(child)) => {
+                let (child, directory) = (child.cast_unsigned(), self.of(pid).clone());
+                self.by_process.entry(child).or_insert(directory);
+                return;
+            }
+            // The guard reports each program of a process, and knows no directory of most.
+            (Op::Born { parent, cwd, .. }, _) if cwd.is_empty() => {
+                let directory = self.of(*parent).clone();
+                self.by_process.entry(pid).or_insert(directory);
+                return;
+            }
             (Op::Born { cwd, .. }, _) => (pid, cwd.clone()),
             (Op::Start { ppid, .. }, _) if !self.by_process.contains_key(&pid) => {
                 (pid, self.of(*ppid).clone())
@@ -140,6 +162,11 @@ mod tests {
         event(pid, 0, Op::Chdir { fd, path, now })
     }
 
+    fn chdir_relative(pid: Pid, path: &str) -> Event {
+        let (fd, path, now) = (CWD, path.as_bytes().into(), Bytes::default());
+        event(pid, 0, Op::Chdir { fd, path, now })
+    }
+
     fn fork(pid: Pid, child: i32) -> Event {
         let (flags, spawn) = (0, None);
         event(pid, child, Op::Fork { flags, spawn })
@@ -172,17 +199,56 @@ mod tests {
             removal(2, "child", NOT_EMPTY),
             removal(3, "grandchild", NOT_EMPTY),
             removal(3, "/absolute", NOT_EMPTY),
-            chdir(3, ""),
+            chdir_relative(3, "deep"),
+            removal(3, "below", NOT_EMPTY),
+            chdir_relative(3, ".."),
             removal(3, "unknown", NOT_EMPTY),
+            chdir(2, ""),
+            removal(2, "unknown", NOT_EMPTY),
         ];
         let expected = [
             "/absolute",
             "/v/child",
+            "/v/deep/below",
             "/v/grandchild",
             "/w/first",
             "/w/own",
         ];
         assert_eq!(occupied(events), expected);
+    }
+
+    #[test]
+    fn a_child_that_changes_its_directory_before_its_fork_is_logged_is_there() {
+        let op = Op::Exit {
+            status: 0,
+            processor_time: None,
+        };
+        let exit = event(2, 0, op);
+        let events = vec![
+            chdir(2, "/v"),
+            fork(1, 2),
+            removal(2, "child", NOT_EMPTY),
+            exit,
+            fork(1, 2),
+            removal(2, "next", NOT_EMPTY),
+        ];
+        assert_eq!(occupied(events), ["/v/child", "/w/next"]);
+    }
+
+    #[test]
+    fn a_process_stays_in_its_directory_when_it_executes_a_program() {
+        let born = |parent| Op::Born {
+            parent,
+            exe: Bytes::default(),
+            cwd: Bytes::default(),
+        };
+        let events = vec![
+            event(2, 0, born(1)),
+            chdir(2, "/v"),
+            event(2, 0, born(1)),
+            removal(2, "full", NOT_EMPTY),
+        ];
+        assert_eq!(occupied(events), ["/v/full"]);
     }
 
     #[test]
