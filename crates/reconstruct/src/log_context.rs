@@ -43,9 +43,20 @@ fn words(call: &Call) -> String {
     let name = names::name(c_long::from(call.number));
     let object = match call.path() {
         Some(path) => quoted(path),
-        None => call.fd.to_string(),
+        None if call.fd == libc::AT_FDCWD => "AT_FDCWD".to_owned(),
+        None if has_descriptor(call) => call.fd.to_string(),
+        None => String::new(),
     };
     format!("{name}({object}) = {}", call.result)
+}
+
+/// True if the call was given a descriptor, or another number in its place. Logs of earlier
+/// recorders have a part of an address, or a number of descriptors, in the place of -1.
+fn has_descriptor(call: &Call) -> bool {
+    use libc::{SYS_poll, SYS_ppoll, SYS_pselect6, SYS_select};
+    let number = c_long::from(call.number);
+    let waits_for_several = [SYS_poll, SYS_ppoll, SYS_select, SYS_pselect6].contains(&number);
+    call.fd != -1 && !waits_for_several
 }
 
 #[cfg(test)]
@@ -84,5 +95,33 @@ mod tests {
         assert_eq!(found, ["read(3) = 3", "openat(\"in\") = 3", "read(3) = 6"]);
         let many = last_until((0..20).map(read), u64::MAX);
         assert_eq!((many.len(), &*many[5]), (CALLS_SHOWN, "read(3) = 19"));
+    }
+
+    #[test]
+    fn a_call_without_a_descriptor_is_shown_without_one_also_from_earlier_logs() {
+        let call = |number: i64, fd: i32| Call {
+            number: number as u16,
+            fd,
+            result: 1,
+            ..Call::default()
+        };
+        let all = [
+            call(libc::SYS_poll, -1),
+            call(libc::SYS_poll, -2_037_216_832),
+            call(libc::SYS_select, 5),
+            call(libc::SYS_getpid, -1),
+            call(libc::SYS_newfstatat, libc::AT_FDCWD),
+            call(libc::SYS_fstat, 5),
+        ];
+        let found = last_until(all.into_iter(), u64::MAX);
+        let shown = [
+            "poll() = 1",
+            "poll() = 1",
+            "select() = 1",
+            "getpid() = 1",
+            "newfstatat(AT_FDCWD) = 1",
+            "fstat(5) = 1",
+        ];
+        assert_eq!(found, shown);
     }
 }

@@ -4,6 +4,9 @@
 //! thread. It is inside the namespaces and the root in which the program may run. Calls that were
 //! not recorded continue there.
 
+// The names of system calls are those of libc.
+#[allow(non_upper_case_globals)]
+mod call_words;
 mod caller;
 mod filter;
 mod placeholder;
@@ -11,7 +14,7 @@ mod proc_texts;
 mod standin;
 mod start;
 mod vdso;
-// The names of system calls are those of libc.
+// As above.
 #[allow(non_upper_case_globals)]
 mod supervisor;
 

@@ -9,7 +9,9 @@ use libc::c_long;
 
 impl Arranging {
     pub(super) fn turn(&mut self, call: &Call, ready: Vec<(i32, u32)>) {
-        if is_sleep(call) || call.result == 0 && self.polls_kernel_only(call) {
+        // `select` fails if one of its descriptors leads nowhere.
+        let is_closed = call.result == -i64::from(libc::EBADF);
+        if is_closed || is_sleep(call) || call.result == 0 && self.polls_kernel_only(call) {
             // A new execution takes it for a sleep, or leaves it to the kernel.
             self.last_was_wait = false;
             return;

@@ -300,11 +300,11 @@ static bool waiting_call(struct draft *d, u32 nr, const s64 *arg)
     struct bs_deep_record *r = &d->record;
     switch (nr) {
     case __NR_poll: /* the timeout in ns, as the wrappers pass it */
-        r->a = (u64)arg[1], r->b = (u64)arg[2];
+        r->fd = -1, r->a = (u64)arg[1], r->b = (u64)arg[2];
         add_entered(d, 0, arg[0], (u64)arg[1] * 8);
         return true;
     case __NR_select:
-        r->a = (u64)arg[0], r->b = (u64)arg[4];
+        r->fd = -1, r->a = (u64)arg[0], r->b = (u64)arg[4];
         for (u32 i = 1; i <= 3; i++)
             add_entered(d, i, arg[i], set_size(arg[0]));
         return true;

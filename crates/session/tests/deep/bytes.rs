@@ -395,6 +395,23 @@ fn a_wait_is_recorded_with_the_timeout_that_the_program_gave() {
 }
 
 #[test]
+fn a_wait_for_several_descriptors_has_none_of_its_own_in_the_log() {
+    if !needs("a program that waits", &["cc"]) {
+        return;
+    }
+    let dir = compiled("timeouts", include_str!("../programs/deep_timeouts.c"));
+    let program = dir.path().join("timeouts");
+    let run = Run::new(&["--deep", "full"]);
+    assert!(run.record(&[program.to_str().unwrap()]).status.success());
+    run.log();
+    let log = deep_log(&run);
+    let calls = log.process_calls(log.processes()[0].epoch);
+    let waits = calls.filter(|call| matches!(call.number, 7 | 23));
+    let waits: Vec<(u16, i32)> = waits.map(|call| (call.number, call.fd)).collect();
+    assert_eq!(waits, [(7, -1), (23, -1), (7, -1)]);
+}
+
+#[test]
 fn a_descriptor_that_came_with_a_message_is_described_once() {
     if !needs("a program that passes descriptors", &["python3"]) {
         return;

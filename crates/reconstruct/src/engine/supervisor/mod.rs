@@ -43,6 +43,7 @@ mod turns;
 mod waiting;
 mod written;
 
+use super::call_words;
 use super::caller::NotifiedCall;
 use super::standin::StandIns;
 use super::start;
@@ -271,7 +272,7 @@ impl Supervisor {
         self.show_lists(call);
         let program = self.process_of(call).flatten();
         if let Some(index) = program {
-            self.matchers[index].came(describe(call));
+            self.matchers[index].came(call_words::words(call));
             self.notes_own_call(call, index);
             self.leaves_kernel(call, index);
         }
@@ -418,7 +419,7 @@ impl Supervisor {
         }
         let mut divergence = matcher.blank(DivergenceKind::MoreInput, object);
         divergence.recorded = "no further read".to_owned();
-        divergence.came = describe(call);
+        divergence.came = call_words::words(call);
         matcher.diverge(divergence);
         Response::Value(0)
     }
@@ -487,11 +488,4 @@ impl Supervisor {
 /// A signal interrupted the wait, or the caller is gone.
 fn is_harmless(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINTR | libc::ENOENT))
-}
-
-/// A call for reports.
-fn describe(call: &NotifiedCall) -> String {
-    let [a, b, c, ..] = call.args;
-    let name = crate::names::name(call.number);
-    format!("{name}({}, {b:#x}, {c})", a as i64)
 }
