@@ -21,15 +21,30 @@ struct Story {
 impl Story {
     /// Records the server while the client sends its uploads. `None`: there is no Python.
     fn recorded(options: &str) -> Option<Story> {
+        let place = Place::new();
+        place.write_aged("upload.py", SERVER);
+        Story::recorded_in(place, options, "/usr/bin/python3 upload.py")
+    }
+
+    /// The same with a script as the command, whose interpreter is a script that executes Python.
+    fn recorded_as_script(options: &str) -> Option<Story> {
+        let place = Place::new();
+        place.write("shim", "#!/bin/sh\nexec /usr/bin/python3 \"$@\"\n");
+        place.write("upload.py", &format!("#!./shim\n{SERVER}"));
+        assert_eq!(place.shell("chmod +x shim upload.py").status, 0);
+        place.age("upload.py");
+        Story::recorded_in(place, options, "./upload.py")
+    }
+
+    /// Records the server, as this command starts it.
+    fn recorded_in(place: Place, options: &str, command: &str) -> Option<Story> {
         if !needs("a server with a mistake", &["/usr/bin/python3"]) {
             return None;
         }
-        let place = Place::new();
-        place.write_aged("upload.py", SERVER);
         place.write_aged("client.py", CLIENT);
         let line = format!(
             "/usr/bin/python3 client.py & $B record {options} --name story --contents=lazy -- \
-             /usr/bin/python3 upload.py 3 && wait"
+             {command} 3 && wait"
         );
         let answer = place.shell(&line);
         assert_eq!((answer.status, answer.err.as_str()), (0, ""), "{answer:?}");
@@ -166,20 +181,33 @@ fn gdb_stops_where_the_request_writes_the_file() {
     let Some(story) = Story::recorded("--deep") else {
         return;
     };
+    // The call that makes the file, and the one that writes into it.
+    assert_gdb_stops(&story, "openat", ".*page.py", "\"uploads/../page.py\"");
+    assert_gdb_stops(&story, "write", "print.*", "\"print('not an upload')");
+}
+
+#[test]
+fn gdb_stops_where_a_script_that_is_the_command_writes_the_file() {
+    if !needs("a reconstruction under gdb", &["gdb"]) {
+        return;
+    }
+    let Some(story) = Story::recorded_as_script("--deep") else {
+        return;
+    };
+    assert_gdb_stops(&story, "write", "print.*", "\"print('not an upload')");
+}
+
+/// Asserts that the command of the report, under gdb, stops at a call whose second argument begins
+/// so, and shows it.
+#[track_caller]
+fn assert_gdb_stops(story: &Story, call: &str, begins: &str, seen: &str) {
     let scene = story.scene("page.py");
     let command = text(&scene["incidents"][0], "/reconstruct");
-    // The call that makes the file, and the one that writes into it.
-    for (call, begins, seen) in [
-        ("openat", ".*page.py", "\"uploads/../page.py\""),
-        ("write", "print.*", "\"print('not an upload')"),
-    ] {
-        let with = format!(
-            "gdb -q -batch -ex 'catch syscall {call}' \
-             -ex 'condition 1 $_regex((char *)$rsi, \"{begins}\")' -ex run -ex 'x/s $rsi'"
-        );
-        let Some(answer) = story.again(command, &["--with", &with]) else {
-            return;
-        };
+    let with = format!(
+        "gdb -q -batch -ex 'catch syscall {call}' \
+         -ex 'condition 1 $_regex((char *)$rsi, \"{begins}\")' -ex run -ex 'x/s $rsi'"
+    );
+    if let Some(answer) = story.again(command, &["--with", &with]) {
         let shown = answer.out + &answer.err;
         let is_stopped = shown.contains("Catchpoint 1") && shown.contains(seen);
         assert!(is_stopped, "{call}: {shown}");

@@ -11,6 +11,7 @@ mod caller;
 mod filter;
 mod placeholder;
 mod proc_texts;
+mod script;
 mod standin;
 mod start;
 mod vdso;

@@ -3,6 +3,7 @@
 use super::Options;
 use super::filter::{self, CHANNEL, FilterNeeds};
 use super::placeholder;
+use super::script;
 use crate::error::Error;
 use crate::process::RecordedProcess;
 use backstory_sys as sys;
@@ -48,10 +49,15 @@ fn launch(process: &RecordedProcess, options: &Options) -> Launch {
     leave_out_interpreter(&start.directory, program, &mut arguments);
     let mut path = program;
     let has_tool = !options.tool.is_empty();
+    let interpreter = match has_tool {
+        true => script::interpreter(&start.directory, program),
+        false => Vec::new(),
+    };
     if let Some(tool) = options.tool.first() {
         path = tool;
         let given = arguments.split_off(arguments.len().min(1));
         arguments = options.tool.iter().map(Vec::as_slice).collect();
+        arguments.extend(interpreter.iter().map(Vec::as_slice));
         arguments.push(program);
         arguments.extend(given);
     }

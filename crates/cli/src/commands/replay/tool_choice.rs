@@ -72,9 +72,10 @@ fn tool(text: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
         *name = found.as_os_str().as_bytes().to_vec();
     }
     let plain = words.len() == 1;
+    let has_arguments = |words: &[Vec<u8>]| words.iter().any(|word| is_gdb_arguments(word));
     match words[0].rsplit(|byte| *byte == b'/').next() {
         // The program's own arguments follow its name.
-        Some(b"gdb") => words.push(b"--args".to_vec()),
+        Some(b"gdb") if !has_arguments(&words) => words.push(b"--args".to_vec()),
         Some(b"perf") if plain => words.extend([b"stat".to_vec(), b"--".to_vec()]),
         Some(b"strace") if plain => words.push(b"-f".to_vec()),
         Some(b"valgrind") if !words.iter().any(|word| word.starts_with(b"--log-")) => {
@@ -83,6 +84,11 @@ fn tool(text: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
         _ => {}
     }
     Ok(words)
+}
+
+/// True for the option of gdb behind which a program stands.
+fn is_gdb_arguments(word: &[u8]) -> bool {
+    matches!(word, b"--args" | b"-args")
 }
 
 /// Splits at spaces that are not within quotes.
@@ -118,6 +124,17 @@ mod tests {
         assert!(ToolChoice::of(Some(&OsString::from("asan=")), None).is_err());
         let other = ToolChoice::of(None, Some(&path)).unwrap();
         assert!(other.build == Some(path) && !other.needs_host);
+    }
+
+    #[test]
+    fn gdb_gets_its_option_for_arguments_once() {
+        let last = |text: &[u8]| tool(text).unwrap().split_off(1);
+        assert_eq!(last(b"/usr/bin/gdb -q"), [&b"-q"[..], b"--args"]);
+        for given in ["--args", "-args"] {
+            let text = format!("/usr/bin/gdb -q {given} /usr/bin/env A=1");
+            let words = ["-q", given, "/usr/bin/env", "A=1"];
+            assert_eq!(last(text.as_bytes()), words.map(str::as_bytes));
+        }
     }
 
     #[test]

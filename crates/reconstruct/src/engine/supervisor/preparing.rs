@@ -9,7 +9,7 @@ use super::pipes::Pipes;
 use super::places::Places;
 use super::processes::LiveProcess;
 use super::{StandIns, Supervisor, TimeFunctions};
-use crate::engine::Options;
+use crate::engine::{Options, script};
 use crate::matcher::ProcessMatcher;
 use crate::process::RecordedProcess;
 use crate::recorded::RecordedRun;
@@ -20,9 +20,10 @@ use crate::verdict::Reconstruction;
 use backstory_instructions::Redirector;
 use backstory_sys as sys;
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
 use std::time::Duration;
 
 impl Supervisor {
@@ -38,6 +39,10 @@ impl Supervisor {
         let process = &run.processes[first];
         let recorded = OsStr::from_bytes(&process.start.program);
         let program = options.binary.clone().unwrap_or_else(|| recorded.into());
+        let program = match options.tool.is_empty() {
+            true => program,
+            false => executed_by_tool(&process.start.directory, program),
+        };
         let shows = process.inherited.iter().find(|(fd, _, _)| *fd == 1);
         let state = match options.tool.is_empty() {
             true => LiveProcess::waiting_for(first),
@@ -107,6 +112,13 @@ impl Supervisor {
             },
         }
     }
+}
+
+/// The program that a tool executes: of a script, it is the interpreter.
+fn executed_by_tool(directory: &[u8], program: PathBuf) -> PathBuf {
+    let words = script::interpreter(directory, program.as_os_str().as_bytes());
+    let interpreter = words.into_iter().next();
+    interpreter.map_or(program, |path| OsString::from_vec(path).into())
 }
 
 /// The handlers that ran in each program.
