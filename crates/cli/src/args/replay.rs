@@ -194,6 +194,7 @@ pub struct ReconstructionArgs {
     /// With --deep: make at most N attempts until the output is equal, at other moments and, with
     /// --request, with earlier requests
     #[arg(long, value_name = "N", default_value_t = TRIES, requires = "deep")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub tries: u32,
 
     /// With --deep: run the program under this tool, as in `--with gdb` or `--with "strace -f"`.

@@ -121,6 +121,10 @@ pub struct RequestsArgs {
     #[command(flatten)]
     pub run: RunArgs,
 
+    /// The run, as `when` and `scene` take it
+    #[arg(long = "run", value_name = "RUN", conflicts_with = "run")]
+    pub of_run: Option<String>,
+
     /// List all requests, not only those that fit on a screen
     #[arg(long)]
     pub all: bool,

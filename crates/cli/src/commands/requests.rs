@@ -23,7 +23,8 @@ const SCREEN: usize = 20;
 /// Prints the requests of a run.
 pub fn run(args: RequestsArgs, store: Option<&Path>) -> Outcome {
     let current = CurrentStore::open(store)?;
-    let run = current.run(args.run.run.as_deref())?;
+    let named = args.run.run.as_deref().or(args.of_run.as_deref());
+    let run = current.run(named)?;
     let Some(log) = deep_programs::deep_log(&current.home, &run)? else {
         return Err(Failure::not_found(format!(
             "run {run} has no deep log: record it with `backstory record --deep`"

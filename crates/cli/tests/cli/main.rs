@@ -38,6 +38,7 @@ mod deep_gaps;
 mod deep_instructions;
 mod deep_isolated;
 mod deep_machine;
+mod deep_messages;
 mod deep_own_calls;
 mod deep_processes;
 mod deep_replay;

@@ -1,5 +1,6 @@
 //! The option `--feed`: other bytes in the place of recorded input.
 
+use std::ffi::OsStr;
 use std::fs;
 
 use super::deviations::split;
@@ -17,8 +18,8 @@ pub fn fed_bytes(given: &ReconstructionArgs) -> Result<FedBytes, Failure> {
         let (target, file) = split(feed, "FD=FILE, as in --feed 0=other.txt")?;
         let fd = target.to_str().and_then(|fd| fd.parse().ok());
         match fd {
-            Some(fd) => inputs.push((fd, fs::read(file)?)),
-            None if target == "request" && is_one => of_request = Some(fs::read(file)?),
+            Some(fd) => inputs.push((fd, read(&file)?)),
+            None if target == "request" && is_one => of_request = Some(read(&file)?),
             None if target == "request" => {
                 return Err(Failure::misuse(
                     "--feed request=FILE needs one request, as in --request 7",
@@ -32,4 +33,10 @@ pub fn fed_bytes(given: &ReconstructionArgs) -> Result<FedBytes, Failure> {
         }
     }
     Ok((inputs, of_request))
+}
+
+fn read(file: &OsStr) -> Result<Vec<u8>, Failure> {
+    fs::read(file).map_err(|error| {
+        Failure::not_found(format!("--feed cannot read {}: {error}", file.display()))
+    })
 }

@@ -252,34 +252,24 @@ impl Report<'_> {
         };
         let unknown = of_state(|state| matches!(state, OutputState::Unknown(_)));
         let noun = noun(count, "output", "outputs");
-        if !self.is_identical() {
+        if !self.verdict.is_identical() {
             let same = of_state(|state| *state == OutputState::Identical);
             let different = style.paint(Role::Bad, "different");
             return writeln!(out, "{different}: {same} of {count} {noun} identical");
         }
+        let ends_otherwise = self.played.reconstruction.is_none() && !self.is_identical();
+        if ends_otherwise {
+            // The next line has both statuses.
+            let different = style.paint(Role::Bad, "different");
+            let outputs = match count {
+                0 => "no output to compare".to_owned(),
+                _ if unknown > 0 => format!("no {noun} known to differ"),
+                _ => format!("{count} {noun} identical"),
+            };
+            return writeln!(out, "{different}: another status, {outputs}");
+        }
         if unknown > 0 {
-            let known = count - unknown;
-            let identical = style.paint(Role::Good, "identical as far as is known");
-            write!(out, "{identical}: {known} of {count} {noun}")?;
-            let later = of_state(record_ends::is_behind_record);
-            let behind = of_state(record_ends::is_behind_part);
-            if unknown > later + behind {
-                let others = unknown - later - behind;
-                write!(out, "; the recorded contents of {others} are unknown")?;
-            }
-            if later > 0 {
-                write!(
-                    out,
-                    "; {later} can lack writes behind the end of a deep record"
-                )?;
-            }
-            if behind > 0 {
-                write!(
-                    out,
-                    "; {behind} can lack writes behind the part that ran again"
-                )?;
-            }
-            return writeln!(out);
+            return self.compared_in_part(unknown, style, out);
         }
         write!(
             out,
@@ -289,10 +279,49 @@ impl Report<'_> {
         // Programs are ended when a request has been served, and where their record ends early.
         let is_ended =
             |found: &Reconstruction| found.request.is_some() || !found.unrecorded.is_empty();
-        match self.played.reconstruction.as_ref().is_some_and(is_ended) {
+        let has_no_status = self.played.reconstruction.as_ref().is_some_and(is_ended);
+        // If the programs differ, their status may be a difference.
+        match has_no_status || !self.is_identical() {
             true => writeln!(out),
             false => writeln!(out, ", status {}", self.played.status),
         }
+    }
+
+    /// The same if so many outputs could not be compared, and no other differs.
+    fn compared_in_part(
+        &self,
+        unknown: usize,
+        style: Style,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let outputs = &self.verdict.outputs;
+        let count = outputs.len();
+        let (known, noun) = (count - unknown, noun(count, "output", "outputs"));
+        let identical = style.paint(Role::Good, "identical as far as is known");
+        write!(out, "{identical}: {known} of {count} {noun}")?;
+        let of_state = |is_it: fn(&OutputState) -> bool| {
+            let all = outputs.iter().filter(|output| is_it(&output.state));
+            all.count()
+        };
+        let later = of_state(record_ends::is_behind_record);
+        let behind = of_state(record_ends::is_behind_part);
+        if unknown > later + behind {
+            let others = unknown - later - behind;
+            write!(out, "; the recorded contents of {others} are unknown")?;
+        }
+        if later > 0 {
+            write!(
+                out,
+                "; {later} can lack writes behind the end of a deep record"
+            )?;
+        }
+        if behind > 0 {
+            write!(
+                out,
+                "; {behind} can lack writes behind the part that ran again"
+            )?;
+        }
+        writeln!(out)
     }
 
     fn differing(&self, style: Style, out: &mut impl Write) -> io::Result<()> {

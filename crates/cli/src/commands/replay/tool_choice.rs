@@ -2,7 +2,10 @@
 //! sanitizer in its place.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use backstory_reconstruct::engine;
@@ -49,6 +52,33 @@ impl ToolChoice {
             (Some(path), None) => choice.build = Some(OsString::from_vec(path.to_vec()).into()),
         }
         Ok(choice)
+    }
+
+    /// Refuses a build that the kernel would not execute.
+    pub fn check_build(&self) -> Result<(), Failure> {
+        let Some(build) = &self.build else {
+            return Ok(());
+        };
+        let name = build.display();
+        let cannot_run = |why: &str| {
+            Failure::misuse(format!(
+                "{name} cannot run in the place of the recorded program: {why}"
+            ))
+        };
+        let about = fs::metadata(build)
+            .map_err(|error| Failure::not_found(format!("cannot read {name}: {error}")))?;
+        if !about.is_file() {
+            return Err(cannot_run("it is no regular file"));
+        }
+        if about.permissions().mode() & 0o111 == 0 {
+            return Err(cannot_run("it has no permission to be executed"));
+        }
+        let mut head = [0; 4];
+        let read = File::open(build).and_then(|mut file| file.read(&mut head));
+        match read.is_err() || head == *b"\x7fELF" || head.starts_with(b"#!") {
+            true => Ok(()),
+            false => Err(cannot_run("it is neither an ELF file nor a script with #!")),
+        }
     }
 }
 
@@ -124,6 +154,25 @@ mod tests {
         assert!(ToolChoice::of(Some(&OsString::from("asan=")), None).is_err());
         let other = ToolChoice::of(None, Some(&path)).unwrap();
         assert!(other.build == Some(path) && !other.needs_host);
+    }
+
+    #[test]
+    fn a_build_that_the_kernel_would_not_execute_is_refused_with_the_reason() {
+        let dir = tempfile::tempdir().unwrap();
+        let build = dir.path().join("page.html");
+        let checked = || {
+            let choice = ToolChoice::of(None, Some(&build)).unwrap();
+            choice.check_build().err().map(|failure| failure.line)
+        };
+        let allow = |mode| fs::set_permissions(&build, fs::Permissions::from_mode(mode)).unwrap();
+        assert!(checked().unwrap().contains("cannot read "));
+        fs::write(&build, "<html>").unwrap();
+        allow(0o644);
+        assert!(checked().unwrap().ends_with("no permission to be executed"));
+        allow(0o755);
+        assert!(checked().unwrap().ends_with("nor a script with #!"));
+        fs::write(&build, "#!/bin/sh").unwrap();
+        assert_eq!(checked(), None);
     }
 
     #[test]

@@ -38,6 +38,7 @@ pub fn request(
 ) -> Result<DeepRequest, Failure> {
     let given = &args.reconstruction;
     let choice = ToolChoice::of(given.with.as_ref(), given.binary.as_ref())?;
+    choice.check_build()?;
     deviations.allow_host |= choice.needs_host;
     let (inputs, request_input) = fed_bytes(given)?;
     for pattern in &given.volatile {
