@@ -319,6 +319,13 @@ impl Reconstruction {
         self.processes.iter().map(ProcessVerdict::compared).sum()
     }
 
+    /// True if the programs wrote nothing that could be compared, and no file. The verdict is then
+    /// about the ends of the programs, and says nothing about names that they made or removed.
+    pub fn compared_nothing(&self) -> bool {
+        let files = self.files.equal + self.files.different;
+        self.compared() == 0 && self.counted() == 0 && files == 0
+    }
+
     /// Bytes that left and were not compared: the log has their number only.
     pub fn counted(&self) -> u64 {
         self.processes.iter().map(|process| process.counted).sum()
@@ -475,6 +482,19 @@ mod tests {
         let mut result = execution(1, None);
         (result.processes[0].left, result.processes[0].counted) = (354, 300);
         assert_eq!((result.compared(), result.counted()), (54, 300));
+    }
+
+    #[test]
+    fn an_execution_without_output_and_files_has_compared_nothing() {
+        let nothing = with_files(0, 0, 1, false);
+        assert!(nothing.compared_nothing() && execution(1, None).compared_nothing());
+        assert!(!with_files(1, 0, 0, false).compared_nothing());
+        assert!(!with_files(0, 1, 0, false).compared_nothing());
+        for (left, counted) in [(4, 0), (4, 4)] {
+            let mut result = execution(1, None);
+            (result.processes[0].left, result.processes[0].counted) = (left, counted);
+            assert!(!result.compared_nothing(), "{left} {counted}");
+        }
     }
 
     #[test]

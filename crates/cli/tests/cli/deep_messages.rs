@@ -1,7 +1,10 @@
 //! The messages of `replay --deep` and `requests` about options that cannot be followed, and about
-//! what was compared.
+//! executions in which little or nothing was compared.
 
 use std::fs;
+
+use backstory_testkit::need::needs;
+use serde_json::Value;
 
 use super::{Answer, Place};
 
@@ -66,6 +69,17 @@ fn requests_takes_the_run_as_when_does() {
 }
 
 #[test]
+fn a_part_that_ends_before_it_begins_is_refused() {
+    let place = recorded();
+    let Some(answer) = place.again(&["--from", "10", "--to", "5"]) else {
+        return;
+    };
+    answer.is_error(2, &["--from 10 is later than --to 5"]);
+    let one = place.again(&["--from", "5", "--to", "5"]).unwrap();
+    assert_eq!(one.status, 0, "{one:?}");
+}
+
+#[test]
 fn files_that_are_identical_are_not_called_different_if_the_output_differs() {
     let place = recorded();
     place.write("other", "two\n");
@@ -97,4 +111,30 @@ fn a_command_that_ends_with_another_status_alone_is_different_for_its_status() {
             .err
             .contains("with status 3; the recorded status is 0")
     );
+}
+
+#[test]
+fn a_verdict_says_that_nothing_could_be_compared() {
+    if !needs("a directory that is renamed", &["mkdir", "mv"]) {
+        return;
+    }
+    let place = Place::new();
+    place.deep("RECORD sh -c 'mkdir a; mv a b'");
+    let Some(answer) = place.again(&[]) else {
+        return;
+    };
+    let said = line(&answer, "equal: ");
+    let nothing = " 0 bytes compared; nothing could be compared but the ends of the programs";
+    assert!(said.ends_with(nothing), "{answer:?}");
+    let of = |place: &Place| place.report(&[], 0).unwrap()["reconstruction"].clone();
+    assert_eq!(of(&place)["compared_nothing"], true);
+    // A file or a line of output is something.
+    for line in ["echo one > c", "echo one"] {
+        let place = Place::new();
+        place.deep(&format!("RECORD sh -c '{line}' | cat > out"));
+        let of = of(&place);
+        assert_eq!(of["compared_nothing"], Value::Bool(false), "{line}: {of:#}");
+        let answer = place.again(&[]).unwrap();
+        assert!(!answer.err.contains("nothing could be"), "{answer:?}");
+    }
 }

@@ -35,7 +35,8 @@ pub fn file_counts(verdict: &Verdict) -> FileCounts {
     counts
 }
 
-/// The numbers of bytes and of files that could not be compared, as the end of a line.
+/// The numbers of bytes and of files that could not be compared, as the end of a line. Also whether
+/// nothing could be, unless something differs all the same.
 fn not_compared(reconstruction: &Reconstruction) -> String {
     let mut words = String::new();
     let bytes = reconstruction.counted();
@@ -45,6 +46,12 @@ fn not_compared(reconstruction: &Reconstruction) -> String {
     let unknown = reconstruction.files.unknown;
     if unknown > 0 {
         words += &format!(", {} not compared", counted(unknown, "file", "files"));
+    }
+    if reconstruction.compared_nothing() && is_alike(reconstruction) {
+        words += "; nothing could be compared";
+        if reconstruction.request.is_none() {
+            words += " but the ends of the programs";
+        }
     }
     words
 }
@@ -398,6 +405,7 @@ pub fn value(reconstruction: &Reconstruction) -> Value {
         ),
         ("shallow", reconstruction.shallow.into()),
         ("unsteady", u64::from(reconstruction.unsteady).into()),
+        ("compared_nothing", reconstruction.compared_nothing().into()),
         ("bytes_compared", reconstruction.compared().into()),
         ("bytes_counted", reconstruction.counted().into()),
         ("files", files_value(reconstruction.files)),

@@ -18,7 +18,7 @@ use backstory_reconstruct::volatile::VolatileRules;
 use backstory_replay::plan::Deviations;
 
 use super::DeepRequest;
-use crate::args::replay::ReplayArgs;
+use crate::args::replay::{ReconstructionArgs, ReplayArgs};
 use crate::commands::deep_programs;
 use crate::commands::replay::fed_bytes::fed_bytes;
 use crate::commands::replay::missing_program;
@@ -75,12 +75,7 @@ pub fn request(
         )));
     }
     if given.from.is_some() || given.to.is_some() {
-        let log = request.open()?;
-        let moment = |words: &Option<String>| match words {
-            Some(words) => moment(&log, words).map(Some),
-            None => Ok(None),
-        };
-        request.window = (moment(&given.from)?, moment(&given.to)?);
+        request.window = window(&request.open()?, given)?;
     }
     // Errors that need no root come before it is built.
     let read = request.read()?;
@@ -155,6 +150,25 @@ fn pairs<K, L>(given: &[(K, Bytes)], key: impl Fn(&K) -> L) -> Vec<(L, Vec<u8>)>
         .iter()
         .map(|(name, value)| (key(name), value.to_vec()));
     all.collect()
+}
+
+/// The time-stamp counters of `--from` and `--to`. A part that ends before it begins is refused:
+/// nothing would be compared.
+fn window(
+    log: &DeepLog,
+    given: &ReconstructionArgs,
+) -> Result<(Option<u64>, Option<u64>), Failure> {
+    let moment = |words: &Option<String>| match words {
+        Some(words) => moment(log, words).map(Some),
+        None => Ok(None),
+    };
+    let (begin, end) = (moment(&given.from)?, moment(&given.to)?);
+    match (&given.from, &given.to) {
+        (Some(from), Some(to)) if begin > end => Err(Failure::misuse(format!(
+            "--from {from} is later than --to {to}: give the earlier moment with --from"
+        ))),
+        _ => Ok((begin, end)),
+    }
 }
 
 /// The time-stamp counter at a moment that the user names.
