@@ -18,6 +18,7 @@ pub mod divergence;
 pub mod engine;
 pub mod error;
 mod exact;
+mod file_writes;
 pub mod input;
 pub mod log_context;
 pub mod matcher;

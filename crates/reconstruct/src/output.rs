@@ -3,6 +3,7 @@
 //! In: the recorded writes in order, as bytes or digests, and the bytes of the new execution. Out:
 //! the first difference. Invariant: how the bytes are cut into writes does not matter.
 
+use crate::file_writes::RecordedWrite;
 use crate::related::is_of_word;
 use crate::volatile::{CONTEXT, VolatileRules};
 use backstory_deep::digest::xxh64;
@@ -148,6 +149,17 @@ impl ExpectedOutput {
     /// The time and length of each write.
     pub fn moves(&self) -> impl Iterator<Item = (u64, u64)> {
         self.items.iter().map(|(item, time)| (*time, length(item)))
+    }
+
+    /// The writes that moved bytes.
+    pub(crate) fn writes(&self) -> impl Iterator<Item = RecordedWrite> {
+        let all = self.items.iter().zip(&self.starts);
+        let all = all.map(|((item, time), start)| RecordedWrite {
+            time: *time,
+            start: *start,
+            length: length(item),
+        });
+        all.filter(|write| write.length > 0)
     }
 
     /// Sets the position of each write.

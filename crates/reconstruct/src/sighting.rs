@@ -4,6 +4,7 @@
 //! each resource. A text that several calls moved is found. Memory: for each stream as many bytes
 //! as the text has, and [`MOST`] places.
 
+use crate::file_writes::FileWrites;
 use crate::resource::ResourceId;
 use backstory_deep::StreamTail;
 use memchr::memmem::Finder;
@@ -96,6 +97,8 @@ pub struct SightingSearch {
     finder: Option<Finder<'static>>,
     to: Option<String>,
     streams: HashMap<StreamKey, SeenStream>,
+    /// The recorded writes to files of the root.
+    pub(crate) file_writes: FileWrites,
 }
 
 impl SightingSearch {
@@ -106,6 +109,7 @@ impl SightingSearch {
             finder: text.map(|text| Finder::new(text).into_owned()),
             to: wanted.to.clone(),
             streams: HashMap::new(),
+            file_writes: FileWrites::default(),
         }
     }
 

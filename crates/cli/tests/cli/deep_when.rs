@@ -1,5 +1,9 @@
 //! `when` limited to a descriptor, an address or a request.
 
+use std::fs;
+
+use backstory_deep::call_numbers::FILE_WRITES;
+use backstory_deep::{Call, DeepLog};
 use backstory_testkit::need::{needs, skipped};
 use serde_json::Value;
 
@@ -132,4 +136,92 @@ fn a_search_in_one_request_finds_its_bytes_and_those_of_the_requests_that_it_nee
     place
         .run(&["when", "--run", "deep", "--request", "9", "done"])
         .is_error(1, &["no request 9"]);
+}
+
+/// A server that writes two files for each request: one that all append to, and one of its own.
+const FILER: &str = r#"
+import os, socket
+LISTEN
+for n in range(2):
+    c, a = s.accept()
+    name = c.recv(9).decode()
+    with open("log", "a") as f: f.write(name + "\n")
+    with open(name, "w") as f: f.write("kept " + name)
+    os.stat(name)
+    c.sendall(b"done"); c.close()
+"#;
+
+const FILER_CLIENT: &str = r#"
+import os, socket, time
+while not os.path.exists("port"): time.sleep(0.01)
+for n in range(2):
+    c = socket.create_connection(("127.0.0.1", int(open("port").read())))
+    c.sendall(b"file %d" % n); assert c.recv(100); c.close()
+"#;
+
+/// A recorded call of the only run, by its number.
+fn recorded_call(place: &Place, number: &Value) -> Call {
+    let runs = fs::read_dir(place.stage.store().join("runs")).unwrap();
+    let mut files = runs.map(|entry| entry.unwrap().path());
+    let log = files.find(|path| path.extension().is_some_and(|name| name == "deep"));
+    let log = DeepLog::open(log.unwrap()).unwrap();
+    let end = log.end_of_call(number.as_u64().unwrap() as usize).unwrap();
+    let processes = log.processes().iter();
+    let mut calls = processes.flat_map(|process| log.process_calls(process.epoch));
+    let found = calls.find(|call| !call.is_fact() && call.time + call.took == end);
+    found.unwrap()
+}
+
+#[test]
+fn a_write_to_a_file_has_its_own_call_and_request_in_a_whole_run_and_in_the_request() {
+    if !needs("a search in a server's files", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    place.deep_server(FILER, FILER_CLIENT);
+    for file in ["file 1", "log"] {
+        let Some(whole) = found(&place, &["--to", file]) else {
+            return;
+        };
+        let last = whole.last().unwrap();
+        assert_eq!(last["request"], 2, "{file}: {whole:?}");
+        let call = recorded_call(&place, &last["call"]);
+        assert!(FILE_WRITES.contains(&call.number), "{file}: {call:?}");
+        let part = found(&place, &["--to", file, "--request", "2"]).unwrap();
+        let numbers = (&part[0]["call"], &part[0]["request"]);
+        assert_eq!(
+            numbers,
+            (&last["call"], &last["request"]),
+            "{file}: {part:?}"
+        );
+    }
+}
+
+#[test]
+fn a_debugger_is_proposed_in_the_request_of_the_call_and_else_up_to_the_call() {
+    let Some(place) = keeper() else {
+        return;
+    };
+    let proposed = |place: &Place, more: &[&str]| {
+        let answer = place.run(&[&["when", "--run", "deep"], more].concat());
+        let last = answer.out.lines().last().unwrap_or_default().to_owned();
+        (last, answer)
+    };
+    let (said, answer) = proposed(&place, &["done\n"]);
+    if answer.err.contains("namespace") {
+        return skipped("a search in a deep run", &answer.err);
+    }
+    assert!(said.starts_with("A debugger in the request: "), "{said}");
+    assert!(said.ends_with(" --request 1 --with gdb"), "{said}");
+    // The bytes are those of a request that the chosen one needs.
+    let (said, _) = proposed(&place, &["--request", "3", "set a 1"]);
+    assert!(said.ends_with(" --request 3 --with gdb"), "{said}");
+    let place = Place::new();
+    place.deep("RECORD echo one > out");
+    let (said, _) = proposed(&place, &["one"]);
+    assert!(said.starts_with("A debugger up to the first: "), "{said}");
+    assert!(
+        said.contains(" --to ") && said.ends_with(" --with gdb"),
+        "{said}"
+    );
 }

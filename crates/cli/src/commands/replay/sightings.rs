@@ -197,11 +197,15 @@ fn text(
         let more = counted(rest as usize, "more place", "more places");
         writeln!(out, "{more} (--all lists at most 1000)")?;
     }
-    let to = calls.number(first.counter);
-    let command = format!("backstory replay --deep {run} --to {to} --with gdb");
-    writeln!(
-        out,
-        "A debugger up to the first: {}",
-        style.paint(Role::Command, &command)
-    )
+    let wanted = args.request.map(|number| number as usize);
+    let (what, part) = match wanted.or(first.request) {
+        Some(number) => ("in the request", format!("--request {number}")),
+        None => (
+            "up to the first",
+            format!("--to {}", calls.number(first.counter)),
+        ),
+    };
+    let command = format!("backstory replay --deep {run} {part} --with gdb");
+    let command = style.paint(Role::Command, &command);
+    writeln!(out, "A debugger {what}: {command}")
 }

@@ -14,6 +14,15 @@ use std::os::unix::fs::FileExt;
 /// Most bytes of one call on a file of the root that are looked at.
 const MOST_BYTES: usize = 1 << 24;
 
+/// The bytes that a call on a file of the root moves.
+struct NativeBytes {
+    /// Their position in the file.
+    at: u64,
+    /// Writes go to the end of the file.
+    appends: bool,
+    bytes: Vec<u8>,
+}
+
 impl Supervisor {
     /// Bytes of a virtual resource move.
     pub(super) fn sees(
@@ -65,39 +74,65 @@ impl Supervisor {
         // An object without a path is no file.
         let path = link.ok().filter(|path| path.is_absolute());
         let found = path.and_then(|path| {
-            let (at, bytes) = self.native_bytes(call, direction).ok()?;
-            Some((path, at, bytes))
+            let moved = self.native_bytes(call, direction).ok()?;
+            Some((path, moved))
         });
-        let Some((path, at, bytes)) = found else {
+        let Some((path, NativeBytes { at, appends, bytes })) = found else {
             return;
+        };
+        let path = path.as_os_str().as_bytes();
+        let counter = match direction {
+            Direction::Sent => {
+                self.time_of_write(index, path, (!appends).then_some(at), bytes.len() as u64)
+            }
+            Direction::Received => None,
         };
         self.look(&Movement {
             process: index,
             resource: None,
             fd: call.int(0),
-            object: String::from_utf8_lossy(path.as_os_str().as_bytes()).into_owned(),
+            object: String::from_utf8_lossy(path).into_owned(),
             direction,
             position: Some(at),
-            counter: self.matchers[index].time(),
+            counter: counter.unwrap_or_else(|| self.matchers[index].time()),
             bytes: &bytes,
         });
     }
 
+    /// When the recorded write returned that a write to a file of the root is. `at`: its position,
+    /// unless it appends. `None`: it was not recorded.
+    fn time_of_write(
+        &mut self,
+        index: usize,
+        path: &[u8],
+        at: Option<u64>,
+        length: u64,
+    ) -> Option<u64> {
+        let (streams, resources) = (&self.matchers[index].rest.streams, &self.resources);
+        let files = streams.iter().filter_map(|(id, streams)| {
+            let resource = &resources[*id];
+            let is_file = resource.is_native() && resource.is_written;
+            is_file.then_some((&resource.link[..], &streams.output))
+        });
+        let recorded =
+            files.flat_map(|(path, output)| output.writes().map(move |write| (path, write)));
+        let writes = &mut self.sought.as_mut()?.file_writes;
+        writes.arrange(index, recorded);
+        writes.take(index, path, at, length)
+    }
+
     /// The bytes that a call on a file moves, and their position in the file.
-    fn native_bytes(
-        &self,
-        call: &NotifiedCall,
-        direction: Direction,
-    ) -> io::Result<(u64, Vec<u8>)> {
+    fn native_bytes(&self, call: &NotifiedCall, direction: Direction) -> io::Result<NativeBytes> {
         let file: File = self.copy_of(call, call.int(0))?.into();
         if !file.metadata()?.is_file() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
+        let appends = rustix::fs::fcntl_getfl(&file)?.contains(OFlags::APPEND);
         let at = match call.number {
             SYS_pread64 | SYS_pwrite64 | SYS_preadv | SYS_pwritev | SYS_preadv2 | SYS_pwritev2 => {
                 call.args[3]
             }
-            _ if rustix::fs::fcntl_getfl(&file)?.contains(OFlags::APPEND) => file.metadata()?.len(),
+            _ if appends => file.metadata()?.len(),
             _ => rustix::fs::tell(&file)?,
         };
         let (buffers, _) = self.buffers(call)?;
@@ -111,7 +146,7 @@ impl Supervisor {
             }
         };
         bytes.truncate(MOST_BYTES);
-        Ok((at, bytes))
+        Ok(NativeBytes { at, appends, bytes })
     }
 
     fn look(&mut self, moved: &Movement<'_>) {
