@@ -33,7 +33,10 @@ BS_API int daemon(int keep_directory, int keep_descriptors)
         return -1;
     if (pid > 0)
         _exit(0);
-    if (BS_NEXT(setsid)() < 0)
+    u64 time = BS_DEEP_TIME();
+    int session = BS_NEXT(setsid)();
+    BS_DEEP_LOG_RETURN(time, session, __NR_setsid);
+    if (session < 0)
         return -1;
     if (!keep_directory)
         chdir("/");

@@ -167,3 +167,30 @@ fn children_of_a_process_that_a_call_by_number_put_into_a_pid_namespace_run_agai
         }
     }
 }
+
+/// Prints what a program learns of its process group and session.
+const MEMBERSHIP: &str = "\
+import os
+print(os.getpgrp() == os.getpid(), os.getpgid(0), os.getsid(0), os.getpid())
+";
+
+#[test]
+fn setsid_forks_where_it_led_its_group_in_the_record_and_nowhere_else() {
+    if !needs("a program in a session of its own", &["python3", "setsid"]) {
+        return;
+    }
+    let leads = "import os; os.setpgid(0, 0); \
+                 os.execvp(\"setsid\", [\"setsid\", \"-w\", \"python3\", \"groups.py\"])";
+    for command in [
+        "setsid -w python3 groups.py".to_owned(),
+        format!("python3 -c '{leads}'"),
+    ] {
+        let place = Place::new();
+        place.write_aged("groups.py", MEMBERSHIP);
+        place.deep(&format!("RECORD {command} | cat > out"));
+        let Some(answer) = place.again(&[]) else {
+            return;
+        };
+        assert!(is_equal(&answer), "{command}: {answer:?}");
+    }
+}

@@ -127,7 +127,8 @@ pub fn detail(call: u16, a: u64, b: u64) -> u64 {
     match c_long::from(call) {
         libc::SYS_ioctl | libc::SYS_clock_gettime | libc::SYS_getrusage | libc::SYS_fcntl => a,
         libc::SYS_access | libc::SYS_faccessat | libc::SYS_faccessat2 => a,
-        libc::SYS_getsockopt => a << 32 | b & 0xffff_ffff,
+        libc::SYS_getpgid | libc::SYS_getsid => a & 0xffff_ffff,
+        libc::SYS_getsockopt | libc::SYS_setpgid => a << 32 | b & 0xffff_ffff,
         _ => 0,
     }
 }

@@ -523,6 +523,37 @@ fn a_program_that_waited_for_a_connection_is_at_the_time_when_it_came() {
     assert_eq!(result.likeness(), Likeness::Equal, "{result:?}");
 }
 
+fn a_program_sees_its_recorded_group_and_may_leave_it_as_in_the_record() {
+    let Some(python) = program("python3") else {
+        return;
+    };
+    const OWN: i64 = 100;
+    // Another process led its group.
+    const CALLERS: i64 = 70;
+    let script = "
+import os, signal
+signal.signal(signal.SIGUSR1, lambda *_: os.write(1, b'signalled '))
+os.killpg(os.getpgrp(), signal.SIGUSR1)
+os.setsid()
+os.write(1, b'%d %d' % (os.getpgrp() == os.getpid(), os.getsid(0)))
+";
+    let calls = vec![
+        begin(&python, &["python3", "-I", "-S", "-c", script], "/"),
+        call(libc::SYS_getpgrp, -1, CALLERS),
+        descriptor(1, 1, S_IFIFO, "pipe:[8]"),
+        write_full(1, b"signalled "),
+        call(libc::SYS_setsid, -1, OWN),
+        call(libc::SYS_getpgrp, -1, OWN),
+        call(libc::SYS_getpid, -1, OWN),
+        call(libc::SYS_getsid, -1, OWN),
+        write_full(1, b"1 100"),
+        exit(0),
+    ];
+    let result = run_with(vec![(OWN as u32, timed(calls))], &Options::default());
+    assert_eq!(result.likeness(), Likeness::Equal, "{result:?}");
+    assert_eq!(result.output, b"signalled 1 100");
+}
+
 fn main() {
     let wanted = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
     macro_rules! tests {
@@ -556,5 +587,6 @@ fn main() {
         a_socket_has_its_name_in_the_file_system_again,
         a_file_with_another_content_than_the_recorded_one_is_named,
         a_program_that_waited_for_a_connection_is_at_the_time_when_it_came,
+        a_program_sees_its_recorded_group_and_may_leave_it_as_in_the_record,
     ];
 }

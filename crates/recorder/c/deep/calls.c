@@ -394,11 +394,16 @@ static void other_call(struct draft *d, u32 nr, const s64 *arg)
         add_entered(d, 1, arg[1], 128);
         break;
     case __NR_exit_group:
+    case __NR_getpgid:
+    case __NR_getsid:
     case __NR_clock_gettime: r->fd = -1, r->a = (u64)arg[0], r->b = 0; break;
+    case __NR_setpgid: r->fd = -1, r->a = (u64)arg[0], r->b = (u64)arg[1]; break;
     case __NR_fork:
     case __NR_vfork:
     case __NR_clone:
     case __NR_getpid:
+    case __NR_getpgrp:
+    case __NR_setsid:
     case __NR_getppid: r->fd = -1, r->a = r->b = 0; break;
     case __NR_getrusage:
         r->fd = -1, r->a = (u64)arg[0], r->b = 0;

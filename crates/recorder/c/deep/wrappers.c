@@ -146,6 +146,12 @@ BS_API int shutdown(int fd, int how)
 
 int getpid(void);
 int getppid(void);
+int getpgrp(void);
+int getpgid(int pid);
+int getsid(int pid);
+int setpgid(int pid, int group);
+int setpgrp(void);
+int setsid(void);
 int uname(void *to);
 int clock_gettime(int clock, void *to);
 int sched_getcpu(void);
@@ -161,6 +167,21 @@ BS_API int getpid(void){RECORDED(int, (int)bs_raw(__NR_getpid, 0), __NR_getpid)}
                                                                                           getpid);
 
 BS_API int getppid(void){RECORDED(int, (int)bs_raw(__NR_getppid, 0), __NR_getppid)}
+
+/* A program may fork only if it leads its process group, as setsid(1) does. */
+BS_API int getpgrp(void){RECORDED(int, (int)bs_raw(__NR_getpgrp, 0), __NR_getpgrp)}
+
+BS_API int getpgid(int pid){
+    RECORDED(int, BS_NEXT(getpgid)(pid), __NR_getpgid, pid)} BS_ALIAS(__getpgid, getpgid);
+
+BS_API int getsid(int pid){RECORDED(int, BS_NEXT(getsid)(pid), __NR_getsid, pid)}
+
+BS_API int setpgid(int pid, int group){RECORDED(int, BS_NEXT(setpgid)(pid, group), __NR_setpgid,
+                                                pid, group)} BS_ALIAS(__setpgid, setpgid);
+
+BS_API int setpgrp(void){RECORDED(int, BS_NEXT(setpgrp)(), __NR_setpgid, 0, 0)}
+
+BS_API int setsid(void){RECORDED(int, BS_NEXT(setsid)(), __NR_setsid)}
 
 BS_API int uname(void *to){RECORDED(int, BS_NEXT(uname)(to), __NR_uname, to)}
 

@@ -260,7 +260,7 @@ impl Supervisor {
         layout.ident(bytes).filter(|_| layout.is_kind(bytes, mode))
     }
 
-    fn recorded(
+    pub(super) fn recorded(
         &mut self,
         call: &NotifiedCall,
         index: usize,
@@ -373,7 +373,8 @@ fn has_one_file(key: &ResultKey) -> bool {
 fn key(call: &NotifiedCall, object: CallObject) -> ResultKey {
     let number = call.number as u16;
     let (a, b) = match call.number {
-        SYS_clock_gettime | SYS_getrusage => (call.args[0], 0),
+        SYS_clock_gettime | SYS_getrusage | SYS_getpgid | SYS_getsid => (call.args[0], 0),
+        SYS_setpgid => (call.args[0], call.args[1]),
         SYS_newfstatat => (call.args[3], 0),
         SYS_faccessat | SYS_faccessat2 => (call.args[2], 0),
         _ => (call.args[1], call.args[2]),

@@ -193,6 +193,9 @@ impl Supervisor {
     /// record, it waits until that one has a handler or has ended.
     pub(super) fn send_signal(&mut self, call: &NotifiedCall) -> Response {
         let (pid, signal) = (call.int(0), call.int(1));
+        if let Some(sent) = self.signal_group(pid, signal) {
+            return sent;
+        }
         if let Some(is_early) = self.comes_before_its_place(call, pid, signal) {
             return match is_early {
                 true => Response::Park,

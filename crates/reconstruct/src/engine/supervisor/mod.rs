@@ -31,6 +31,7 @@ mod passing;
 mod pipes;
 mod places;
 mod preparing;
+mod process_groups;
 mod processes;
 mod sights;
 mod signal_sets;
@@ -131,6 +132,8 @@ pub struct Supervisor {
     explained_ends: HashSet<u32>,
     /// The process of each thread.
     groups: HashMap<u32, u32>,
+    /// Recorded process groups, each with the one that stands for it here.
+    foreign_groups: HashMap<u32, u32>,
     /// The recorded numbers of threads, by program and number.
     threads: HashMap<(usize, u32), u32>,
     /// The recorded numbers that new threads got, by program.
@@ -386,6 +389,9 @@ impl Supervisor {
             | SYS_setresgid | SYS_setgroups | SYS_setfsuid | SYS_setfsgid | SYS_getuid
             | SYS_geteuid | SYS_getresuid | SYS_getgid | SYS_getegid | SYS_getresgid
             | SYS_chown | SYS_lchown | SYS_fchown | SYS_fchownat => self.credentials(call),
+            SYS_getpgrp | SYS_getpgid | SYS_getsid | SYS_setpgid | SYS_setsid => {
+                self.process_group(call, index)
+            }
             SYS_wait4 => self.wait(call, index),
             SYS_kill => Ok(self.send_signal(call)),
             SYS_rt_sigsuspend | SYS_pause => self.suspend(call, index),

@@ -96,6 +96,7 @@ impl Supervisor {
             live: HashMap::from([(child as u32, state)]),
             explained_ends: HashSet::new(),
             groups: HashMap::new(),
+            foreign_groups: HashMap::new(),
             threads: HashMap::new(),
             announced: HashSet::new(),
             creating: None,
