@@ -50,13 +50,28 @@ fn words(call: &Call) -> String {
     format!("{name}({object}) = {}", call.result)
 }
 
-/// True if the call was given a descriptor, or another number in its place. Logs of earlier
-/// recorders have a part of an address, or a number of descriptors, in the place of -1.
+/// Calls whose first argument is no descriptor. The log has a part of an address in its place. Of
+/// `poll` and `select`, logs of earlier recorders have that, or a number of descriptors.
+const WITHOUT_DESCRIPTOR: &[c_long] = &[
+    libc::SYS_poll,
+    libc::SYS_ppoll,
+    libc::SYS_select,
+    libc::SYS_pselect6,
+    libc::SYS_chdir,
+    libc::SYS_chmod,
+    libc::SYS_link,
+    libc::SYS_mkdir,
+    libc::SYS_rename,
+    libc::SYS_rmdir,
+    libc::SYS_symlink,
+    libc::SYS_symlinkat,
+    libc::SYS_truncate,
+    libc::SYS_unlink,
+];
+
+/// True if the call was given a descriptor, or another number in its place.
 fn has_descriptor(call: &Call) -> bool {
-    use libc::{SYS_poll, SYS_ppoll, SYS_pselect6, SYS_select};
-    let number = c_long::from(call.number);
-    let waits_for_several = [SYS_poll, SYS_ppoll, SYS_select, SYS_pselect6].contains(&number);
-    call.fd != -1 && !waits_for_several
+    call.fd != -1 && !WITHOUT_DESCRIPTOR.contains(&c_long::from(call.number))
 }
 
 #[cfg(test)]
@@ -109,7 +124,7 @@ mod tests {
             call(libc::SYS_poll, -1),
             call(libc::SYS_poll, -2_037_216_832),
             call(libc::SYS_select, 5),
-            call(libc::SYS_getpid, -1),
+            call(libc::SYS_unlink, -2_037_216_832),
             call(libc::SYS_newfstatat, libc::AT_FDCWD),
             call(libc::SYS_fstat, 5),
         ];
@@ -118,7 +133,7 @@ mod tests {
             "poll() = 1",
             "poll() = 1",
             "select() = 1",
-            "getpid() = 1",
+            "unlink() = 1",
             "newfstatat(AT_FDCWD) = 1",
             "fstat(5) = 1",
         ];

@@ -2,8 +2,7 @@
 
 use libc::*;
 
-/// The name of a call. A call has none if the filter does not watch it, and the log does not have
-/// its arguments.
+/// The name of a call. A call has none if no report needs it.
 pub fn name(number: c_long) -> &'static str {
     NAMES
         .iter()
@@ -23,6 +22,8 @@ names! {
     SYS_access "access",
     SYS_bind "bind",
     SYS_brk "brk",
+    SYS_chdir "chdir",
+    SYS_chmod "chmod",
     SYS_chown "chown",
     SYS_clock_gettime "clock_gettime",
     SYS_clock_nanosleep "clock_nanosleep",
@@ -44,11 +45,14 @@ names! {
     SYS_exit_group "exit_group",
     SYS_faccessat "faccessat",
     SYS_faccessat2 "faccessat2",
+    SYS_fchmod "fchmod",
+    SYS_fchmodat "fchmodat",
     SYS_fcntl "fcntl",
     SYS_fchown "fchown",
     SYS_fchownat "fchownat",
     SYS_fork "fork",
     SYS_fstat "fstat",
+    SYS_ftruncate "ftruncate",
     SYS_getdents64 "getdents64",
     SYS_getegid "getegid",
     SYS_geteuid "geteuid",
@@ -70,9 +74,13 @@ names! {
     SYS_ioctl "ioctl",
     SYS_lchown "lchown",
     SYS_kill "kill",
+    SYS_link "link",
+    SYS_linkat "linkat",
     SYS_listen "listen",
     SYS_lseek "lseek",
     SYS_lstat "lstat",
+    SYS_mkdir "mkdir",
+    SYS_mkdirat "mkdirat",
     SYS_mmap "mmap",
     SYS_nanosleep "nanosleep",
     SYS_newfstatat "newfstatat",
@@ -98,6 +106,10 @@ names! {
     SYS_recvfrom "recvfrom",
     SYS_recvmmsg "recvmmsg",
     SYS_recvmsg "recvmsg",
+    SYS_rename "rename",
+    SYS_renameat "renameat",
+    SYS_renameat2 "renameat2",
+    SYS_rmdir "rmdir",
     SYS_rt_sigsuspend "rt_sigsuspend",
     SYS_rt_sigtimedwait "rt_sigtimedwait",
     SYS_select "select",
@@ -124,11 +136,17 @@ names! {
     SYS_stat "stat",
     SYS_statfs "statfs",
     SYS_statx "statx",
+    SYS_symlink "symlink",
+    SYS_symlinkat "symlinkat",
     SYS_sysinfo "sysinfo",
     SYS_tee "tee",
     SYS_time "time",
     SYS_times "times",
+    SYS_truncate "truncate",
     SYS_uname "uname",
+    SYS_unlink "unlink",
+    SYS_unlinkat "unlinkat",
+    SYS_utimensat "utimensat",
     SYS_vfork "vfork",
     SYS_wait4 "wait4",
     SYS_waitid "waitid",
