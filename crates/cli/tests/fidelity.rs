@@ -15,11 +15,14 @@ mod corpus;
 mod each;
 
 use std::fs;
+use std::io;
+use std::process::Command;
 
 use backstory_testkit::need::say;
 use backstory_testkit::oracle::{Bench, Case};
 use backstory_testkit::user::User;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 /// Cases with different outputs, beside those that differ natively, too. `docs/replay.md` says why.
 const DIFFERENT: [&str; 2] = ["handles", "python-sqlite"];
@@ -154,6 +157,56 @@ fn judged(report: &Value) -> (String, String) {
     (verdict, why)
 }
 
+/// The table of these rows. A note before it says which build was measured, in the words of
+/// `backstory-bench`.
+fn table<'r>(rows: impl Iterator<Item = &'r str>) -> String {
+    let head = "case,kind,recorded_calls,requests,request,verdict";
+    let note = build();
+    let mut table = format!("# {note}\n{head},bytes_compared,files_compared,unsteady,why\n");
+    table.extend(rows);
+    table
+}
+
+/// The version, the commit and the digest of the measured program.
+fn build() -> String {
+    let program = env!("CARGO_BIN_EXE_backstory");
+    let first_line = |command: &mut Command| {
+        let output = command.output().ok();
+        let output = output.filter(|output| output.status.success())?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text.lines().next().map(str::to_owned)
+    };
+    let version = first_line(Command::new(program).arg("--version"));
+    let head = ["-C", env!("CARGO_MANIFEST_DIR"), "rev-parse", "HEAD"];
+    // A source archive has no commit.
+    let commit = first_line(Command::new("git").args(head));
+    let mut digest = Sha256::new();
+    io::copy(&mut fs::File::open(program).unwrap(), &mut digest).unwrap();
+    let digest = digest.finalize();
+    let digest: String = digest[..8]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let parts = [
+        version,
+        commit.map(|commit| format!("commit {commit}")),
+        Some(format!("sha256 {digest}")),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+#[test]
+fn a_table_of_the_corpus_names_the_measured_build_before_its_columns() {
+    let table = table(["corpus,whole\n"].into_iter());
+    let lines: Vec<&str> = table.lines().collect();
+    assert!(lines[0].starts_with("# backstory "), "{table}");
+    let digest = lines[0].split("sha256 ").nth(1).unwrap();
+    let is_digest = digest.len() == 16 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
+    assert!(is_digest, "{table}");
+    assert!(lines[1].starts_with("case,kind,"), "{table}");
+    assert_eq!(lines[2], "corpus,whole");
+}
+
 #[test]
 fn a_file_that_differs_is_a_difference_though_the_programs_are_equal() {
     let answer = |verdict: &str, state: &str| {
@@ -180,9 +233,7 @@ fn a_file_that_differs_is_a_difference_though_the_programs_are_equal() {
 fn commands_of_the_corpus_run_again_from_a_deep_record_with_exact_time() {
     let bench = common::bench(User::ordinary());
     let rows = each::each(corpus::all(), |case| reconstructed(&bench, case));
-    let head = "case,kind,recorded_calls,requests,request,verdict";
-    let mut table = format!("{head},bytes_compared,files_compared,unsteady,why\n");
-    table.extend(rows.iter().map(|(_, row)| row.as_str()));
+    let table = table(rows.iter().map(|(_, row)| row.as_str()));
     let equal = rows
         .iter()
         .filter(|(_, row)| row.contains(",equal,"))
