@@ -56,6 +56,13 @@ impl Supervisor {
         Ok(start.program == path || start.arguments == arguments(call)?)
     }
 
+    /// True if a call executes the shell by which a debugger starts the program. It may be the
+    /// program of the record, too, as the interpreter of a script.
+    fn is_startup_shell(&self, call: &NotifiedCall) -> io::Result<bool> {
+        let recorded = &self.matchers[self.first].rest.start.arguments;
+        Ok(starts_another(&arguments(call)?, recorded))
+    }
+
     /// The recorded program that a process without a record executes. It has this path and these
     /// arguments. It ran in the same process, or in one that no recorded process made.
     fn behind_shallow(&self, call: &NotifiedCall, path: &[u8]) -> io::Result<Option<usize>> {
@@ -169,7 +176,7 @@ impl Supervisor {
                 };
                 if is_loader(path) {
                     self.become_role(call, self.loaded_role(self.first));
-                } else if same(path, &self.program) {
+                } else if same(path, &self.program) && !self.is_startup_shell(call)? {
                     self.become_role(call, Role::Program(self.first));
                 }
             }
@@ -239,6 +246,17 @@ fn arguments(call: &NotifiedCall) -> io::Result<Vec<Vec<u8>>> {
     Ok(words)
 }
 
+/// True for the arguments of a shell that executes another program, unless they are those of the
+/// record: `sh -c 'exec PROGRAM …'`. The first argument is the name of the shell itself.
+fn starts_another(words: &[Vec<u8>], recorded: &[Vec<u8>]) -> bool {
+    match words {
+        [_, option, line] if option == b"-c" && line.starts_with(b"exec ") => {
+            recorded.get(1..) != words.get(1..)
+        }
+        _ => false,
+    }
+}
+
 /// True for the program of Valgrind that executes one of its tools. Under a tool that follows
 /// children, a program that executes another one executes this instead.
 fn is_launcher(path: &Path) -> bool {
@@ -254,7 +272,7 @@ pub(super) fn is_loader(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_program;
+    use super::{is_program, starts_another};
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
@@ -271,5 +289,23 @@ mod tests {
         fs::set_permissions(&text, fs::Permissions::from_mode(0o755)).unwrap();
         assert!(!is_program(&pipe) && !is_program(&text));
         assert!(is_program(Path::new("/proc/self/exe")));
+    }
+
+    #[test]
+    fn the_shell_by_which_a_debugger_starts_a_shell_is_not_that_shell() {
+        let words = |words: &[&str]| -> Vec<Vec<u8>> {
+            words.iter().map(|word| word.as_bytes().to_vec()).collect()
+        };
+        let script = words(&["/bin/sh", "./shim", "./app.py"]);
+        let line = words(&["sh", "-c", "exec cat"]);
+        let startup = words(&["/bin/sh", "-c", "exec /bin/sh ./shim ./app.py"]);
+        assert!(starts_another(&startup, &script) && starts_another(&startup, &line));
+        let named = words(&["/bin/sh", "-c", "exec cat"]);
+        assert!(!starts_another(&script, &script) && !starts_another(&named, &line));
+        // The user gave the program other arguments.
+        assert!(!starts_another(
+            &words(&["/bin/sh", "-x", "other"]),
+            &script
+        ));
     }
 }
