@@ -39,8 +39,8 @@ impl Activities {
 pub struct VersionUses {
     /// Activities that read or executed it.
     pub used: Activities,
-    /// Activities that wrote it, gave it its name, read its text (a link), or derived it from another
-    /// version.
+    /// Activities that wrote it, gave it its name, read its text (a link), or derived it from
+    /// another version.
     pub made: Activities,
     /// Activities that wrote its content, also under an earlier name. Zero for a content that was
     /// there before the run.
