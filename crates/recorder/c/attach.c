@@ -170,9 +170,7 @@ bool bs_is_muted(void)
  */
 static bool make_process(void)
 {
-    u64 size = sizeof *bs_process + BS_MAX_FD + BS_PRIVATE_FILES * (sizeof(u64) + sizeof(u32));
-    BS_DEEP_DO(size += BS_MAX_FD * sizeof(u64));          /* deep/files.c */
-    BS_FUNCTIONS_DO(size += 2 * BS_MAX_FD * sizeof(u64)); /* descriptors.c */
+    u64 size = sizeof *bs_process + BS_TABLES_SIZE;
     s64 at = bs_raw(__NR_mmap, bs_place(PROCESS_PLACE), size, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (is_error(at))

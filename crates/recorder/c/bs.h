@@ -131,6 +131,24 @@ enum {
  * entry, the later one stays.
  */
 #define BS_PRIVATE_FILES 16384u
+/* Listening sockets that a process remembers (peers.c). */
+#define BS_LISTENERS 32u
+#define BS_LISTENER_SIZE 48u
+#define BS_PEER_ADDRESS 28u
+/*
+ * The tables behind the marks of descriptors. The private files come first. Some forms of the
+ * library have a table of all descriptors behind them (deep/files.c, descriptors.c). The listening
+ * sockets come last.
+ */
+#define BS_DESCRIPTORS_AT (BS_MAX_FD + BS_PRIVATE_FILES * (sizeof(u64) + sizeof(u32)))
+#if defined(BS_DEEP)
+#define BS_LISTENERS_AT (BS_DESCRIPTORS_AT + BS_MAX_FD * sizeof(u64))
+#elif defined(BS_FUNCTIONS)
+#define BS_LISTENERS_AT (BS_DESCRIPTORS_AT + 2 * BS_MAX_FD * sizeof(u64))
+#else
+#define BS_LISTENERS_AT BS_DESCRIPTORS_AT
+#endif
+#define BS_TABLES_SIZE (BS_LISTENERS_AT + BS_LISTENERS * BS_LISTENER_SIZE)
 
 /* State that a child by fork must not inherit. The kernel wipes these pages in the child. */
 struct bs_process {
@@ -154,7 +172,7 @@ struct bs_process {
 #ifdef BS_DEEP
     u32 deep_descriptors; /* DESCRIPTOR facts so far; their table follows the private files */
 #endif
-    /* BS_MAX_FD entries if set up; after them BS_PRIVATE_FILES files that the process made */
+    /* BS_MAX_FD entries if set up; after them the tables, BS_TABLES_SIZE bytes in all */
     u8 fd[] __attribute__((aligned(sizeof(u64))));
 };
 extern struct bs_process *bs_process; /* before attaching: no marks, generation 0 */
@@ -230,6 +248,9 @@ void bs_note_not_kept(const char *path, const struct bs_ident *ident, s64 error)
 /* Begins an operation with `size` bytes of a socket address, at `time` (0: now). */
 struct bs_reservation bs_begin_bytes(u64 time, u32 op, s32 fd, s32 arg, const void *bytes,
                                      u32 size);
+/* The same with bytes that are certainly readable. */
+struct bs_reservation bs_begin_known_bytes(u64 time, u32 op, s32 fd, s32 arg, const void *bytes,
+                                           u32 size);
 /* Logs a list of strings in as many records as it needs. */
 void bs_log_strings(u32 op, s32 fd, s32 arg, char *const *list, bool (*skip)(const char *));
 
@@ -353,7 +374,14 @@ s32 bs_socket_type(int fd); /* SO_TYPE; 0 if unknown */
 void bs_know_port(int fd, struct bs_record *record, const void *address, u32 size);
 /* The descriptor is a connection from now on, if type and address are those of one. */
 void bs_begin_connection(int fd, s32 type, const void *address, u32 size);
-void bs_begin_accepted(int fd);
+/*
+ * The descriptor was accepted from `socket`. `address` is that of the other end, of `size` bytes. 0
+ * bytes: it is not known. False: it is certainly no internet connection.
+ */
+bool bs_begin_accepted(int fd, int socket, const void *address, u32 size);
+/* True if an accepted connection has an address of BS_PEER_ADDRESS bytes at most. */
+bool bs_accepts_internet(int socket);
+void bs_forget_listeners(void); /* a socket listens, perhaps at another address than before */
 /* If the descriptor is a connection, logs how much it carried. It is about to be closed. */
 bool bs_closes_connection(int fd);
 void bs_log_open_connections(void); /* the same for all, when the process ends */

@@ -91,31 +91,38 @@ BS_INTERCEPTED int bind(int fd, const void *address, u32 size)
 
 BS_INTERCEPTED int listen(int fd, int backlog)
 {
-    return (int)BS_SHAPED(listen, LISTEN, (.fd = 1), fd, backlog);
+    s64 result = BS_SHAPED(listen, LISTEN, (.fd = 1), fd, backlog);
+    bs_forget_listeners();
+    return (int)result;
 }
 
 /*
  * The peer is known only after the call, so the call is logged then. A failed accept brings no peer
  * and is not logged.
+ *
+ * A program that wants no address passes null. The kernel then reads neither argument, so the
+ * recorder passes its own memory. The program sees no difference: an internet connection has an
+ * address as long as it can be accepted.
  */
 int bs_accept(s64 nr, int socket, void *address, u32 *size, int flags)
 {
     u64 time = bs_now();
     u32 room = address && bs_readable(size, sizeof *size) ? *size : 0;
+    u8 peer[BS_PEER_ADDRESS];
+    u32 peer_size = sizeof peer;
+    bool own = !address && bs_accepts_internet(socket);
     struct bs_reservation none = {0};
-    s64 fd = bs_call_cancel(none, nr, socket, address, size, flags);
+    s64 fd = bs_call_cancel(none, nr, socket, own ? peer : address, own ? &peer_size : size, flags);
     if (fd < 0) {
         BS_DEEP_LOG(time, fd, __NR_accept4, socket, address, size, flags);
         return (int)bs_fail(fd);
     }
     bs_fd_opened(fd, 0);
     BS_DEEP_LOG(time, fd, __NR_accept4, socket, address, size, flags);
-    u32 got = room && *size < room ? *size : room;
-    struct bs_reservation rec = bs_begin_bytes(0, BS_OP_ACCEPT, socket, flags, address, got);
-    if (rec.record)
-        rec.record->time = time;
-    bs_end(rec, fd);
-    bs_begin_accepted((int)fd);
+    u32 whole = room ? *size : 0, got = whole < room ? whole : room;
+    bs_end(bs_begin_known_bytes(time, BS_OP_ACCEPT, socket, flags, address, got), fd);
+    u32 known = own ? peer_size : whole <= room ? whole : 0;
+    bs_begin_accepted((int)fd, socket, own ? peer : address, known);
     return (int)fd;
 }
 

@@ -15,12 +15,12 @@ static bool has_marks(u32 fd)
 
 #ifdef BS_FUNCTIONS
 /*
- * Behind the files of private.c: for each descriptor, the thread of the last logged read and its
+ * At BS_DESCRIPTORS_AT: for each descriptor, the thread of the last logged read and its
  * step, then the same of writes and copies.
  */
 static u64 *last_use(int fd, u32 mark)
 {
-    u8 *behind = bs_process->fd + BS_MAX_FD + BS_PRIVATE_FILES * (sizeof(u64) + sizeof(u32));
+    u8 *behind = bs_process->fd + BS_DESCRIPTORS_AT;
     return (u64 *)behind + (mark & BS_FD_READ ? 0 : BS_MAX_FD) + (u32)fd;
 }
 

@@ -349,18 +349,26 @@ BS_COLD void bs_note_not_kept(const char *path, const struct bs_ident *ident, s6
 }
 #endif
 
-BS_COLD struct bs_reservation bs_begin_bytes(u64 time, u32 op, s32 fd, s32 arg, const void *bytes,
-                                             u32 size)
+enum { LONGEST_BYTES = 256 };
+
+struct bs_reservation bs_begin_known_bytes(u64 time, u32 op, s32 fd, s32 arg, const void *bytes,
+                                           u32 size)
 {
-    if (size > 256)
-        size = 256;
-    if (!bs_readable(bytes, size))
-        size = 0;
+    if (size > LONGEST_BYTES)
+        size = LONGEST_BYTES;
     struct bs_reservation rec = reserve(op, rounded(sizeof(struct bs_record) + size), 0);
     if (BS_UNLIKELY(!rec.record))
         return rec;
     bs_copy(rec.record + 1, bytes, size);
     return publish(rec, time, fd, arg, size);
+}
+
+BS_COLD struct bs_reservation bs_begin_bytes(u64 time, u32 op, s32 fd, s32 arg, const void *bytes,
+                                             u32 size)
+{
+    if (size > LONGEST_BYTES)
+        size = LONGEST_BYTES;
+    return bs_begin_known_bytes(time, op, fd, arg, bytes, bs_readable(bytes, size) ? size : 0);
 }
 
 /* ---- lists ----------------------------------------------------------------------------------- */

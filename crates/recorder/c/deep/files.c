@@ -21,7 +21,7 @@ static u64 names[NAMES];
 
 static u64 *entry_of(int fd)
 {
-    u8 *table = bs_process->fd + BS_MAX_FD + BS_PRIVATE_FILES * (sizeof(u64) + sizeof(u32));
+    u8 *table = bs_process->fd + BS_DESCRIPTORS_AT;
     bool known = (u32)fd < BS_MAX_FD && bs_process->generation && !bs_me.borrowed;
     return known ? (u64 *)table + fd : 0;
 }
