@@ -15,6 +15,7 @@ use backstory_eventlog::record::RawRecord;
 use backstory_redaction as redaction;
 use backstory_wildcards::matches;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 /// Names that are always secret.
 const SECRETS: &[&str] = &[
@@ -30,6 +31,9 @@ const SECRETS: &[&str] = &[
 /// Most threads whose strings continue in their next record. A program that fakes more only damages
 /// its own record. The threads of one chunk can come on top: their states are set back together.
 const READERS: usize = 4096;
+
+/// Operations that have to do with strings that may be secret. `EXEC` ends a list of arguments.
+const MAY_BE_SECRET: &[u16] = &[op::ENV, op::ARGS, op::EXEC, op::VALUES];
 
 /// The owner of records: process and thread.
 type Owner = (u32, u32);
@@ -206,19 +210,14 @@ impl Secrets {
 
     /// Scrubs the records that begin between two offsets.
     fn scrub_records(&mut self, chunk: &mut [u8], mut at: usize, until: usize) {
-        while at < until {
-            let Some((head, view)) = ChunkView::new(chunk) else {
+        while let Some(change) = next_change(chunk, at, until) {
+            blank(&mut chunk[change.gap]);
+            let Some((op, place)) = change.record else {
                 return;
             };
-            let Some((found, record)) = view.next(at, &mut SkippedRecords::default()) else {
-                blank(&mut chunk[at..]);
-                return;
-            };
-            let end = found + usize::from(record.size);
-            blank(&mut chunk[at..found]);
-            at = end;
-            if [op::ENV, op::ARGS, op::EXEC, op::VALUES].contains(&record.op) {
-                self.scrub_record((head.pid, head.tid), record.op, &mut chunk[found..end]);
+            at = place.end;
+            if MAY_BE_SECRET.contains(&op) {
+                self.scrub_record(change.owner, op, &mut chunk[place]);
             }
         }
     }
@@ -325,6 +324,37 @@ impl Secrets {
         let length = entry.len() - name.len() - 1;
         [&entry[..=name.len()], &redaction::value_mark(length)].concat()
     }
+}
+
+/// A place in a chunk that may have to change.
+struct Change {
+    owner: Owner,
+    /// The bytes before the record, which are no whole record.
+    gap: Range<usize>,
+    /// The operation and the place of the record. `None` behind the last one.
+    record: Option<(u16, Range<usize>)>,
+}
+
+/// The first such place between two offsets. Most records are passed over: only those whose
+/// operation is in [`MAY_BE_SECRET`] change, and what lies between records.
+fn next_change(chunk: &[u8], mut at: usize, until: usize) -> Option<Change> {
+    let (head, view) = ChunkView::new(chunk)?;
+    let owner = (head.pid, head.tid);
+    while at < until {
+        let Some((found, record)) = view.next(at, &mut SkippedRecords::default()) else {
+            let gap = at..chunk.len();
+            let record = None;
+            return Some(Change { owner, gap, record });
+        };
+        let end = found + usize::from(record.size);
+        if found > at || MAY_BE_SECRET.contains(&record.op) {
+            let gap = at..found;
+            let record = Some((record.op, found..end));
+            return Some(Change { owner, gap, record });
+        }
+        at = end;
+    }
+    None
 }
 
 /// The owners of the records in a chunk, from an offset on.
