@@ -67,13 +67,16 @@ static void entered(struct draft *d, int fd, struct bs_part bytes, s64 position)
 {
     if (d->record.result <= 0 || !bytes.size)
         return;
-    struct bs_deep_file file = bs_deep_describe(fd, position < 0 ? bytes.size : 0);
+    struct bs_deep_file file =
+        bs_deep_describe(fd, position < 0 ? (s64)bytes.size : BS_DEEP_UNMOVED);
     /*
      * libc moves the position of a stream by calls that are not seen. If the program limited its
      * calls, the position is unknown, and the log gets the bytes.
      */
-    if (file.regular && position < 0 && !(bs_modes & BS_MODE_SANDBOX))
-        position = bs_raw(__NR_lseek, fd, 0, 1 /* SEEK_CUR */) - (s64)bytes.size;
+    if (file.regular && position < 0 && !(bs_modes & BS_MODE_SANDBOX)) {
+        s64 now = file.position >= 0 ? file.position : bs_raw(__NR_lseek, fd, 0, 1 /* SEEK_CUR */);
+        position = now - (s64)bytes.size;
+    }
     if (file.referenced && position >= 0) {
         d->reference[0] = file.number;
         d->reference[1] = (u64)position;
@@ -93,7 +96,7 @@ static void left(struct draft *d, int fd, struct bs_part bytes, s64 position)
 {
     if (d->record.result <= 0 || !bytes.size || d->count == MOST_PARTS)
         return;
-    bs_deep_describe(fd, position < 0 ? bytes.size : 0);
+    bs_deep_describe(fd, position < 0 ? (s64)bytes.size : BS_DEEP_UNMOVED);
     if (bs_arena->flags & BS_ARENA_FULL) {
         bytes.kind = BS_DEEP_LEFT;
         bytes.arg = 1;
@@ -288,7 +291,7 @@ static bool file_call(struct draft *d, u32 nr, const s64 *arg)
         r->fd = (s32)arg[4], r->a = (u64)arg[1], r->b = (u64)arg[5];
         /* Not if the call failed. The file of a socket, opened with O_PATH, is no socket. */
         if (r->result > 0 && r->fd >= 0)
-            bs_deep_describe(r->fd, 0);
+            bs_deep_describe(r->fd, BS_DEEP_UNMOVED);
         return true;
     default: return false;
     }
@@ -326,8 +329,8 @@ static void describe_moved(const struct bs_deep_record *r, s64 from, s64 from_at
 {
     if (r->result <= 0)
         return;
-    bs_deep_describe((int)from, from_at ? 0 : (u64)r->result);
-    bs_deep_describe((int)to, to_at ? 0 : (u64)r->result);
+    bs_deep_describe((int)from, from_at ? BS_DEEP_UNMOVED : r->result);
+    bs_deep_describe((int)to, to_at ? BS_DEEP_UNMOVED : r->result);
 }
 
 /* Sockets, pipes, and the state of the process. Any other call keeps its first arguments. */
@@ -445,5 +448,5 @@ void bs_deep_log(u64 time, s64 result, u32 nr, s64 a, s64 b, s64 c, s64 d, s64 e
         other_call(&draft, nr, arg);
     bs_deep_append(&draft.record, draft.parts, draft.count);
     if (nr == __NR_openat && result >= 0 && !bs_deep_me.gap)
-        bs_deep_opened(result, (const char *)b);
+        bs_deep_opened(result, (const char *)b, (int)c);
 }

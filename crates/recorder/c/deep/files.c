@@ -6,11 +6,12 @@
 #include <linux/stat.h>
 
 /*
- * An entry of the table of descriptors. 0: nothing is known. With OPENED: a hash of the path by
- * which a call in this process's stream opened it. Otherwise the number of its fact, and the other
- * bits.
+ * An entry of the table of descriptors. 0: nothing is known. With OPENED: a call in this process's
+ * stream opened it, READ_ONLY or not, and the rest is a hash of the path, or 0. Otherwise the number
+ * of its fact, and the other bits.
  */
-enum { REFERENCED = 1, OPENED = 2, REGULAR = 4, NUMBER = 8 };
+enum { REFERENCED = 1, READ_ONLY = 1, OPENED = 2, REGULAR = 4, NUMBER = 8 };
+static const u64 PATH = ~(u64)(READ_ONLY | OPENED);
 
 /*
  * Marks of files whose name, when the kernel was asked for it, was the path by which they had been
@@ -39,20 +40,21 @@ static u64 hash_of(const void *at, u64 size)
     return bs_hash(&part);
 }
 
-/* A path as an entry. A relative one says nothing without the directory. */
-static u64 entry_of_path(const char *path, u64 size)
+/* A path in an entry. A relative one says nothing without the directory. */
+static u64 hash_of_path(const char *path, u64 size)
 {
-    return size && *path == '/' ? (hash_of(path, size) | OPENED) & ~(u64)REFERENCED : 0;
+    return size && *path == '/' ? hash_of(path, size) & PATH : 0;
 }
 
-void bs_deep_opened(s64 fd, const char *path)
+void bs_deep_opened(s64 fd, const char *path, int flags)
 {
     u64 *entry = fd >= 0 && fd < BS_MAX_FD ? entry_of((int)fd) : 0, none = 0;
     if (!entry)
         return;
+    u64 opened = OPENED | ((flags & O_ACCMODE) == O_RDONLY ? READ_ONLY : 0) |
+                 hash_of_path(path, bs_length(path, BS_PATH_MAX));
     /* Another thread may know the descriptor already. */
-    __atomic_compare_exchange_n(entry, &none, entry_of_path(path, bs_length(path, BS_PATH_MAX)),
-                                false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    __atomic_compare_exchange_n(entry, &none, opened, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 /* Writes a number with a text around it, and a null byte. Returns the length. */
@@ -89,12 +91,14 @@ static s64 target(int fd, const struct bs_ident *ident, char *to, u64 size)
  * True if the run stores the content of the file. It is a regular file with a name, opened for
  * reading, and this process did not make it. A file of /proc has the size 0.
  */
-static bool is_stored(int fd, const struct bs_ident *ident)
+static bool is_stored(int fd, u64 entry, const struct bs_ident *ident)
 {
     enum { GETFL = 3 };
     if (!(bs_arena->flags & BS_ARENA_KEEP) || (ident->mode & S_IFMT) != S_IFREG || !ident->size ||
         !ident->nlink || bs_is_private(ident, false))
         return false;
+    if (entry & OPENED)
+        return entry & READ_ONLY;
     s64 flags = bs_raw(__NR_fcntl, fd, GETFL);
     return flags >= 0 && (flags & O_ACCMODE) == O_RDONLY;
 }
@@ -103,18 +107,19 @@ static bool is_stored(int fd, const struct bs_ident *ident)
  * The mark of a file and of the path by which it was opened, or 0. A name that was the kernel's
  * once is taken for its name as long as the same file is opened by it.
  */
-static u64 mark_of(u64 entry, const struct bs_ident *ident)
+static u64 mark_of(u64 path, const struct bs_ident *ident)
 {
-    if (!(entry & OPENED) || (ident->mode & S_IFMT) != S_IFREG || !ident->nlink)
+    if (!path || (ident->mode & S_IFMT) != S_IFREG || !ident->nlink)
         return 0;
-    u64 key[4] = {entry, ident->dev, ident->ino, (u64)ident->birth};
+    u64 key[4] = {path, ident->dev, ident->ino, (u64)ident->birth};
     return hash_of(key, sizeof key);
 }
 
 /* The name of a descriptor, unless it is the path of the record that opened it: then 0 bytes. */
 static s64 name_of(int fd, u64 entry, const struct bs_ident *ident, char *to, u64 size)
 {
-    u64 mark = mark_of(entry, ident), *place = &names[mark % NAMES];
+    u64 path = entry & OPENED ? entry & PATH : 0;
+    u64 mark = mark_of(path, ident), *place = &names[mark % NAMES];
     if (mark && __atomic_load_n(place, __ATOMIC_RELAXED) == mark)
         return 0;
     s64 n = target(fd, ident, to, size);
@@ -122,20 +127,24 @@ static s64 name_of(int fd, u64 entry, const struct bs_ident *ident, char *to, u6
         *to = BS_DEEP_NO_NAME;
         return 1;
     }
-    if (mark && n < (s64)size && entry_of_path(to, (u64)n) == entry)
+    if (mark && n < (s64)size && hash_of_path(to, (u64)n) == path)
         __atomic_store_n(place, mark, __ATOMIC_RELAXED);
     return n;
 }
 
-static BS_COLD struct bs_deep_file describe(int fd, u64 moved, u64 *entry, u64 known)
+/*
+ * The position is left out if the stream has the call that opened the file, and the present call
+ * does not move it. The calls in between tell it then.
+ */
+static BS_COLD struct bs_deep_file describe(int fd, s64 moved, u64 *entry, u64 known)
 {
-    struct bs_deep_file file = {0};
+    struct bs_deep_file file = {.position = -1};
     struct bs_ident ident;
     struct bs_look look = {.dir = fd, .path = "", .flags = AT_EMPTY_PATH};
     if (bs_modes & BS_MODE_SANDBOX || bs_identify_any(look, &ident) < 0)
         return file;
     file.number = __atomic_add_fetch(&bs_process->deep_descriptors, 1, __ATOMIC_RELAXED);
-    file.referenced = is_stored(fd, &ident);
+    file.referenced = is_stored(fd, known, &ident);
     file.regular = (ident.mode & S_IFMT) == S_IFREG;
     if (entry)
         *entry = (u64)file.number * NUMBER | (file.referenced ? REFERENCED : 0) |
@@ -146,9 +155,11 @@ static BS_COLD struct bs_deep_file describe(int fd, u64 moved, u64 *entry, u64 k
         {.kind = BS_DEEP_IDENT, .size = sizeof ident, .at = &ident},
         {.kind = BS_DEEP_PATH, .size = (u64)n, .at = link},
     };
-    s64 position = file.regular ? bs_raw(__NR_lseek, fd, 0, 1) : -1;
-    if (position >= (s64)moved)
-        position -= (s64)moved;
+    if (file.regular && (moved != BS_DEEP_UNMOVED || !(known & OPENED)))
+        file.position = bs_raw(__NR_lseek, fd, 0, 1 /* SEEK_CUR */);
+    s64 position = file.position;
+    if (moved > 0 && position >= moved)
+        position -= moved;
     struct bs_deep_record record = {.call = BS_DEEP_DESCRIPTOR,
                                     .flags = n == sizeof link ? BS_DEEP_CUT : 0,
                                     .time = bs_now(),
@@ -160,13 +171,14 @@ static BS_COLD struct bs_deep_file describe(int fd, u64 moved, u64 *entry, u64 k
     return file;
 }
 
-struct bs_deep_file bs_deep_describe(int fd, u64 moved)
+struct bs_deep_file bs_deep_describe(int fd, s64 moved)
 {
     u64 *entry = entry_of(fd), known = entry ? *entry : 0;
     if (BS_LIKELY(known && !(known & OPENED)))
         return (struct bs_deep_file){.number = (u32)(known / NUMBER),
                                      .referenced = known & REFERENCED,
-                                     .regular = known & REGULAR};
+                                     .regular = known & REGULAR,
+                                     .position = -1};
     return describe(fd, moved, entry, known);
 }
 

@@ -60,14 +60,19 @@ void bs_deep_log_begin(void);
 
 /* files.c: what a descriptor is. */
 struct bs_deep_file {
-    u32 number;      /* of its DESCRIPTOR fact in this epoch */
+    u32 number;      /* of its DESCRIPTOR fact in this epoch; 0 if it has none yet */
     bool referenced; /* its reads need no bytes: the run stores the content */
     bool regular;    /* it has positions */
+    s64 position;    /* the present one, if the kernel was asked just now; else negative */
 };
-/* `moved`: bytes by which the call that just returned moved the descriptor's position. */
-struct bs_deep_file bs_deep_describe(int fd, u64 moved);
-/* An open by this path has been recorded. */
-void bs_deep_opened(s64 fd, const char *path);
+/*
+ * `moved`: bytes by which the call that just returned moved the descriptor's position. A call with
+ * a position of its own leaves it unmoved.
+ */
+enum { BS_DEEP_UNMOVED = -1 };
+struct bs_deep_file bs_deep_describe(int fd, s64 moved);
+/* An open by this path, with these flags, has been recorded. */
+void bs_deep_opened(s64 fd, const char *path, int flags);
 
 /* exact.c: gives a CLOCK its final form, where it stands. A GAP is reported to it, too. */
 void bs_exact_count(struct bs_deep_record *record);

@@ -6,6 +6,7 @@ mod harness;
 mod strace_oracle;
 
 mod bytes;
+mod descriptors;
 mod full_disk;
 mod go;
 mod signals;

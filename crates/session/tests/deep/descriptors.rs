@@ -1,0 +1,58 @@
+//! What the deep log says about descriptors, where the recorder asks the kernel late or not at all.
+
+use crate::bytes::deep_log;
+use crate::harness::{Run, text};
+use backstory_abi::deep::DESCRIPTOR;
+use backstory_deep::Call;
+use backstory_testkit::need::needs;
+use std::fs::{self, File};
+use std::io::{Seek, SeekFrom};
+use std::process::Stdio;
+
+const PYTHON: &str = "/usr/bin/python3";
+const READ: u16 = 0;
+/// A position that is left out.
+const UNKNOWN: u64 = u64::MAX;
+
+#[test]
+fn the_positions_of_a_file_are_known_from_the_log() {
+    if !needs("a program that reads files", &[PYTHON]) {
+        return;
+    }
+    let script = "
+import os, sys
+os.pread(0, 10, 20)
+moved = os.open(sys.argv[1], os.O_RDONLY); os.lseek(moved, 100, os.SEEK_SET); os.read(moved, 10)
+fresh = os.open(sys.argv[1], os.O_RDONLY); os.pread(fresh, 10, 500); os.read(fresh, 10)
+print(moved, fresh)";
+    let run = Run::new(&["--deep", "full", "--contents", "off"]);
+    let path = run.path("file");
+    fs::write(&path, [b'x'; 1000]).unwrap();
+    let mut input = File::open(&path).unwrap();
+    input.seek(SeekFrom::Start(7)).unwrap();
+    let words = [PYTHON, "-I", "-S", "-c", script, path.to_str().unwrap()];
+    let recording = run.command(&words).stdin(Stdio::from(input)).output();
+    let output = recording.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let told = text(&output.stdout);
+    let (moved, fresh) = told.trim().split_once(' ').unwrap();
+    let (moved, fresh): (i32, i32) = (moved.parse().unwrap(), fresh.parse().unwrap());
+    run.log();
+    let log = deep_log(&run);
+    let calls: Vec<Call> = log.process_calls(log.processes()[0].epoch).collect();
+    let last = |number: u16, fd: i32| {
+        let mut of_it = calls.iter().rev();
+        of_it
+            .find(|call| (call.number, call.fd) == (number, fd))
+            .unwrap()
+            .b
+    };
+    // The position before the first use. Where the log has the call that opened the file, and the
+    // first use does not move it, the calls tell it.
+    assert_eq!(last(DESCRIPTOR, 0), 7);
+    assert_eq!(last(DESCRIPTOR, moved), 100);
+    assert_eq!(last(DESCRIPTOR, fresh), UNKNOWN);
+    // A read has its position, and 1.
+    assert_eq!(last(READ, moved), 101);
+    assert_eq!(last(READ, fresh), 1);
+}
