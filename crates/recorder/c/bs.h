@@ -171,6 +171,7 @@ struct bs_process {
     u64 other_disk;    /* own_link.c: a device from which no link can be made */
 #ifdef BS_DEEP
     u32 deep_descriptors; /* DESCRIPTOR facts so far; their table follows the private files */
+    bool deep_later;      /* deep/files.c: the fact of an accepted connection may be put off */
 #endif
     /* BS_MAX_FD entries if set up; after them the tables, BS_TABLES_SIZE bytes in all */
     u8 fd[] __attribute__((aligned(sizeof(u64))));

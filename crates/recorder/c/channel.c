@@ -122,7 +122,8 @@ int bs_accept(s64 nr, int socket, void *address, u32 *size, int flags)
     u32 whole = room ? *size : 0, got = whole < room ? whole : room;
     bs_end(bs_begin_known_bytes(time, BS_OP_ACCEPT, socket, flags, address, got), fd);
     u32 known = own ? peer_size : whole <= room ? whole : 0;
-    bs_begin_accepted((int)fd, socket, own ? peer : address, known);
+    if (bs_begin_accepted((int)fd, socket, own ? peer : address, known))
+        BS_DEEP_DO(bs_deep_accepted((int)fd));
     return (int)fd;
 }
 

@@ -33,6 +33,10 @@ void bs_deep_before_limit(void);
 void bs_deep_limit_failed(void);
 /* deep/files.c: the descriptor came with a message. */
 void bs_deep_passed(int fd);
+/* deep/files.c: the internet connection was accepted. */
+void bs_deep_accepted(int fd);
+/* deep/files.c: another process may have the descriptors of this one from now on. */
+void bs_deep_share_accepted(void);
 /*
  * deep/exact.c: the program is about to limit its own system calls, so its times are not recorded
  * from here on. If no limit came of it, the deep log says so.

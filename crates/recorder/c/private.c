@@ -217,6 +217,7 @@ bool bs_is_unused_by_others(const struct bs_ident *ident)
 
 void bs_share_all(void)
 {
+    BS_DEEP_DO(bs_deep_share_accepted());
     if (BS_LIKELY(!bs_process->has_private))
         return;
     bs_process->has_private = false;

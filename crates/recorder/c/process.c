@@ -17,8 +17,8 @@ int sigqueue(int pid, int signal, void *value);
 static int fork_by(int (*real)(void))
 {
     bs_is_ready(BS_OP_FORK);
-    u64 time = bs_now();
     bs_share_all();
+    u64 time = bs_now();
     int pid = real();
     if (pid == 0 && bs_me.chunk)
         /* The first access is a write. A first read would map this page, and a write again. */

@@ -74,6 +74,11 @@ impl DeepFiles {
                 self.open.remove(&call.fd);
                 None
             }
+            number if nr::ACCEPT.contains(&number) => {
+                let fd = i32::try_from(call.result).ok()?;
+                self.open.remove(&fd);
+                None
+            }
             nr::CREAT => self.opened(call, FileAct::Write),
             number if nr::OPENS.contains(&number) => {
                 let reads = call.a & O_ACCMODE == 0;

@@ -194,3 +194,34 @@ fn setsid_forks_where_it_led_its_group_in_the_record_and_nowhere_else() {
         assert!(is_equal(&answer), "{command}: {answer:?}");
     }
 }
+
+/// Its children get connections as their input and output. Nothing was read from the first one
+/// before.
+const SPAWNS: &str = "
+import socket, subprocess
+listener = socket.create_server(('127.0.0.1', 0))
+for number in range(2):
+    client = socket.create_connection(listener.getsockname())
+    client.sendall(b'question')
+    server, _ = listener.accept()
+    if number: server.recv(2)
+    subprocess.run(['head', '-c', '4'], stdin=server, stdout=server)
+    server.close()
+    print(client.recv(99))
+";
+
+#[test]
+fn a_program_has_the_connection_that_its_parent_accepted_as_its_input() {
+    if !needs("a server that runs programs", &["python3", "head"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_aged("spawns.py", SPAWNS);
+    place.deep("RECORD python3 spawns.py > out");
+    let out = std::fs::read_to_string(place.work().join("out")).unwrap();
+    assert_eq!(out, "b'ques'\nb'esti'\n");
+    place.forget_everything();
+    if let Some(answer) = place.again(&[]) {
+        assert!(is_equal(&answer), "{answer:?}");
+    }
+}

@@ -7,10 +7,10 @@
 
 /*
  * An entry of the table of descriptors. 0: nothing is known. With OPENED: a call in this process's
- * stream opened it, READ_ONLY or not, and the rest is a hash of the path, or 0. Otherwise the number
- * of its fact, and the other bits.
+ * stream opened it, READ_ONLY or not, and the rest is a hash of the path, or 0. LATER alone: a call
+ * in the stream accepted it. Otherwise the number of its fact, and the other bits.
  */
-enum { REFERENCED = 1, READ_ONLY = 1, OPENED = 2, REGULAR = 4, NUMBER = 8 };
+enum { REFERENCED = 1, READ_ONLY = 1, OPENED = 2, REGULAR = 4, LATER = 8, NUMBER = 16 };
 static const u64 PATH = ~(u64)(READ_ONLY | OPENED);
 
 /*
@@ -55,6 +55,19 @@ void bs_deep_opened(s64 fd, const char *path, int flags)
                  hash_of_path(path, bs_length(path, BS_PATH_MAX));
     /* Another thread may know the descriptor already. */
     __atomic_compare_exchange_n(entry, &none, opened, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+/*
+ * The call that accepted the connection says what it is. Its inode is asked for once another
+ * process may have it: that number tells which sockets of two processes are one.
+ */
+void bs_deep_accepted(int fd)
+{
+    u64 *entry = entry_of(fd), none = 0;
+    if (!entry || !bs_deep_is_on() || bs_deep_me.gap)
+        return;
+    if (__atomic_compare_exchange_n(entry, &none, LATER, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        __atomic_store_n(&bs_process->deep_later, true, __ATOMIC_RELEASE);
 }
 
 /* Writes a number with a text around it, and a null byte. Returns the length. */
@@ -182,10 +195,31 @@ struct bs_deep_file bs_deep_describe(int fd, s64 moved)
     return describe(fd, moved, entry, known);
 }
 
+/* Describes it also if that was put off. */
+static void describe_now(int fd)
+{
+    u64 *entry = entry_of(fd), known = entry ? *entry : 0;
+    if (!known || known & OPENED || known == LATER)
+        describe(fd, 0, entry, known);
+}
+
 void bs_deep_passed(int fd)
 {
     if (bs_deep_is_on())
-        bs_deep_describe(fd, 0);
+        describe_now(fd);
+}
+
+/* A connection that is accepted meanwhile sets the mark again. */
+void bs_deep_share_accepted(void)
+{
+    if (BS_LIKELY(!bs_process->deep_later) || bs_me.borrowed ||
+        !__atomic_exchange_n(&bs_process->deep_later, false, __ATOMIC_ACQUIRE))
+        return;
+    for (u32 fd = 0; fd <= bs_process->highest; fd++) {
+        const u64 *entry = entry_of((int)fd);
+        if (entry && *entry == LATER)
+            bs_deep_passed((int)fd);
+    }
 }
 
 /* Afterwards no call may be made. Descriptors above these are only numbers in the log. */
@@ -196,5 +230,5 @@ void bs_deep_before_limit(void)
         return;
     for (int fd = 0; fd < MOST; fd++)
         if (bs_raw(__NR_fcntl, fd, GETFD) >= 0)
-            bs_deep_describe(fd, 0);
+            describe_now(fd);
 }

@@ -1,9 +1,10 @@
-//! What the deep log says about descriptors, where the recorder asks the kernel late or not at all.
+//! The deep log knows descriptors also where the recorder asks the kernel late or not at all.
 
 use crate::bytes::deep_log;
 use crate::harness::{Run, text};
-use backstory_abi::deep::DESCRIPTOR;
+use backstory_abi::deep::{DESCRIPTOR, IDENT};
 use backstory_deep::Call;
+use backstory_deep::call_numbers::FORK;
 use backstory_testkit::need::needs;
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom};
@@ -13,6 +14,60 @@ const PYTHON: &str = "/usr/bin/python3";
 const READ: u16 = 0;
 /// A position that is left out.
 const UNKNOWN: u64 = u64::MAX;
+
+/// The inode in a fact about a descriptor.
+fn inode(fact: &Call) -> u64 {
+    let ident = fact.section(IDENT, 0).unwrap();
+    u64::from_le_bytes(*ident[8..].first_chunk().unwrap())
+}
+
+#[test]
+fn an_accepted_connection_has_its_inode_in_the_log_before_another_process_can_use_it() {
+    if !needs("a server that forks", &[PYTHON]) {
+        return;
+    }
+    let script = "
+import os, socket
+listener = socket.socket(); listener.bind(('127.0.0.1', 0)); listener.listen()
+def connected():
+    client = socket.create_connection(listener.getsockname())
+    server, _ = listener.accept()
+    client.send(b'question'); server.recv(1)
+    return client, server
+for end in connected(): end.close()
+client, server = connected()
+if os.fork() == 0: server.recv(1); os._exit(0)
+os.wait()
+print(server.fileno(), os.fstat(server.fileno()).st_ino)";
+    let run = Run::new(&["--deep", "full"]);
+    let output = run.record(&[PYTHON, "-I", "-S", "-c", script]);
+    assert!(output.status.success(), "{output:?}");
+    let told = text(&output.stdout);
+    let (fd, wanted) = told.trim().split_once(' ').unwrap();
+    let (fd, wanted): (i32, u64) = (fd.parse().unwrap(), wanted.parse().unwrap());
+    run.log();
+    let log = deep_log(&run);
+    let processes: Vec<Vec<Call>> = log
+        .processes()
+        .iter()
+        .map(|process| log.process_calls(process.epoch).collect())
+        .collect();
+    let [parent, child] = processes.as_slice() else {
+        panic!("{}", processes.len());
+    };
+    let facts = |calls: &[Call]| -> Vec<u64> {
+        let facts = calls.iter().filter(|call| call.number == DESCRIPTOR);
+        facts.filter(|fact| fact.fd == fd).map(inode).collect()
+    };
+    // The first connection had the same descriptor. No other process could have it.
+    assert_eq!(facts(parent), [wanted]);
+    assert_eq!(facts(child), [wanted]);
+    let described = parent
+        .iter()
+        .position(|call| (call.number, call.fd) == (DESCRIPTOR, fd));
+    let forked = parent.iter().position(|call| FORK.contains(&call.number));
+    assert!(described.unwrap() < forked.unwrap());
+}
 
 #[test]
 fn the_positions_of_a_file_are_known_from_the_log() {
