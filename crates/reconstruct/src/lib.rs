@@ -14,6 +14,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod control;
+mod dates;
 pub mod divergence;
 pub mod engine;
 pub mod error;

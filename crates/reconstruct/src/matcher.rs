@@ -65,6 +65,9 @@ pub struct ProcessMatcher {
     pub divergence: Option<Divergence>,
     /// The names of the volatile parts that differ.
     pub volatile: Vec<String>,
+    /// Ns from a date that came to the recorded one: the first such date that differs, and no other
+    /// part differs before.
+    pub apart: Option<i64>,
     /// The end of what left through standard error, from the first byte on that differs there.
     pub complaint: Vec<u8>,
     /// Number of calls that the record answered.
@@ -98,6 +101,7 @@ impl ProcessMatcher {
             rest: recorded,
             divergence: None,
             volatile: Vec::new(),
+            apart: None,
             complaint: Vec::new(),
             matched: 0,
             entered: 0,
@@ -306,6 +310,9 @@ impl ProcessMatcher {
         if let Some(difference) = difference
             && self.compares(id)
         {
+            if !self.has_parted() {
+                self.apart = self.apart.or(difference.apart);
+            }
             let kind = match &difference.recorded {
                 Some(bytes) if bytes.is_empty() => DivergenceKind::MoreOutput,
                 _ => DivergenceKind::OtherOutput,
@@ -315,6 +322,12 @@ impl ProcessMatcher {
             self.diverge(divergence);
         }
         None
+    }
+
+    /// True if a difference of the program was found which is not volatile.
+    pub fn has_parted(&self) -> bool {
+        let difference = self.divergence.as_ref();
+        difference.is_some_and(|difference| difference.volatile.is_none())
     }
 
     /// Signals interrupt a write as in the record. They are not sent again at the end of it.

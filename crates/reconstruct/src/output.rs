@@ -59,8 +59,24 @@ pub struct OutputDifference {
     pub volatile: Option<String>,
     /// The words in which both sides differ, the recorded one first. Empty if they are not known.
     pub words: (Vec<u8>, Vec<u8>),
+    /// Ns from the date that came to the recorded one, if the first difference of these bytes lies
+    /// in a date that follows the clock.
+    pub apart: Option<i64>,
     /// Time-stamp counter when the recorded write returned.
     pub time: u64,
+}
+
+impl OutputDifference {
+    /// A difference behind a volatile one in the same bytes, if there is one.
+    fn behind(self, first: Option<&OutputDifference>) -> OutputDifference {
+        match first {
+            Some(first) => OutputDifference {
+                apart: first.apart,
+                ..self
+            },
+            None => self,
+        }
+    }
 }
 
 /// The recorded output of one resource.
@@ -419,7 +435,7 @@ impl ExpectedOutput {
     /// Returns the first difference of them that is not volatile, or else the first volatile one.
     pub fn leave(&mut self, bytes: &[u8], rules: &VolatileRules) -> Option<OutputDifference> {
         let mut bytes = bytes;
-        let mut noted = None;
+        let mut noted: Option<OutputDifference> = None;
         while !bytes.is_empty() && !self.parted {
             if self.is_beyond_answer() {
                 self.differs_before.get_or_insert(self.position);
@@ -431,7 +447,10 @@ impl ExpectedOutput {
                     self.behind += bytes.len() as u64;
                     return noted;
                 }
-                None => return Some(self.part(self.position, 1, Some(Vec::new()), bytes)),
+                None => {
+                    let difference = self.part(self.position, 1, Some(Vec::new()), bytes);
+                    return Some(difference.behind(noted.as_ref()));
+                }
                 Some(
                     OutputItem::Failed(_)
                     | OutputItem::Interrupted(_)
@@ -459,12 +478,14 @@ impl ExpectedOutput {
                         let now = [&then[..before], &bytes[same..]].concat();
                         let part = rules.part(then, &now, before);
                         let words = (word_at(then, before), word_at(&now, before));
+                        let apart = rules.apart(then, &now, before);
                         let difference = OutputDifference {
                             words,
+                            apart,
                             ..self.part(at, 1, Some(shown), &bytes[same..])
                         };
                         let Some(part) = part else {
-                            return Some(difference);
+                            return Some(difference.behind(noted.as_ref()));
                         };
                         self.parted = false;
                         noted.get_or_insert(OutputDifference {
@@ -493,7 +514,8 @@ impl ExpectedOutput {
                         if differs && self.position + length <= self.preparation {
                             self.differs_before.get_or_insert(self.position);
                         } else if differs {
-                            return Some(self.part(self.position, length, None, &whole));
+                            let difference = self.part(self.position, length, None, &whole);
+                            return Some(difference.behind(noted.as_ref()));
                         }
                         self.position += length;
                         self.drop_first();
@@ -536,6 +558,7 @@ impl ExpectedOutput {
             came: came.iter().copied().take(SHOWN).collect(),
             volatile: None,
             words: (Vec::new(), Vec::new()),
+            apart: None,
             time: self.next_time().unwrap_or(0),
         }
     }

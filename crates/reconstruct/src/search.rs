@@ -11,7 +11,12 @@
 //!
 //! If these suffice, fewer of them are tried, by halves. If the time may be the reason for a
 //! difference, the same is tried with a shifted clock before. A whole run has such attempts only.
-//! Most shifts from the record come behind the last set, so they use up no attempt of another one.
+//!
+//! - If a date differs, the shift by which it becomes the recorded one comes first, with any set.
+//! - Then come shifts that the record allows, for the request alone and with its connection. Most
+//!   of them come behind the last set, so they use up no attempt of another one.
+//! - The usual shifts, which nothing suggests, are the last ones before the next set.
+//!
 //! Invariant: the number of attempts has a bound, and the result is an attempt that was made.
 
 use crate::shift::ClockShift;
@@ -59,8 +64,8 @@ pub struct Candidates {
 /// Shifts of all times that are tried last, in ns. The record does not say that they are right.
 const SHIFTS: [i64; 4] = [2_000_000, -2_000_000, 50_000_000, -50_000_000];
 
-/// Shifts from the record that are tried for a set while another set follows. With the usual ones,
-/// the request alone and its connection then leave attempts for all four other sets.
+/// Shifts of a date and from the record that are tried for a set while another set follows. With
+/// the usual ones, the request alone and its connection leave attempts for all four other sets.
 const SHIFTS_BEFORE_SETS: usize = 2;
 
 /// The search for one request, or for the moment of a whole run.
@@ -157,16 +162,18 @@ impl Search {
         self.most
     }
 
-    /// The last attempt ended so. `shifts`: the changes of the clock that the record allows.
-    pub fn ended(&mut self, result: AttemptResult, shifts: &[ClockShift]) {
+    /// The last attempt ended so. `dated`: the changes of the clock by which a date that differs
+    /// becomes the recorded one. `shifts`: those that the record allows.
+    pub fn ended(&mut self, result: AttemptResult, dated: &[ClockShift], shifts: &[ClockShift]) {
         match result {
             AttemptResult::Equal => {
                 let set = self.current.fed.clone();
                 self.halves = self.halves_of(&set);
                 self.sufficient = Some(set);
             }
-            _ if self.sufficient.is_none() && self.is_simple() => self.shift(result, shifts),
-            _ => {}
+            _ if self.sufficient.is_some() => {}
+            _ if self.is_simple() => self.shift(result, &[dated, shifts].concat()),
+            _ => self.shift_by_date(dated),
         }
     }
 
@@ -190,6 +197,17 @@ impl Search {
             (allowed, _) => allowed,
         };
         if let Some(shift) = next {
+            let fed = self.current.fed.clone();
+            self.planned.push(Attempt { fed, shift });
+        }
+    }
+
+    /// Plans the same set of further requests with the last change that a date suggests. If the
+    /// dates are close, that is one of the whole clock. No other set is left out for it.
+    fn shift_by_date(&mut self, dated: &[ClockShift]) {
+        let is_first = self.current.shift == ClockShift::default();
+        let has_room = self.planned.len() < (self.most - self.tries) as usize;
+        if let Some(shift) = dated.last().copied().filter(|_| is_first && has_room) {
             let fed = self.current.fed.clone();
             self.planned.push(Attempt { fed, shift });
         }
@@ -255,7 +273,7 @@ mod tests {
                 true => AttemptResult::Equal,
                 false => AttemptResult::Different,
             };
-            search.ended(result, &[]);
+            search.ended(result, &[], &[]);
             if equal {
                 best = Some(attempt);
             }
@@ -307,7 +325,7 @@ mod tests {
         let mut has = Vec::new();
         while search.attempt().is_some() {
             has.push(search.has_connection());
-            search.ended(AttemptResult::Different, &[]);
+            search.ended(AttemptResult::Different, &[], &[]);
         }
         assert_eq!(has, [false, true, true]);
     }
@@ -348,7 +366,7 @@ mod tests {
         let mut tried = Vec::new();
         while let Some(attempt) = search.attempt() {
             tried.push(attempt);
-            search.ended(result, &allowed);
+            search.ended(result, &[], &allowed);
         }
         tried
     }
@@ -392,6 +410,69 @@ mod tests {
         let timed = AttemptResult::DifferentWithTime;
         assert_eq!(shifts(timed, &[], 3), [0, 2_000_000, -2_000_000]);
         assert_eq!(shifts(timed, &[], 14), [&[0][..], &SHIFTS].concat());
+    }
+
+    /// A change of the whole clock by a second.
+    const BY_DATE: ClockShift = ClockShift {
+        ns: -1_000_000_000,
+        behind: None,
+    };
+
+    /// All attempts with the number of their requests and their shift. Each one is different in a
+    /// date unless `is_equal` is true for it.
+    fn dated(
+        (candidates, most): (&Candidates, u32),
+        is_equal: impl Fn(&Attempt) -> bool,
+        allowed: &[ClockShift],
+    ) -> Vec<(usize, i64)> {
+        let mut search = Search::new(candidates, most);
+        let mut tried = Vec::new();
+        while let Some(attempt) = search.attempt() {
+            tried.push((attempt.fed.len(), attempt.shift.ns));
+            let result = match is_equal(&attempt) {
+                true => AttemptResult::Equal,
+                false => AttemptResult::DifferentWithTime,
+            };
+            search.ended(result, &[BY_DATE], allowed);
+        }
+        tried
+    }
+
+    #[test]
+    fn the_shift_of_a_date_is_tried_before_all_sets_and_all_other_shifts() {
+        let allowed = [7, 8].map(|ns| ClockShift {
+            ns,
+            behind: Some(1),
+        });
+        let tried = dated((&candidates(), 14), |one| one.shift == BY_DATE, &allowed);
+        assert_eq!(tried, [(0, 0), (0, BY_DATE.ns)]);
+        let tried = dated((&candidates(), 4), |_| false, &allowed);
+        assert_eq!(tried, [(0, 0), (0, BY_DATE.ns), (0, 7), (0, SHIFTS[0])]);
+    }
+
+    #[test]
+    fn a_set_of_requests_that_differs_in_a_date_is_tried_with_its_shift_at_once() {
+        let by_date = |one: &Attempt| one.fed.len() == 2 && one.shift == BY_DATE;
+        let tried = dated((&candidates(), 14), by_date, &[]);
+        assert_eq!(tried[tried.len() - 2..], [(2, 0), (2, BY_DATE.ns)]);
+        assert_eq!(tried.len(), 10);
+    }
+
+    #[test]
+    fn the_shifts_of_dates_leave_an_attempt_for_each_set() {
+        let candidates = Candidates {
+            related: vec![11, 12],
+            process: (1..20).collect(),
+            ..candidates()
+        };
+        let allowed = [7, 8, 9].map(|ns| ClockShift {
+            ns,
+            behind: Some(1),
+        });
+        let tried = dated((&candidates, 14), |_| false, &allowed);
+        let sets = tried.iter().filter(|one| one.1 == 0).map(|one| one.0);
+        assert_eq!(sets.collect::<Vec<_>>(), [0, 1, 2, 4, 20, 49]);
+        assert_eq!(tried.len(), 14);
     }
 
     #[test]

@@ -3,6 +3,10 @@
 //! In: a question whose answer was not recorded, and the pauses of the program. Out: shifts of the
 //! clock. Each of them moves the answer over the beginning of a second. Invariant: the answer stays
 //! between the recorded calls around a pause.
+//!
+//! Two dates in the place of the first difference say more: by how much the clock is to be shifted.
+//! A server that keeps a date for a second and is fed one request has a newer one. So the whole
+//! clock may be shifted by that, within a bound.
 
 use crate::time::RecordedClock;
 use serde::{Deserialize, Serialize};
@@ -15,6 +19,9 @@ const OF_QUESTION: usize = 4;
 const SHORTEST: i64 = 500_000;
 /// Ns.
 const SECOND: i64 = 1_000_000_000;
+/// Most ns by which two dates shift the whole clock. A server that keeps a date for a second may be
+/// late by a second more. A date that lies farther away may be that of an earlier request.
+const MOST_APART: i64 = 2 * SECOND;
 
 /// A change of the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -51,6 +58,22 @@ pub struct Question {
     pub behind: u64,
     /// The time at this call, which was the answer, in ns.
     pub given: i64,
+}
+
+/// The shifts that two dates suggest, which are so many ns apart. They are taken out of those that
+/// the record allows, if these have one, and the last one is of the whole clock.
+pub(crate) fn dated(apart: i64, allowed: &mut Vec<ClockShift>) -> Vec<ClockShift> {
+    // One that moves the answer to the beginning of the recorded second.
+    let moves_there = |shift: &ClockShift| (0..SECOND).contains(&(apart - shift.ns));
+    let found = allowed.iter().position(moves_there);
+    let mut shifts: Vec<ClockShift> = found.map(|at| allowed.remove(at)).into_iter().collect();
+    if apart != 0 && apart.abs() <= MOST_APART {
+        shifts.push(ClockShift {
+            ns: apart,
+            behind: None,
+        });
+    }
+    shifts
 }
 
 /// True if a thread made no call between these time-stamp counters, and a second began meanwhile.
@@ -107,7 +130,7 @@ impl Question {
 
 #[cfg(test)]
 mod tests {
-    use super::{ClockShift, OF_QUESTION, Question, SECOND, is_pause};
+    use super::{ClockShift, MOST_APART, OF_QUESTION, Question, SECOND, dated, is_pause};
     use crate::time::RecordedClock;
 
     /// Counts of a hundredth of a second.
@@ -188,6 +211,34 @@ mod tests {
             let microsecond = counts / 1_000_000;
             let lasts = |us: u64| is_pause(&clock, counts - microsecond, counts + us * microsecond);
             assert!(lasts(500) && !lasts(400), "{counts} counts a second");
+        }
+    }
+
+    #[test]
+    fn two_dates_choose_the_shift_of_the_recorded_second_and_one_of_the_whole_clock() {
+        let behind = |ns| ClockShift {
+            ns,
+            behind: Some(7),
+        };
+        let all = |ns| ClockShift { ns, behind: None };
+        // A question 0.4 s before the next second: the record allows that second, and two later.
+        let record = [0, 1, 2].map(|second| behind(400_000_000 + second * SECOND));
+        for (apart, expected, left) in [
+            (
+                SECOND,
+                vec![record[0], all(SECOND)],
+                vec![record[1], record[2]],
+            ),
+            (3 * SECOND, vec![record[2]], vec![record[0], record[1]]),
+            (-SECOND, vec![all(-SECOND)], record.to_vec()),
+            (-3_000_000, vec![all(-3_000_000)], record.to_vec()),
+            (MOST_APART + 2 * SECOND, Vec::new(), record.to_vec()),
+            (-MOST_APART - 1, Vec::new(), record.to_vec()),
+            (0, Vec::new(), record.to_vec()),
+        ] {
+            let mut allowed = record.to_vec();
+            assert_eq!(dated(apart, &mut allowed), expected, "{apart}");
+            assert_eq!(allowed, left, "{apart}");
         }
     }
 

@@ -202,7 +202,11 @@ pub struct Reconstruction {
     /// work on it counts.
     #[serde(default)]
     pub took_time: bool,
-    /// Changes of the clock that the record allows for these questions, the likeliest one first.
+    /// Changes of the clock by which the first date that differs becomes the recorded one.
+    #[serde(default)]
+    pub dated: Vec<ClockShift>,
+    /// Further changes of the clock that the record allows for these questions, the likeliest one
+    /// first.
     #[serde(default)]
     pub shifts: Vec<ClockShift>,
     /// Files whose content is not the one that the recorded program read: the path, and the

@@ -3,8 +3,9 @@
 //! In: both texts around their first difference. Out: the part that the difference lies in, by its
 //! name. Invariant: a difference without a name is a difference. A date has one only if the program
 //! was given that second in the new execution, and the recorded one lies within the recorded run.
-//! Both may be in another time zone.
+//! Both may be in another time zone. `crate::dates` has the forms of dates.
 
+use crate::dates::{WrittenDate, date_at, loose_date_at};
 use regex::bytes::Regex;
 use std::collections::BTreeSet;
 
@@ -86,15 +87,40 @@ impl VolatileRules {
     }
 
     fn date(&self, recorded: &[u8], came: &[u8], at: usize) -> Option<VolatilePart> {
+        let (start, then, _) = self.dates(recorded, came, at, |then, now| {
+            let (then, now) = (date_at(then)?, date_at(now)?);
+            (then.length == now.length).then_some((then, now))
+        })?;
+        Some(VolatilePart {
+            name: DATE.to_owned(),
+            length: start + then.length - at,
+        })
+    }
+
+    /// Ns from the date that came to the recorded one, if the texts first differ in a date that
+    /// follows the clock. The dates may have other lengths.
+    pub fn apart(&self, recorded: &[u8], came: &[u8], at: usize) -> Option<i64> {
+        let (_, then, now) = self.dates(recorded, came, at, |then, now| {
+            Some((loose_date_at(then)?, loose_date_at(now)?))
+        })?;
+        then.ns().checked_sub(now.ns())
+    }
+
+    /// The dates of both texts that the difference at a position lies in, as `read` reads them, and
+    /// where they begin.
+    fn dates(
+        &self,
+        recorded: &[u8],
+        came: &[u8],
+        at: usize,
+        read: impl Fn(&[u8], &[u8]) -> Option<(WrittenDate, WrittenDate)>,
+    ) -> Option<(usize, WrittenDate, WrittenDate)> {
         let mut starts = at.saturating_sub(CONTEXT)..=at;
         starts.find_map(|start| {
-            let (then, length) = date_at(recorded.get(start..)?)?;
-            let (now, same) = date_at(came.get(start..)?)?;
-            let covers = length == same && at < start + length;
-            (covers && self.follows_the_clock(then, now)).then(|| VolatilePart {
-                name: DATE.to_owned(),
-                length: start + length - at,
-            })
+            let (then, now) = read(recorded.get(start..)?, came.get(start..)?)?;
+            let covers = at < start + then.length;
+            let follows = covers && self.follows_the_clock(then.seconds, now.seconds);
+            follows.then_some((start, then, now))
         })
     }
 
@@ -116,80 +142,21 @@ fn seconds(ns: i64) -> i64 {
     ns.div_euclid(1_000_000_000)
 }
 
-/// The date at the beginning of a text, in seconds since 1970, and its length.
-fn date_at(text: &[u8]) -> Option<(i64, usize)> {
-    http_date(text)
-        .or_else(|| iso_date(text))
-        .or_else(|| seconds_since_1970(text))
-}
-
-fn number(text: &[u8], from: usize, digits: usize) -> Option<i64> {
-    let digits = text.get(from..from + digits)?;
-    let digits = std::str::from_utf8(digits).ok()?;
-    digits.bytes().all(|b| b.is_ascii_digit()).then_some(())?;
-    digits.parse().ok()
-}
-
-/// `15:04:05` as a second of the day.
-fn clock(text: &[u8], from: usize) -> Option<i64> {
-    let colons = [2, 5].map(|at| text.get(from + at).copied());
-    let part = |at| number(text, from + at, 2);
-    (colons == [Some(b':'); 2]).then_some(())?;
-    Some(part(0)? * 3600 + part(3)? * 60 + part(6)?)
-}
-
-/// `Mon, 02 Jan 2006 15:04:05`, as in HTTP and mail.
-fn http_date(text: &[u8]) -> Option<(i64, usize)> {
-    const MONTHS: &[u8] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
-    const LENGTH: usize = 25;
-    (text.get(3..5)? == b", ").then_some(())?;
-    let name = text.get(8..11)?;
-    let month = MONTHS.chunks(3).position(|month| month == name)? as i64 + 1;
-    let day = days(number(text, 12, 4)?, month, number(text, 5, 2)?);
-    Some((day * 86_400 + clock(text, 17)?, LENGTH))
-}
-
-/// `2006-01-02T15:04:05`, or with a space.
-fn iso_date(text: &[u8]) -> Option<(i64, usize)> {
-    const LENGTH: usize = 19;
-    let marks = [4, 7].map(|at| text.get(at).copied());
-    let between = matches!(text.get(10), Some(b'T' | b' '));
-    (marks == [Some(b'-'); 2] && between).then_some(())?;
-    let day = days(
-        number(text, 0, 4)?,
-        number(text, 5, 2)?,
-        number(text, 8, 2)?,
-    );
-    Some((day * 86_400 + clock(text, 11)?, LENGTH))
-}
-
-/// Ten digits are seconds; with 3, 6 or 9 more they are ms, µs or ns.
-fn seconds_since_1970(text: &[u8]) -> Option<(i64, usize)> {
-    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    matches!(digits, 10 | 13 | 16 | 19).then_some((number(text, 0, 10)?, digits))
-}
-
-/// Days since 1970 of a day of the Gregorian calendar.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    // Years begin in March, so that the day of a leap year is the last one.
-    let (year, month) = match month > 2 {
-        true => (year, month - 3),
-        false => (year - 1, month + 9),
-    };
-    let leaps = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
-    365 * year + leaps + (153 * month + 2) / 5 + day - 1 - 719_468
-}
-
 #[cfg(test)]
 mod tests {
     use super::VolatileRules;
 
     const NS: i64 = 1_000_000_000;
 
+    /// The position at which the texts first differ.
+    fn parting(recorded: &[u8], came: &[u8]) -> usize {
+        let mut both = recorded.iter().zip(came);
+        both.position(|(a, b)| a != b).unwrap()
+    }
+
     /// The name of the part in which the texts first differ.
     fn name(rules: &VolatileRules, recorded: &[u8], came: &[u8]) -> Option<String> {
-        let mut both = recorded.iter().zip(came);
-        let at = both.position(|(a, b)| a != b).unwrap();
+        let at = parting(recorded, came);
         let part = rules.part(recorded, came, at)?;
         assert_eq!(recorded[at + part.length..], came[at + part.length..]);
         Some(part.name)
@@ -212,6 +179,15 @@ mod tests {
             ),
             ("id=1795448864;", "id=1795448865;"),
             ("id=1795448864123;", "id=1795448865999;"),
+            (
+                "at 2026-11-23 15:47:44.120 Z",
+                "at 2026-11-23 15:47:45.987 Z",
+            ),
+            (
+                "[23/Nov/2026:15:47:44 +0000]",
+                "[23/Nov/2026:15:47:45 +0000]",
+            ),
+            ("Mon Nov 23 15:47:44 2026\n", "Mon Nov 23 15:47:45 2026\n"),
         ] {
             assert_eq!(
                 name(&rules, recorded.as_bytes(), came.as_bytes()),
@@ -232,12 +208,48 @@ mod tests {
             ("17\n", "18\n"),
             ("deadbeef01\n", "0123456789\n"),
             ("id=17954488641;", "id=17954488652;"),
+            // The column behind a date in a table.
+            ("2026-11-23 15:47:45,17\n", "2026-11-23 15:47:45,18\n"),
         ] {
             assert_eq!(
                 name(&rules, recorded.as_bytes(), came.as_bytes()),
                 None,
                 "{came}"
             );
+        }
+    }
+
+    #[test]
+    fn two_dates_from_the_clock_tell_how_far_they_are_apart() {
+        const MS: i64 = 1_000_000;
+        let mut rules = VolatileRules::of_run(1_795_448_860 * NS, 1_795_448_870 * NS);
+        rules.give(1_795_448_865 * NS);
+        for (recorded, came, apart) in [
+            (
+                "Date: Mon, 23 Nov 2026 15:47:44 GMT\r\n",
+                "Date: Mon, 23 Nov 2026 15:47:45 GMT\r\n",
+                Some(-NS),
+            ),
+            (
+                "at 2026-11-23T16:47:47+01:00",
+                "at 2026-11-23T16:47:45+01:00",
+                Some(2 * NS),
+            ),
+            ("1795448865.25", "1795448865.125", Some(125 * MS)),
+            ("15:47 1795448865004", "15:47 1795448865001", Some(3 * MS)),
+            (
+                "2026-11-23 15:47:45,017 INFO",
+                "2026-11-23 15:47:45,015 INFO",
+                Some(2 * MS),
+            ),
+            // A second that no program was given, one outside of the run, and no date.
+            ("id=1795448864;", "id=1795448867;", None),
+            ("id=1795448800;", "id=1795448865;", None),
+            ("17\n", "18\n", None),
+        ] {
+            let (recorded, came) = (recorded.as_bytes(), came.as_bytes());
+            let found = rules.apart(recorded, came, parting(recorded, came));
+            assert_eq!(found, apart, "{}", came.escape_ascii());
         }
     }
 

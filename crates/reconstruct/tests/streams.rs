@@ -383,3 +383,22 @@ fn an_answer_of_another_length_differs_where_nothing_prepares() {
     output.answers_until(Some(3));
     assert!(output.leave(b"lastly", &rules).is_some());
 }
+
+#[test]
+fn a_difference_behind_a_date_tells_how_far_the_dates_are_apart() {
+    const NS: i64 = 1_000_000_000;
+    let mut rules = VolatileRules::of_run(1_795_448_860 * NS, 1_795_448_870 * NS);
+    rules.give(1_795_448_865 * NS);
+    for (came, is_volatile, apart) in [
+        ("at 1795448865 key ab", true, Some(-NS)),
+        ("at 1795448865 key cd", false, Some(-NS)),
+        ("at 1795448865 key ab, more", false, Some(-NS)),
+        ("at 1795448864 key cd", false, None),
+    ] {
+        let mut output = ExpectedOutput::default();
+        output.push(OutputItem::Bytes(b"at 1795448864 key ab".to_vec()));
+        let found = output.leave(came.as_bytes(), &rules).unwrap();
+        assert_eq!(found.volatile.is_some(), is_volatile, "{came}");
+        assert_eq!(found.apart, apart, "{came}");
+    }
+}

@@ -72,6 +72,60 @@ fn a_request_that_depends_on_its_moment_is_equal_at_another_one() {
     assert_eq!(few.status, 1, "{few:?}");
 }
 
+/// Answers with a date, which it keeps for five seconds.
+const DATE_KEEPER: &str = r#"
+import os, socket, time
+LISTEN
+kept, until = None, 0
+while True:
+    c, _ = s.accept()
+    if not c.recv(100): break
+    if time.monotonic() > until:
+        kept = time.strftime("Date: %a, %d %b %Y %H:%M:%S GMT", time.gmtime())
+        until = time.monotonic() + 5
+    c.sendall(kept.encode()); c.close()
+"#;
+
+/// Asks in the middle of a second, and again in that of the next one. On a busy machine, a request
+/// can be later, and both are made again. The number of the last request is in a file.
+const DATE_KEEPER_CLIENT: &str = r#"
+import os, socket, time
+while not os.path.exists("port"): time.sleep(0.01)
+address = ("127.0.0.1", int(open("port").read()))
+def ask():
+    before = int(time.time())
+    with socket.create_connection(address) as c:
+        c.sendall(b"date"); c.recv(100)
+    return before if before == int(time.time()) else -1
+number = 0
+while True:
+    time.sleep((1.4 - time.time() % 1) % 1)
+    first = ask(); time.sleep(1)
+    second = ask(); number += 2
+    if first >= 0 and second == first + 1: break
+    time.sleep(6)
+with open("number", "w") as f: f.write(str(number))
+socket.create_connection(address).close()
+"#;
+
+#[test]
+fn a_request_that_differs_in_a_kept_date_is_equal_at_that_date_before_others_are_fed() {
+    let what = "a request with a kept date";
+    let Some(place) = recorded_server(what, DATE_KEEPER, DATE_KEEPER_CLIENT) else {
+        return;
+    };
+    let number = std::fs::read_to_string(place.path("number")).unwrap();
+    let Some(report) = place.report(&["--request", &number], 0) else {
+        return;
+    };
+    let of = &report["reconstruction"];
+    assert_eq!(of["verdict"], "equal", "{of:#}");
+    let request = &of["request"];
+    assert_eq!(request["clock_shift_ns"], -1_000_000_000, "{request}");
+    assert_eq!(request["tries"], 2, "{request}");
+    assert_eq!(request["fed"], serde_json::json!([]), "{request}");
+}
+
 /// Answers with random numbers of three kinds, which each request draws.
 const DRAWER: &str = r#"
 import os, socket

@@ -89,7 +89,8 @@ fn whole(
                 return Ok(after(played, &search, &sum));
             }
         }
-        search.ended(result, shifts_of(&played));
+        let (dated, shifts) = shifts_of(&played);
+        search.ended(result, dated, shifts);
         if result == AttemptResult::Equal {
             return Ok(after(played, &search, &sum));
         }
@@ -176,11 +177,15 @@ fn is_unsteady(played: &Played) -> bool {
     found.is_some_and(|found| found.unsteady > 0)
 }
 
-/// The changes of the clock that the record allows. Programs that hang would do so at any moment.
-fn shifts_of(played: &Played) -> &[ClockShift] {
+/// The changes of the clock that a date suggests, and those that the record allows. Programs that
+/// hang would do so at any moment.
+fn shifts_of(played: &Played) -> (&[ClockShift], &[ClockShift]) {
     let found = played.reconstruction.as_ref();
     let found = found.filter(|found| found.stopped.is_none());
-    found.map_or(&[][..], |found| &found.shifts[..])
+    match found {
+        Some(found) => (&found.dated, &found.shifts),
+        None => (&[], &[]),
+    }
 }
 
 /// Finds the earlier requests that a request needs, and the change of the clock, with the programs
@@ -265,7 +270,8 @@ fn searched(
         }
         let result = played.reconstruction.as_ref().map(result_of);
         let result = result.unwrap_or(AttemptResult::Different);
-        search.ended(result, shifts_of(&played));
+        let (dated, shifts) = shifts_of(&played);
+        search.ended(result, dated, shifts);
         let came = rank(&played, search.has_connection());
         if result == AttemptResult::Equal || best.as_ref().is_none_or(|(best, _)| came > *best) {
             best = Some((came, played));
@@ -360,8 +366,10 @@ fn rank(played: &Played, has_connection: bool) -> Rank {
 
 /// True if the result of an attempt at a run decides on another one, or is that of another moment.
 fn may_follow(played: &Played, most: u32) -> bool {
+    let (dated, shifts) = shifts_of(played);
     let found = played.reconstruction.as_ref();
-    found.is_some_and(|found| found.shift.ns != 0 || most > 1 && !found.shifts.is_empty())
+    let is_shifted = found.is_some_and(|found| found.shift.ns != 0);
+    is_shifted || most > 1 && !(dated.is_empty() && shifts.is_empty())
 }
 
 /// The result of an attempt at a run, or at one of its programs. With `compares_files`, it has the
@@ -498,15 +506,18 @@ mod tests {
             ns: 80,
             behind: Some(7),
         };
-        for (at, allowed, most, decide) in [
-            (ClockShift::default(), vec![shift], 14, true),
-            (ClockShift::default(), vec![shift], 1, false),
-            (ClockShift::default(), Vec::new(), 14, false),
-            (shift, Vec::new(), 2, true),
+        let none = ClockShift::default();
+        for (at, dated, allowed, most, decide) in [
+            (none, Vec::new(), vec![shift], 14, true),
+            (none, vec![shift], Vec::new(), 14, true),
+            (none, vec![shift], vec![shift], 1, false),
+            (none, Vec::new(), Vec::new(), 14, false),
+            (shift, Vec::new(), Vec::new(), 2, true),
         ] {
             let played = Played {
                 reconstruction: Some(Reconstruction {
                     shift: at,
+                    dated,
                     shifts: allowed,
                     ..Reconstruction::default()
                 }),

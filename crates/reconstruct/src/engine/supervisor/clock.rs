@@ -7,7 +7,6 @@ use super::part::Part;
 use super::sleeping::SleepEnd;
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
-use crate::matcher::ProcessMatcher;
 use crate::shift::{self, ClockShift, Question};
 use libc::*;
 use std::collections::HashMap;
@@ -45,12 +44,6 @@ impl Passed {
     }
 }
 
-/// True if a difference of the program was found which is not volatile.
-fn has_parted(matcher: &ProcessMatcher) -> bool {
-    let difference = matcher.divergence.as_ref();
-    difference.is_some_and(|difference| difference.volatile.is_none())
-}
-
 impl Supervisor {
     /// Ns since 1970 in the recorded execution. `None`: the log does not know.
     fn time(&mut self, index: usize) -> Option<i64> {
@@ -73,7 +66,7 @@ impl Supervisor {
     fn notes_question(&mut self, index: usize, behind: u64, given: i64) {
         let (matcher, passed) = (&self.matchers[index], &mut self.passed[index]);
         let is_known = passed.question.is_some_and(|last| last.behind == behind);
-        if is_known || has_parted(matcher) {
+        if is_known || matcher.has_parted() {
             return;
         }
         if let Some(before) = passed.question.replace(Question { behind, given }) {
@@ -97,6 +90,13 @@ impl Supervisor {
             let last = last.map(|last| last.shifts(&matcher.rest.pauses, &self.clock, until));
             let shifts = &mut self.result.shifts;
             shifts.extend(last.into_iter().flatten().chain(passed.shifts.clone()));
+        }
+        // A server may have asked for the time before the request's connection was handed out.
+        // Recorded times do not shift.
+        let mut shifting = self.matchers.iter();
+        let apart = shifting.find_map(|one| one.apart.filter(|_| one.rest.times.is_empty()));
+        if let Some(apart) = apart {
+            self.result.dated = shift::dated(apart, &mut self.result.shifts);
         }
         self.result.shifts.truncate(shift::MOST);
     }
