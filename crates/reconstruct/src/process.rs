@@ -190,6 +190,9 @@ pub struct ProcessStart {
     pub directory: Vec<u8>,
     /// The build id of the program, or nothing.
     pub build: Vec<u8>,
+    /// The address at which its stack began. `None`: not known.
+    #[serde(default)]
+    pub stack: Option<u64>,
 }
 
 /// One program in one process.

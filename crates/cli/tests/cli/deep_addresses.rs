@@ -65,6 +65,58 @@ fn code_memory_and_threads_have_the_same_addresses() {
     }
 }
 
+/// Prints an address on its stack, and one above it, and a variable.
+const STACK: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+int main(int count, char **words)
+{
+    printf("%d %p %p %s\n", count, (void *)&count, (void *)words, getenv("SHOWN"));
+    return 0;
+}
+"#;
+
+#[test]
+fn stacks_begin_at_the_same_addresses_and_no_variable_is_added() {
+    if !may_fix_addresses() {
+        return;
+    }
+    for line in [
+        "SHOWN=yes RECORD ./stack > out",
+        "SHOWN=longer-by-some-bytes RECORD ./stack with an argument > out",
+        "RECORD env > out",
+    ] {
+        let place = Place::new();
+        if compiled(&place, "", "stack", STACK) {
+            record(&place, line);
+            let differing = differing(&place, &[]);
+            assert!(differing.is_none(), "{line}: {differing:?}");
+        }
+    }
+}
+
+/// The shell makes the path of a program that it finds by its name, and executes that in a child of
+/// `fork`.
+#[test]
+fn the_stack_of_a_program_that_a_shell_executes_begins_at_the_same_address() {
+    let what = "the stack of a child of a shell";
+    if !needs(what, &["dash"]) || !may_fix_addresses() {
+        return;
+    }
+    // A container may refuse the call that tells whether processes share memory.
+    let own = std::process::id();
+    if let Err(error) = backstory_sys::shares_memory(own, own) {
+        return skipped(what, &error.to_string());
+    }
+    let place = Place::new();
+    if compiled(&place, "", "stack", STACK) {
+        let line = "RECORD dash -c 'PATH=.:$PATH; echo $(stack) $(SHOWN=yes stack 1 2)' > out";
+        record(&place, line);
+        let differing = differing(&place, &[]);
+        assert!(differing.is_none(), "{differing:?}");
+    }
+}
+
 #[test]
 fn without_a_deep_record_the_option_is_refused() {
     let answer = Place::new().run(&["record", "--fixed-addresses", "--", "true"]);

@@ -12,6 +12,7 @@ mod filter;
 mod placeholder;
 mod proc_texts;
 mod script;
+mod stack;
 mod standin;
 mod start;
 mod vdso;

@@ -4,15 +4,16 @@ use super::Options;
 use super::filter::{self, CHANNEL, FilterNeeds};
 use super::placeholder;
 use super::script;
+use super::stack::{StackStrings, is_elf};
 use crate::error::Error;
-use crate::process::RecordedProcess;
+use crate::process::{ProcessStart, RecordedProcess};
 use backstory_sys as sys;
 use std::ffi::{CString, OsStr, c_char};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::ptr::null;
 
 /// The descriptor on which a tool in the program's own process may write for the user. Descriptor 2
@@ -39,12 +40,17 @@ fn c_string(bytes: &[u8]) -> CString {
     CString::new(&bytes[..end.unwrap_or(bytes.len())]).unwrap_or_default()
 }
 
+/// The path of the program, as it was recorded or chosen.
+fn program<'a>(process: &'a RecordedProcess, options: &'a Options) -> &'a [u8] {
+    match &options.binary {
+        Some(binary) => binary.as_os_str().as_bytes(),
+        None => &process.start.program,
+    }
+}
+
 fn launch(process: &RecordedProcess, options: &Options) -> Launch {
     let start = &process.start;
-    let program = match &options.binary {
-        Some(binary) => binary.as_os_str().as_bytes(),
-        None => &start.program,
-    };
+    let program = program(process, options);
     let mut arguments: Vec<&[u8]> = start.arguments.iter().map(Vec::as_slice).collect();
     leave_out_interpreter(&start.directory, program, &mut arguments);
     let mut path = program;
@@ -61,7 +67,7 @@ fn launch(process: &RecordedProcess, options: &Options) -> Launch {
         arguments.push(program);
         arguments.extend(given);
     }
-    Launch {
+    let mut launch = Launch {
         path: c_string(path),
         arguments: arguments.into_iter().map(c_string).collect(),
         environment: start.environment.iter().map(|one| c_string(one)).collect(),
@@ -71,7 +77,28 @@ fn launch(process: &RecordedProcess, options: &Options) -> Launch {
         }),
         has_tool,
         has_log: options.has_log,
+    };
+    if !has_tool && let Some(longer) = longer_path(&launch, start) {
+        launch.path = c_string(&longer);
     }
+    launch
+}
+
+/// The path with which the stack of the program begins where it began in the record, if that is
+/// another one.
+fn longer_path(launch: &Launch, start: &ProcessStart) -> Option<Vec<u8>> {
+    let begins = start.stack?;
+    let path = launch.path.to_bytes();
+    let mut strings = StackStrings::default();
+    for string in launch.arguments.iter().chain(&launch.environment) {
+        strings.add(string.to_bytes().len());
+    }
+    is_elf(&in_directory(&start.directory, path)).then(|| strings.longer_path(path, begins))?
+}
+
+/// The path of a program, as a process in this directory sees it.
+fn in_directory(directory: &[u8], program: &[u8]) -> PathBuf {
+    Path::new(OsStr::from_bytes(directory)).join(OsStr::from_bytes(program))
 }
 
 /// The kernel puts the interpreter of a script, with its argument, before the script's own path and
@@ -80,8 +107,8 @@ fn leave_out_interpreter<'a>(directory: &[u8], program: &'a [u8], arguments: &mu
     /// The interpreter, one argument of it, and the same for an interpreter that is a script.
     const MOST: usize = 8;
     let mut mark = [0; 2];
-    let path = Path::new(OsStr::from_bytes(directory)).join(OsStr::from_bytes(program));
-    let is_script = File::open(path).and_then(|mut file| file.read_exact(&mut mark));
+    let is_script = File::open(in_directory(directory, program))
+        .and_then(|mut file| file.read_exact(&mut mark));
     let at = arguments
         .iter()
         .take(MOST)
@@ -101,6 +128,10 @@ pub fn start(
 ) -> Result<(sys::Pid, OwnedFd), Error> {
     let fail = Error::supervise("start");
     let launch = launch(process, options);
+    let program = match options.tool.first() {
+        Some(tool) => tool.as_slice(),
+        None => program(process, options),
+    };
     let filter = filter::program(needs);
     let (own, its) = sys::socket_pair().map_err(&fail)?;
     if !launch.has_tool {
@@ -122,7 +153,7 @@ pub fn start(
     match sys::receive_fd(own.as_fd()) {
         Some((_, Some(listener))) => Ok((child, listener)),
         _ => Err(Error::NotStarted {
-            program: launch.path.to_string_lossy().into_owned(),
+            program: String::from_utf8_lossy(program).into_owned(),
             source: io::Error::other("its process ended before"),
         }),
     }

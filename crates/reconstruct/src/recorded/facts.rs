@@ -107,5 +107,7 @@ impl Arranging {
         start.program = bytes(deep::PATH, 4);
         start.directory = bytes(deep::PATH, 5);
         start.build = bytes(deep::LEFT, 6);
+        let stack = call.section(deep::LEFT, 7).and_then(<[u8]>::first_chunk);
+        start.stack = stack.map(|address| u64::from_le_bytes(*address));
     }
 }

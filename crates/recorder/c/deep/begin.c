@@ -137,9 +137,13 @@ static struct bs_part build_id(const u64 *aux)
 /* The record of a program's beginning. */
 static BS_COLD void log_program(struct bs_deep_record *begin)
 {
-    enum { AT_EXECFN = 31, AT_RANDOM = 25, RANDOM_BYTES = 16, PARTS = 7 };
+    enum { AT_EXECFN = 31, AT_RANDOM = 25, RANDOM_BYTES = 16, PARTS = 8 };
     struct bs_part parts[PARTS] = {words(0, arguments), words(1, variables)};
     u32 count = 2;
+    u64 stack = (u64)arguments - sizeof *arguments; /* of the number of arguments */
+    if (arguments)
+        parts[count++] =
+            (struct bs_part){.kind = BS_DEEP_LEFT, .arg = 7, .size = sizeof stack, .at = &stack};
     if (auxiliary) {
         const void *random = auxiliary_value(auxiliary, AT_RANDOM);
         const char *program = auxiliary_value(auxiliary, AT_EXECFN);

@@ -67,6 +67,7 @@ impl ShallowCommand {
             program: self.program.clone(),
             directory: plan.cwd.clone(),
             build: Vec::new(),
+            stack: None,
         };
         run.begin_with(self.pid, start);
     }

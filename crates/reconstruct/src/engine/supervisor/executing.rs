@@ -11,7 +11,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Most arguments that are compared with recorded ones.
 const MOST_ARGUMENTS: usize = 1 << 16;
@@ -41,6 +41,9 @@ impl Supervisor {
         self.ends_before_record(index, "the execution of another program");
         let pid = self.matchers[index].rest.pid;
         let next = self.next_program(pid, Some(index));
+        if let Some(next) = next {
+            self.lower_stack(call, next);
+        }
         let role = match self.has_tool && is_launcher(Path::new(OsStr::from_bytes(&path))) {
             true => Role::Loading,
             false => Role::Program,
@@ -146,6 +149,9 @@ impl Supervisor {
                         false if self.is_execution(call, index, &path)? => Role::Program(index),
                         false => Role::Shallow,
                     };
+                    if role == Role::Program(index) {
+                        self.lower_stack(call, index);
+                    }
                     self.become_role(call, role);
                 }
             }
@@ -204,16 +210,21 @@ fn is_refused(call: &NotifiedCall, path: &[u8]) -> bool {
     if by_descriptor && path.is_empty() {
         return false;
     }
+    !is_program(&program_file(call, path))
+}
+
+/// The file that a call executes, by its path.
+pub(super) fn program_file(call: &NotifiedCall, path: &[u8]) -> PathBuf {
+    let by_descriptor = call.number == libc::SYS_execveat;
     let directory = match by_descriptor && call.int(0) != libc::AT_FDCWD {
         true => format!("fd/{}", call.int(0)),
         false => "cwd".to_owned(),
     };
     let path = Path::new(OsStr::from_bytes(path));
-    let program = match path.strip_prefix("/") {
+    match path.strip_prefix("/") {
         Ok(path) => Path::new(&format!("/proc/{}/root", call.tid)).join(path),
         Err(_) => Path::new(&format!("/proc/{}/{directory}", call.tid)).join(path),
-    };
-    !is_program(&program)
+    }
 }
 
 /// True if the kernel executes this file, as far as it shows. A pipe or a device is not opened:
@@ -234,16 +245,22 @@ fn is_program(path: &Path) -> bool {
 
 /// The arguments of the program that a call executes.
 fn arguments(call: &NotifiedCall) -> io::Result<Vec<Vec<u8>>> {
-    let mut words = Vec::new();
-    let mut next = call.args[path_at(call) + 1];
-    while next != 0 && words.len() < MOST_ARGUMENTS {
+    let list = strings(call, call.args[path_at(call) + 1])?;
+    Ok(list.into_iter().map(|(_, string)| string).collect())
+}
+
+/// The strings of a list that ends with a null pointer, each with its address.
+pub(super) fn strings(call: &NotifiedCall, list: u64) -> io::Result<Vec<(u64, Vec<u8>)>> {
+    let mut strings = Vec::new();
+    let mut next = list;
+    while next != 0 && strings.len() < MOST_ARGUMENTS {
         match call.word(next)? {
             0 => break,
-            word => words.push(call.string_within(word, LONGEST_ARGUMENT)?),
+            word => strings.push((word, call.string_within(word, LONGEST_ARGUMENT)?)),
         }
         next += 8;
     }
-    Ok(words)
+    Ok(strings)
 }
 
 /// True for the arguments of a shell that executes another program, unless they are those of the

@@ -20,6 +20,7 @@ mod executing;
 mod instructions;
 mod interrupted;
 mod killed;
+mod lowered_stack;
 mod making;
 mod named;
 mod native;
