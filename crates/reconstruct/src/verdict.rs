@@ -90,6 +90,9 @@ pub struct FileCounts {
 pub struct ProgramStart {
     /// Its calls.
     pub calls: u64,
+    /// How long it took, in ns, from the beginning of the first program on.
+    #[serde(default)]
+    pub took: u64,
     /// The reasons for which a copy of the started programs could not stand for a new start.
     /// Without one, nothing was seen that forbids it, or nothing asked for them.
     pub obstacles: Vec<String>,
@@ -104,6 +107,12 @@ pub struct ExecutedCalls {
     pub calls: u64,
     /// Those of them that belong to a start.
     pub in_starts: u64,
+    /// How long the executions took, in ns. The preparation of the root does not count.
+    #[serde(default)]
+    pub took: u64,
+    /// How long their starts took.
+    #[serde(default)]
+    pub took_in_starts: u64,
 }
 
 impl ExecutedCalls {
@@ -114,6 +123,8 @@ impl ExecutedCalls {
             executions: self.executions + other.executions,
             calls: self.calls + other.calls,
             in_starts: self.in_starts + other.in_starts,
+            took: self.took + other.took,
+            took_in_starts: self.took_in_starts + other.took_in_starts,
         }
     }
 }

@@ -14,7 +14,7 @@ fn verdict(place: &Place, number: &str) -> Option<serde_json::Value> {
 }
 
 #[test]
-fn the_verdict_counts_the_calls_of_all_attempts_and_of_their_starts() {
+fn the_verdict_counts_the_calls_and_the_time_of_all_attempts_and_of_their_starts() {
     let what = "requests that depend on others";
     let Some(place) = recorded_server(what, KEEPER, KEEPER_CLIENT) else {
         return;
@@ -52,6 +52,11 @@ fn the_verdict_counts_the_calls_of_all_attempts_and_of_their_starts() {
         in_starts > number(&request["start_calls"]) && in_starts < all,
         "{of}"
     );
+    let seconds = |name: &str| request[name].as_f64().unwrap();
+    // A start is part of all starts, and these are part of all executions.
+    assert!(seconds("start_s") > 0.0, "{of}");
+    assert!(seconds("start_s") < seconds("executed_start_s"), "{of}");
+    assert!(seconds("executed_start_s") < seconds("executed_s"), "{of}");
     let answer = place.again(&["--request", "3"]).unwrap();
     let said = " starts of the program";
     assert!(answer.err.contains(said), "{said}: {answer:?}");

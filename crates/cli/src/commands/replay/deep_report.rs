@@ -1,6 +1,7 @@
 //! Prints how a program behaved against its deep log.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use backstory_reconstruct::divergence::{ByteOrigin, Divergence, quoted};
 use backstory_reconstruct::shift::ClockShift;
@@ -454,11 +455,19 @@ fn request_value(reconstruction: &Reconstruction) -> Value {
         ("clock_shift_ns", reconstruction.shift.ns.into()),
         ("worked_on_s", request.worked_on.into()),
         ("start_calls", request.start.calls.into()),
+        ("start_s", seconds(request.start.took)),
         ("copy_obstacles", Value::array(&request.start.obstacles)),
         ("executions", u64::from(executed.executions).into()),
         ("executed_calls", executed.calls.into()),
         ("executed_start_calls", executed.in_starts.into()),
+        ("executed_s", seconds(executed.took)),
+        ("executed_start_s", seconds(executed.took_in_starts)),
     ])
+}
+
+/// A time in ns as seconds.
+fn seconds(ns: u64) -> Value {
+    Value::Number(format!("{:.6}", Duration::from_nanos(ns).as_secs_f64()))
 }
 
 fn process(process: &ProcessVerdict) -> Value {

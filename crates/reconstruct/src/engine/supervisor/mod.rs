@@ -128,6 +128,8 @@ pub struct Supervisor {
     started: Vec<bool>,
     first: usize,
     child: sys::Pid,
+    /// When the first program was started.
+    began: Instant,
     live: HashMap<u32, LiveProcess>,
     /// The processes that ended by a call, or that the supervisor ended.
     explained_ends: HashSet<u32>,

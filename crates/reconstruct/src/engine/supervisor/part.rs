@@ -274,12 +274,13 @@ impl Supervisor {
 
     /// Recorded output of the request that did not come is a difference.
     pub(super) fn finish_part(&mut self) {
-        let calls = self.calls_so_far();
+        let (calls, took) = (self.calls_so_far(), self.took());
         let Some(part) = &self.part else { return };
         let unit = part.unit;
         // Without a connection, the start did not end.
         let start = part.start.clone().unwrap_or_else(|| ProgramStart {
             calls,
+            took,
             ..ProgramStart::default()
         });
         let matcher = &mut self.matchers[unit.process];
@@ -299,6 +300,8 @@ impl Supervisor {
                 executions: 1,
                 calls,
                 in_starts: start.calls,
+                took,
+                took_in_starts: start.took,
             },
             start,
         });

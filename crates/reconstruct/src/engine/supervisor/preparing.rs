@@ -24,7 +24,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 impl Supervisor {
     /// Prepares to watch a program that was started.
@@ -93,6 +93,7 @@ impl Supervisor {
             matchers: run.processes.into_iter().map(ProcessMatcher::new).collect(),
             first,
             child,
+            began: Instant::now(),
             live: HashMap::from([(child as u32, state)]),
             explained_ends: HashSet::new(),
             groups: HashMap::new(),

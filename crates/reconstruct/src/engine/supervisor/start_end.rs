@@ -1,9 +1,10 @@
 //! The end of the start: the first connection that is fed is handed out.
 //!
 //! All attempts at a request have the same start. A copy of the started programs could stand for a
-//! new start, if the copies share nothing and lack nothing. Out: the calls of the start, and the
-//! obstacles to such a copy, if the caller asks for them. `docs/design/start-copies.md` says why no
-//! copy is made. Invariant: the programs are looked at, and stay as they are.
+//! new start, if the copies share nothing and lack nothing. Out: the calls and the time of the
+//! start, and the obstacles to such a copy, if the caller asks for them.
+//! `docs/design/start-copies.md` says why no copy is made. Invariant: the programs are looked at,
+//! and stay as they are.
 
 use super::Supervisor;
 use super::processes::state_and_time;
@@ -30,6 +31,7 @@ impl Supervisor {
         };
         let start = ProgramStart {
             calls: self.calls_so_far(),
+            took: self.took(),
             obstacles: match lists {
                 true => self.obstacles().into_iter().collect(),
                 false => Vec::new(),
@@ -38,6 +40,11 @@ impl Supervisor {
         if let Some(part) = &mut self.part {
             part.start = Some(start);
         }
+    }
+
+    /// Ns since the first program began.
+    pub(super) fn took(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
     /// Calls that came, of all programs with a deep record.
