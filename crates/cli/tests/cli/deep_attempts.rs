@@ -126,6 +126,53 @@ fn a_request_that_differs_in_a_kept_date_is_equal_at_that_date_before_others_are
     assert_eq!(request["fed"], serde_json::json!([]), "{request}");
 }
 
+/// A thread for each connection works for a while, and answers with a date. The first thread looks
+/// for connections with a timeout. A connection without a question is the last one.
+const LOOKER: &str = r#"
+import os, select, socket, threading, time
+LISTEN
+def serve(c):
+    if not c.recv(100): os._exit(0)
+    sum(range(3_000_000))
+    c.sendall(time.strftime("%Y-%m-%d %H:%M:%S").encode()); c.close()
+while True:
+    if select.select([s], [], [], 0.5)[0]: threading.Thread(target=serve, args=s.accept()[:1]).start()
+"#;
+
+/// Asks until the answer is of the second of the question, as it is unless the machine is busy. The
+/// number of the last request is in a file.
+const LOOKER_CLIENT: &str = r#"
+import os, socket, time
+while not os.path.exists("port"): time.sleep(0.01)
+address = ("127.0.0.1", int(open("port").read()))
+number, answer, asked = 0, None, ""
+while answer != asked:
+    time.sleep((1.2 - time.time() % 1) % 1)
+    number, asked = number + 1, time.strftime("%Y-%m-%d %H:%M:%S")
+    with socket.create_connection(address) as c:
+        c.sendall(b"date"); answer = c.recv(100).decode()
+with open("number", "w") as f: f.write(str(number))
+socket.create_connection(address).close()
+"#;
+
+#[test]
+fn waits_of_another_thread_do_not_set_the_clock_behind_the_answer_to_a_request() {
+    let what = "a thread that waits while another one answers";
+    let Some(place) = recorded_server(what, LOOKER, LOOKER_CLIENT) else {
+        return;
+    };
+    let number = std::fs::read_to_string(place.path("number")).unwrap();
+    // How often the first thread waits meanwhile is another number each time.
+    for _ in 0..3 {
+        let Some(report) = place.report(&["--request", &number], 0) else {
+            return;
+        };
+        let of = &report["reconstruction"];
+        assert_eq!(of["verdict"], "equal", "{of:#}");
+        assert_eq!(of["request"]["tries"], 1, "{of:#}");
+    }
+}
+
 /// Answers with random numbers of three kinds, which each request draws.
 const DRAWER: &str = r#"
 import os, socket

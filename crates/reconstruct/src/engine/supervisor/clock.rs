@@ -38,6 +38,13 @@ impl Passed {
         }
     }
 
+    /// A sleep or a wait of so many ns is over. It leaves the time `most` behind the recorded call
+    /// at most, and never sets it back.
+    fn sleep(&mut self, ns: i64, most: i64) {
+        let later = self.ns.saturating_add(ns.max(0));
+        self.ns = later.min(most.max(self.ns));
+    }
+
     /// A thread gets a recorded time.
     pub fn tell(&mut self, tid: u32, clock: i32, ns: i64) {
         self.told.insert((tid, clock), ns);
@@ -101,12 +108,29 @@ impl Supervisor {
         self.result.shifts.truncate(shift::MOST);
     }
 
-    /// The program slept, so this much time passed.
+    /// The program slept, so this much time passed. If another thread is to answer the chosen
+    /// request, no more time passes than until the recorded answer.
     pub(super) fn slept(&mut self, index: usize, ns: i64) {
         let reached = self.matchers[index].time();
+        let most = self.time_until_answer(index, reached).unwrap_or(i64::MAX);
         let passed = &mut self.passed[index];
         passed.reach(reached);
-        passed.ns = passed.ns.saturating_add(ns.max(0));
+        passed.sleep(ns, most);
+    }
+
+    /// Ns from a recorded call to the recorded write of the next bytes on the connection of the
+    /// chosen request. `None`: this program does not write them, or they have left.
+    fn time_until_answer(&self, index: usize, reached: u64) -> Option<i64> {
+        let unit = self.part.as_ref().map(|part| part.unit)?;
+        let streams = &self.matchers[index].rest.streams;
+        let output = &streams.get(&unit.connection)?.output;
+        let is_due = unit.process == index && output.remaining() > 0;
+        let written = output.next_time().filter(|_| is_due)?;
+        Some(
+            self.clock
+                .at(written)?
+                .saturating_sub(self.clock.at(reached)?),
+        )
     }
 
     /// The moment of a time-stamp counter, in ns from an origin that all moments have.
@@ -284,4 +308,26 @@ fn kernel_time(is_real: bool) -> i64 {
         false => ClockId::Monotonic,
     });
     time.tv_sec * NS + time.tv_nsec
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Passed;
+
+    #[test]
+    fn a_sleep_passes_no_recorded_answer_and_never_sets_the_clock_back() {
+        let mut passed = Passed::default();
+        for (ns, most, expected) in [
+            (500, i64::MAX, 500),
+            (500, 700, 700),
+            (500, 700, 700),
+            (500, 600, 700),
+            (500, -1, 700),
+            (-500, 900, 700),
+            (i64::MAX, i64::MAX, i64::MAX),
+        ] {
+            passed.sleep(ns, most);
+            assert_eq!(passed.ns, expected, "{ns} {most}");
+        }
+    }
 }
