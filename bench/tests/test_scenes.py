@@ -20,6 +20,7 @@ from backstory_bench.scenes.verdicts import EQUAL, NOTHING, verdict_of
 from backstory_bench.scenes.web import SIZES, ask, make_files
 from backstory_bench.scenes.whole import WHOLE, whole_table
 
+from backstory_bench.web_servers import free_port
 RUNS = Path(__file__).resolve().parents[1] / "runs"
 
 
@@ -284,3 +285,14 @@ def test_a_request_is_made_again_if_the_server_closed_its_connection() -> None:
         assert ask(kept, "GET", "/") == 204
         kept.close()
         thread.join()
+def test_the_python_application_answers_all_requests_of_its_client(tmp_path: Path) -> None:
+    app = CASES["python-app"]
+    port = free_port()
+    with app.running(tmp_path, port, []):
+        app.drive(tmp_path, port, 12, random.Random(18))
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        statuses = [ask(connection, "GET", f"/{page}?name=note0") for page in ("note", "sum", "missing")]
+        connection.close()
+    assert statuses == [200, 200, 404]
+
+

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import random
 import shutil
 from pathlib import Path
@@ -49,6 +50,45 @@ def app(environ, start):
     return [body]
 
 make_server("127.0.0.1", int(sys.argv[1]), app, handler_class=Quiet).serve_forever()
+"""
+
+APP = """
+import json, sqlite3, sys, threading, urllib.parse
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+base = sqlite3.connect(":memory:", check_same_thread=False)
+base.execute("create table notes (id integer primary key, name text, text text)")
+lock = threading.Lock()
+
+class App(BaseHTTPRequestHandler):
+    def log_message(self, *words): pass
+
+    def do_POST(self):
+        note = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        with lock:
+            row = base.execute("insert into notes (name, text) values (?, ?)", (note["name"], note["text"]))
+        self.answer(201, {"id": row.lastrowid})
+
+    def do_GET(self):
+        url = urllib.parse.urlsplit(self.path)
+        name = urllib.parse.parse_qs(url.query).get("name", [""])[0]
+        if url.path == "/note":
+            with lock:
+                rows = base.execute("select text from notes where name = ?", (name,)).fetchall()
+            self.answer(200 if rows else 404, {"name": name, "texts": [text for text, in rows]})
+        elif url.path == "/sum":
+            self.answer(200, {"sum": sum(int(digit) for digit in name if digit.isdigit())})
+        else:
+            self.answer(404, {"error": "no such page"})
+
+    def answer(self, status, value):
+        body = json.dumps(value).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), App).serve_forever()
 """
 
 NODE = """
@@ -142,8 +182,7 @@ class PythonServer(Scene):
     def command(self, top: Path, port: int) -> list[str]:
         script = top / "server.py"
         script.write_text(WSGI)
-        python = "/usr/bin/python3" if Path("/usr/bin/python3").exists() else str(found("python3"))
-        return [python, str(script), str(port), str(top)]
+        return [debian_python(), str(script), str(port), str(top)]
 
     def drive(self, top: Path, port: int, requests: int, rng: random.Random) -> None:
         known: list[str] = []
@@ -163,6 +202,37 @@ class PythonServer(Scene):
                 ask(connection, "GET", f"/load?name={rng.choice(saved)}")
             else:
                 ask(connection, "GET", f"/{kind}?n={number}")
+            connection.close()
+
+
+def debian_python() -> str:
+    """Returns Debian's Python, or else another one."""
+    return "/usr/bin/python3" if Path("/usr/bin/python3").exists() else str(found("python3"))
+
+
+class PythonApp(Scene):
+    """A Python application with a thread for each request. Its database is in its memory, and its
+    start imports many modules."""
+
+    name = "python-app"
+    program = "python3"
+
+    def command(self, top: Path, port: int) -> list[str]:
+        script = top / "app.py"
+        script.write_text(APP)
+        return [debian_python(), str(script), str(port)]
+
+    def drive(self, top: Path, port: int, requests: int, rng: random.Random) -> None:
+        known: list[str] = []
+        for number in range(requests):
+            connection = http.client.HTTPConnection("127.0.0.1", port)
+            kind = rng.choice(["add", "note", "sum", "missing"])
+            if kind == "add" or not known:
+                known.append(f"note{number}")
+                body = json.dumps({"name": known[-1], "text": "x" * rng.randrange(1, 500)})
+                ask(connection, "POST", "/note", body.encode())
+            else:
+                ask(connection, "GET", f"/{kind}?name={rng.choice(known)}&n={number}")
             connection.close()
 
 
@@ -190,6 +260,7 @@ WEB: tuple[Scene, ...] = (
     FileServer(WEB_SERVERS["lighttpd"]),
     FileServer(WEB_SERVERS["nginx"]),
     PythonServer(),
+    PythonApp(),
     FileServer(WEB_SERVERS["apache-prefork"]),
     FileServer(WEB_SERVERS["apache-event"]),
     NodeServer(),
