@@ -296,3 +296,22 @@ def test_the_python_application_answers_all_requests_of_its_client(tmp_path: Pat
     assert statuses == [200, 200, 404]
 
 
+def test_a_run_that_differs_in_a_duration_alone_is_counted_apart() -> None:
+    own = {"case": "cpython", "kind": "whole", "request": "a", "why": "other output"}
+    verdicts = [("equal", ""), ("different", "equal-but-volatile"), ("different", "different")]
+    table = whole_table([row(strict, **own) | {"volatile_verdict": declared} for strict, declared in verdicts], EQUAL)
+    assert table[0].endswith("| unsteady | other, equal with volatile durations |")
+    assert table[2] == "| cpython | 3 | 3000 | 1 | 0 | 0 | 0 | 2 | 0 | 1 |"
+    assert table[-2:] == [
+        "| cpython: a | other output | equal-but-volatile |",
+        "| cpython: a | other output | different |",
+    ]
+
+
+def test_the_declared_duration_is_that_of_the_last_line_of_pythons_tests() -> None:
+    pattern = next(case.volatile for case in WHOLE if case.name == "cpython")
+    assert pattern is not None
+    assert re.findall(pattern, "Ran 7 tests in 0.055s\n\nOK\n") == ["in 0.055s"]
+    assert not re.findall(pattern, "waiting in 5 places, 0.5s\n")
+
+

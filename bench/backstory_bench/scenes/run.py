@@ -63,6 +63,8 @@ CLIENT_SOCKET = re.compile(r"the socket to 127\.0\.0\.1:\d+|socket:\[\d+\]")
 """The other end of a connection, whose number differs from run to run."""
 Row = dict[str, object]
 
+    "volatile_verdict",
+    "volatile_why",
 
 def backstory(store: Path, *words: str) -> list[str]:
     """Returns a command of backstory with this store."""
@@ -279,6 +281,9 @@ FAILURES: tuple[type[BaseException], ...] = (
     RuntimeError,
     subprocess.SubprocessError,
 )
+            if scene.volatile and row["verdict"] == DIFFERENT:
+                again = reconstruct(store, name, ["--volatile", scene.volatile], args.limit, texts=True)
+                row |= {"volatile_verdict": again["verdict"], "volatile_why": again.get("why", "")}
 """The exceptions of a case that cannot be recorded."""
 
 
