@@ -12,6 +12,7 @@ import pytest
 
 from backstory_bench.cli import main
 from backstory_bench.scenes import CASES
+from backstory_bench.scenes.all_attempts import attempts_table, starts_table
 from backstory_bench.scenes.beside_paper import beside_paper, needed
 from backstory_bench.scenes.clients import VIEWS, GitClient, KeptAlive, ManyPages, serving
 from backstory_bench.scenes.run import FIELDS, answer_row, answered, difference, judged, record_words, summary
@@ -19,8 +20,9 @@ from backstory_bench.scenes.tls import TLS_CLIENTS, TLS_SERVERS, make_pem
 from backstory_bench.scenes.verdicts import EQUAL, NOTHING, verdict_of
 from backstory_bench.scenes.web import SIZES, ask, make_files
 from backstory_bench.scenes.whole import WHOLE, whole_table
-
 from backstory_bench.web_servers import free_port
+
+TABLES = ("results", "requests", "attempts", "paper", "starts")
 RUNS = Path(__file__).resolve().parents[1] / "runs"
 
 
@@ -78,7 +80,7 @@ def test_tables_count_rows_without_anything_compared_apart() -> None:
     nothing = row("equal", kind="server", requests=1, bytes_compared="0", files_compared="0", why="")
     rows = [nothing, nothing | {"files_compared": "1"}]
     assert summary(rows)[-1] == "| nginx | 1000 | 20 (2.00 %) | 1 | 0 | 0 | 1 | 0 |  |  |  |  |"
-    assert beside_paper(rows, EQUAL)[-1] == "| here | server, nginx | 1000 | 20 | 2.00 % | 1 of 2 |"
+    assert beside_paper(rows, EQUAL)[-1] == "| here | server, nginx | 1000 | 20 | 2.00 % | – | – | 1 of 2 |"
     whole = whole_table([one | {"kind": "whole", "case": "lua", "request": "a"} for one in rows], EQUAL)
     assert whole[2] == "| lua | 2 | 2000 | 1 | 0 | 0 | 1 | 0 | 0 |"
     assert whole[-1] == "| lua: a | nothing was compared |"
@@ -130,10 +132,12 @@ def test_a_file_that_differs_is_a_difference_though_the_programs_are_equal(verdi
 
 def test_a_row_has_the_shift_of_the_clock_and_the_bytes_of_all_processes() -> None:
     request = {"fed": [1, 2], "calls": 9, "executed_calls": 60, "executed_start_calls": 30}
+    request |= {"start_calls": 10, "start_s": 0.25, "executed_s": 1.5, "executed_start_s": 0.75}
     request |= {"copy_obstacles": ["threads", "epoll"]}
     found = answer_row(answer("equal", identical=True, request=request))
     assert set(found) <= set(FIELDS)
     assert (found["clock_shift_ns"], found["fed"], found["bytes_compared"]) == (-2_000_000, 2, 7)
+    assert (found["start_calls"], found["start_s"], found["executed_start_s"]) == (10, 0.25, 0.75)
     assert (found["verdict"], found["why"], found["share"]) == ("equal", "", "0.020000")
     assert found["files_compared"] == answer_row(answer("equal", identical=False))["files_compared"] == 1
 
@@ -215,27 +219,72 @@ def test_the_requests_for_one_percent_follow_from_any_record() -> None:
         return row("equal", kind="server", recorded_calls=14 * requests, calls=280, requests=requests)
 
     for requests in (1000, 20_000):
-        assert needed([recorded(requests)])[-1] == "| nginx | 280 | 14.0 | 2000 |"
+        assert needed([recorded(requests)])[-1] == "| nginx | 14.0 | 0 % | 280 | 2000 |  |  |"
     client = recorded(1) | {"case": "curl", "kind": "client"}
     failed = {"case": "redis", "verdict": "failed", "why": "no result"}
     assert len(needed([client, failed])) == 2
+
+
+def test_the_requests_for_one_percent_count_all_attempts_apart() -> None:
+    rows = [
+        row("equal", kind="server", recorded_calls=14_000, calls=280, requests=1000, tries=tries, executed_calls=calls)
+        for tries, calls in ((1, 280), (3, 840), (1, ""))
+    ]
+    assert needed(rows)[-1] == "| nginx | 14.0 | 0 % | 280 | 2000 | 280 | 2000 |"
+    assert needed(rows[1:2])[-1] == "| nginx | 14.0 | 0 % | 280 | 2000 | 840 | 6000 |"
+    # Several attempts of a series that did not count their calls.
+    assert needed([rows[2] | {"tries": 3}])[-1] == "| nginx | 14.0 | 0 % | 280 | 2000 |  |  |"
+
+
+def test_a_server_whose_requests_are_fed_with_many_others_has_no_requests_for_one_percent() -> None:
+    def fed(part: float) -> str:
+        rows = [
+            row("equal", kind="server", recorded_calls=5000, requests=200, request=number, fed=int(part * (number - 1)))
+            for number in (101, 201)
+        ]
+        return needed(rows)[-1]
+
+    assert fed(0.5) == "| nginx | 25.0 | 50 % | 20 | – |  |  |"
+    assert fed(0.05) == "| nginx | 25.0 | 5 % | 20 | 80 |  |  |"
+
+
+def attempted(tries: int, **more: object) -> dict[str, object]:
+    """A row of so many attempts, each with 10 calls of the start and 5 of the request."""
+    counts = {"tries": tries, "calls": 15, "executed_calls": 15 * tries, "executed_start_calls": 10 * tries}
+    return row("equal", kind="server") | counts | more
+
+
+def test_the_table_of_all_attempts_has_the_servers_that_needed_several() -> None:
+    rows = [attempted(1), attempted(3), attempted(1, case="redis"), attempted(2, case="curl", kind="client")]
+    assert attempts_table(rows)[2:] == ["| nginx | 2 | 1.5 % | 1.5 % | 3.0 % | 4.5 % |"]
+
+
+def test_the_starts_of_further_attempts_count_as_spared_by_copies() -> None:
+    # Of 60 calls, 40 belong to starts, and two starts remain.
+    rows = [attempted(1), attempted(3), attempted(1, case="redis")]
+    lines = starts_table(rows)[2:]
+    assert lines == ["| nginx | 2 | 4 | 33 % |  |  |", "| redis | 1 | 1 | 0.00 % |  |  |"]
+    # A second execution of threads has a start, too, which is no attempt.
+    timed = {"start_calls": 10, "start_s": 0.5, "executed_s": 2.0, "executed_start_s": 1.5}
+    again = attempted(2, executed_calls=45, executed_start_calls=30, **timed)
+    assert starts_table([again])[-1] == "| nginx | 1 | 2 | 44 % | 50 % | 0.50 s |"
 
 
 def test_the_papers_rows_stand_above_ours() -> None:
     lines = beside_paper(
         [row("equal", kind="server", requests=100), row("different", kind="server", requests=100)], EQUAL
     )
-    assert lines[2] == "| the paper | server, row 1 | 482.6M | 381.5K | 0.07 % | – |"
+    assert lines[2] == "| the paper | server, row 1 | 482.6M | 381.5K | 0.07 % | – | – | – |"
     assert lines[-2:] == [
-        "| the paper | client, row 7 | – | 107 | 0.001 % | – |",
-        "| here | server, nginx | 1000 | 20 | 2.00 % | 1 of 2 |",
+        "| the paper | client, row 7 | – | 107 | 0.001 % | – | – | – |",
+        "| here | server, nginx | 1000 | 20 | 2.00 % | – | – | 1 of 2 |",
     ]
 
 
 def test_tables_are_made_again_from_earlier_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     earlier = sorted(RUNS.glob("2026-11-23-scenes/*.csv"))
     page = tmp_path / "page.md"
-    page.write_text("".join(f"<!-- {name} -->\n<!-- end of {name} -->\n" for name in ("results", "requests", "paper")))
+    page.write_text("".join(f"<!-- {name} -->\n<!-- end of {name} -->\n" for name in TABLES))
     assert main(["scenes", "--results", *map(str, earlier), "--page", str(page)]) == 0
     assert "| lighttpd | 12229 | 135 (1.10 %) | 5 | 5 | 0 | 0 |" in page.read_text()
     assert "| here | server, lighttpd |" in capsys.readouterr().out
@@ -253,47 +302,6 @@ def test_whole_runs_have_a_table_of_their_own_with_each_difference() -> None:
     table = whole_table([*rows, row("equal")], EQUAL)
     assert table[2] == "| lua | 5 | 5000 | 1 | 1 | 1 | 0 | 2 | 0 |"
     assert [line.split("|")[1].strip() for line in table[-2:]] == ["lua: different", "lua: failed"]
-
-
-def test_each_whole_run_has_a_command_and_a_name_of_its_own(tmp_path: Path) -> None:
-    for case in WHOLE:
-        if case.missing() is None:
-            names = [run.name for run in case.runs() if run.words]
-            assert len(names) == len(set(names)) > 1
-
-
-def test_a_server_with_slow_requests_gets_fewer() -> None:
-    assert CASES["nginx"].count(20_000) == 20_000
-    assert CASES["sshd"].count(20_000) == 20
-    assert CASES["sshd"].count(5) == 5
-
-
-def test_a_request_is_made_again_if_the_server_closed_its_connection() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def serve() -> None:
-            for number in range(2):
-                with listener.accept()[0] as connection:
-                    connection.recv(4096)
-                    if number == 0:
-                        continue
-                    connection.sendall(b"HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n")
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        kept = http.client.HTTPConnection("127.0.0.1", listener.getsockname()[1], timeout=10)
-        assert ask(kept, "GET", "/") == 204
-        kept.close()
-        thread.join()
-def test_the_python_application_answers_all_requests_of_its_client(tmp_path: Path) -> None:
-    app = CASES["python-app"]
-    port = free_port()
-    with app.running(tmp_path, port, []):
-        app.drive(tmp_path, port, 12, random.Random(18))
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-        statuses = [ask(connection, "GET", f"/{page}?name=note0") for page in ("note", "sum", "missing")]
-        connection.close()
-    assert statuses == [200, 200, 404]
 
 
 def test_a_run_that_differs_in_a_duration_alone_is_counted_apart() -> None:
@@ -315,3 +323,44 @@ def test_the_declared_duration_is_that_of_the_last_line_of_pythons_tests() -> No
     assert not re.findall(pattern, "waiting in 5 places, 0.5s\n")
 
 
+def test_each_whole_run_has_a_command_and_a_name_of_its_own(tmp_path: Path) -> None:
+    for case in WHOLE:
+        if case.missing() is None:
+            names = [run.name for run in case.runs() if run.words]
+            assert len(names) == len(set(names)) > 1
+
+
+def test_a_server_with_slow_requests_gets_fewer() -> None:
+    assert CASES["nginx"].count(20_000) == 20_000
+    assert CASES["sshd"].count(20_000) == 20
+    assert CASES["sshd"].count(5) == 5
+
+
+def test_the_python_application_answers_all_requests_of_its_client(tmp_path: Path) -> None:
+    app = CASES["python-app"]
+    port = free_port()
+    with app.running(tmp_path, port, []):
+        app.drive(tmp_path, port, 12, random.Random(18))
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        statuses = [ask(connection, "GET", f"/{page}?name=note0") for page in ("note", "sum", "missing")]
+        connection.close()
+    assert statuses == [200, 200, 404]
+
+
+def test_a_request_is_made_again_if_the_server_closed_its_connection() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            for number in range(2):
+                with listener.accept()[0] as connection:
+                    connection.recv(4096)
+                    if number == 0:
+                        continue
+                    connection.sendall(b"HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n")
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        kept = http.client.HTTPConnection("127.0.0.1", listener.getsockname()[1], timeout=10)
+        assert ask(kept, "GET", "/") == 204
+        kept.close()
+        thread.join()

@@ -29,6 +29,7 @@ from .. import backstory_program, progress
 from ..granularity import put_tables
 from ..report import all_rows, write_rows
 from ..web_servers import free_port
+from .all_attempts import attempts_table, starts_table
 from .beside_paper import beside_paper, needed
 from .cases import CASES
 from .clients import Client, ManyPages, serving
@@ -50,6 +51,10 @@ FIELDS = [
     "request_calls",
     "executed_calls",
     "executed_start_calls",
+    "start_calls",
+    "start_s",
+    "executed_s",
+    "executed_start_s",
     "copy_obstacles",
     "share",
     "bytes_compared",
@@ -58,13 +63,22 @@ FIELDS = [
     "seconds",
     "unsteady",
     "why",
+    "volatile_verdict",
+    "volatile_why",
 ]
+OF_EXECUTIONS = (
+    "executed_calls",
+    "executed_start_calls",
+    "start_calls",
+    "start_s",
+    "executed_s",
+    "executed_start_s",
+)
+"""Columns of all attempts at a request, and of the start of the last one."""
 CLIENT_SOCKET = re.compile(r"the socket to 127\.0\.0\.1:\d+|socket:\[\d+\]")
 """The other end of a connection, whose number differs from run to run."""
 Row = dict[str, object]
 
-    "volatile_verdict",
-    "volatile_why",
 
 def backstory(store: Path, *words: str) -> list[str]:
     """Returns a command of backstory with this store."""
@@ -119,7 +133,8 @@ def answer_row(answer: Mapping[str, Any], texts: bool = False) -> Row:
     request = found["request"]
     if request:
         row |= {"fed": len(request["fed"]), "request_calls": request["calls"]}
-        row |= {name: request[name] for name in ("executed_calls", "executed_start_calls")}
+        # Earlier builds do not have all of them.
+        row |= {name: request.get(name, "") for name in OF_EXECUTIONS}
         row["copy_obstacles"] = "; ".join(request["copy_obstacles"])
     row["share"] = f"{found['calls'] / max(found['recorded_calls'], 1):.6f}"
     row["bytes_compared"] = sum(process["bytes_compared"] for process in found["processes"])
@@ -266,6 +281,9 @@ def whole_rows(scene: Whole, top: Path, args: argparse.Namespace) -> list[Row]:
             record(words, work, scene.environment(work), args.limit)
             index(store, None)
             row = reconstruct(store, name, [], args.limit, texts=True)
+            if scene.volatile and row["verdict"] == DIFFERENT:
+                again = reconstruct(store, name, ["--volatile", scene.volatile], args.limit, texts=True)
+                row |= {"volatile_verdict": again["verdict"], "volatile_why": again.get("why", "")}
         except FAILURES as error:
             row = {"verdict": "failed", "why": " ".join(str(error).split())[:300]}
         rows.append({"case": scene.name, "kind": "whole", "requests": 1, "request": run.name} | row)
@@ -281,9 +299,6 @@ FAILURES: tuple[type[BaseException], ...] = (
     RuntimeError,
     subprocess.SubprocessError,
 )
-            if scene.volatile and row["verdict"] == DIFFERENT:
-                again = reconstruct(store, name, ["--volatile", scene.volatile], args.limit, texts=True)
-                row |= {"volatile_verdict": again["verdict"], "volatile_why": again.get("why", "")}
 """The exceptions of a case that cannot be recorded."""
 
 
@@ -366,7 +381,13 @@ def main_scenes(args: argparse.Namespace) -> int:
             whole = [{field: row.get(field, "") for field in FIELDS} for row in rows]
             write_rows(args.out, FIELDS, whole, backstory_program.chosen())
     parts = [row for row in rows if row.get("kind") != "whole"]
-    tables = {"results": summary(parts), "requests": needed(parts), "paper": beside_paper(parts, EQUAL)}
+    tables = {
+        "results": summary(parts),
+        "requests": needed(parts),
+        "attempts": attempts_table(parts),
+        "paper": beside_paper(parts, EQUAL),
+        "starts": starts_table(parts),
+    }
     if len(parts) < len(rows):
         tables["whole"] = whole_table(rows, EQUAL)
     print("\n\n".join("\n".join(lines) for lines in tables.values()))
