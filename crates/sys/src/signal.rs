@@ -98,11 +98,35 @@ pub fn act_on_self(signal: c_int) {
     }
 }
 
-/// Makes this process and those that it starts ignore the terminal's keys (Ctrl-C, Ctrl-\\).
-pub fn outlive_interrupts() {
-    for signal in [libc::SIGINT, libc::SIGQUIT] {
-        // SAFETY: ignoring a signal needs no handler, and touches nothing else.
-        unsafe { libc::signal(signal, libc::SIG_IGN) };
+/// The signals of the terminal's keys that end programs (Ctrl-C, Ctrl-\\).
+const KEYS: [c_int; 2] = [libc::SIGINT, libc::SIGQUIT];
+
+/// The actions of this process on the signals of [`KEYS`]. They are set again when this value is
+/// dropped.
+#[must_use = "the keys act again when this value is dropped"]
+pub struct OutlivedInterrupts([libc::sigaction; KEYS.len()]);
+
+/// Makes this process, and those that it starts meanwhile, ignore the terminal's keys.
+pub fn outlive_interrupts() -> OutlivedInterrupts {
+    OutlivedInterrupts(KEYS.map(|signal| {
+        // SAFETY: actions are initialised here. Ignoring a signal needs no handler.
+        unsafe {
+            let mut action: libc::sigaction = zeroed();
+            let mut before: libc::sigaction = zeroed();
+            action.sa_sigaction = libc::SIG_IGN;
+            libc::sigaction(signal, &action, &mut before);
+            before
+        }
+    }))
+}
+
+impl Drop for OutlivedInterrupts {
+    fn drop(&mut self) {
+        for (signal, before) in KEYS.into_iter().zip(&self.0) {
+            // SAFETY: the kernel gave this action, so its handler is still a function of this
+            // process.
+            unsafe { libc::sigaction(signal, before, null_mut()) };
+        }
     }
 }
 
@@ -236,7 +260,7 @@ pub fn set_disposition(signal: c_int, handler: libc::sighandler_t) {
 /// Ignores the signals of the keys that interrupt and quit. For a process whose child has the
 /// terminal.
 pub fn ignore_keys() {
-    for signal in [libc::SIGINT, libc::SIGQUIT] {
+    for signal in KEYS {
         set_disposition(signal, libc::SIG_IGN);
     }
 }
@@ -257,4 +281,20 @@ pub fn sent_by_process(info: &libc::signalfd_siginfo) -> bool {
         info.ssi_code,
         libc::SI_USER | libc::SI_QUEUE | libc::SI_TKILL | libc::SI_MESGQ
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{disposition, outlive_interrupts};
+
+    #[test]
+    #[cfg_attr(miri, ignore = "the kernel's actions")]
+    fn the_keys_act_as_before_when_a_process_has_outlived_them() {
+        let now = || [libc::SIGINT, libc::SIGQUIT].map(disposition);
+        let before = now();
+        let outlived = outlive_interrupts();
+        assert_eq!(now(), [libc::SIG_IGN; 2]);
+        drop(outlived);
+        assert_eq!(now(), before);
+    }
 }

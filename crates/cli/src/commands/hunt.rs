@@ -219,7 +219,7 @@ impl RunSize {
 /// Looks for matches in a run in progress. `record --watch` has reported the mistakes in rules.
 pub fn follow(args: &WatchLogArgs, store: Option<&Path>) -> Outcome {
     // A key at the terminal is for the command. The follower ends after it.
-    backstory_sys::outlive_interrupts();
+    let _outlived = backstory_sys::outlive_interrupts();
     let known = known_rules(&args.rules, &args.rule)?;
     follow::follow(args, &known.rules, store)
 }

@@ -318,10 +318,11 @@ fn play(
     );
     let mut child = command.spawn().map_err(|error| fail("start", error))?;
     let at_work = AtWork::of(&child);
-    // A signal that ends the replay also ends the command. Its files must be removed.
-    backstory_sys::outlive_interrupts();
+    // A signal that ends the replay also ends the command. Its files must be removed. The command
+    // of a further attempt must not inherit that the signal is ignored.
+    let outlived = backstory_sys::outlive_interrupts();
     let status = child.wait().map_err(|error| fail("wait for", error))?;
-    drop(at_work);
+    drop((at_work, outlived));
     let read = fs::read(own.join(RESULT))
         .ok()
         .and_then(|text| serde_json::from_slice::<Played>(&text).ok());

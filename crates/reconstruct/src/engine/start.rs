@@ -182,6 +182,11 @@ fn become_program(
         rustix::process::chdir(launch.directory.as_c_str())?;
         // Rust ignores this signal, and a program inherits that.
         sys::set_disposition(libc::SIGPIPE, libc::SIG_DFL);
+        // A shell's command in the background ignores these. Some programs that ignore a signal set
+        // no handler of it, and a recorded handler would not run.
+        for signal in [libc::SIGINT, libc::SIGQUIT] {
+            sys::set_disposition(signal, libc::SIG_DFL);
+        }
         sys::set_mask(&sys::no_signals());
         let channel = rustix::io::fcntl_dupfd_cloexec(&channel, CHANNEL)?;
         debug_assert_eq!(channel.as_raw_fd(), CHANNEL);
