@@ -4,6 +4,7 @@
 //! divergence. Invariant: a call that was not recorded moves no stream.
 
 mod sockets;
+mod threads;
 
 use crate::divergence::{Divergence, DivergenceKind};
 use crate::exact::ExactPositions;
@@ -21,6 +22,8 @@ use sockets::TakenSocket;
 pub use sockets::is_of_libc;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
+pub use threads::ThreadPosition;
+use threads::ThreadPositions;
 
 /// Calls that a report shows before a divergence.
 pub(crate) const CALLS_SHOWN: usize = 6;
@@ -82,8 +85,7 @@ pub struct ProcessMatcher {
     time: u64,
     /// That when the recorded write returned whose bytes left last.
     wrote: u64,
-    /// Waits whose time was up, behind the recorded waits and since bytes of the record entered.
-    idle: u32,
+    threads: ThreadPositions,
     endless: EndlessWaits,
     /// The sockets that calls made again.
     taken_sockets: HashMap<ResourceId, TakenSocket>,
@@ -98,6 +100,7 @@ impl ProcessMatcher {
             came: 0,
             time: recorded.began,
             wrote: 0,
+            threads: ThreadPositions::default(),
             rest: recorded,
             divergence: None,
             volatile: Vec::new(),
@@ -106,7 +109,6 @@ impl ProcessMatcher {
             matched: 0,
             entered: 0,
             left: 0,
-            idle: 0,
             endless: EndlessWaits::default(),
             taken_sockets: HashMap::new(),
             recent: VecDeque::new(),
@@ -157,14 +159,18 @@ impl ProcessMatcher {
         self.time
     }
 
-    /// A recorded call that returned at this time answered. Time never goes back.
+    /// A recorded call that returned at this time answered the caller. Time never goes back.
     pub fn reached(&mut self, time: u64) {
         self.time = self.time.max(time);
+        let mover = self.rest.movers.get(&time).copied();
+        self.threads.reach(time, mover);
     }
 
     /// Bytes leave that left in the recorded write which returned at this time.
     pub fn writes(&mut self, time: u64) {
         self.wrote = self.wrote.max(time);
+        let mover = self.rest.movers.get(&time).copied();
+        self.threads.write(time, mover);
     }
 
     /// Time-stamp counter up to which the recorded program has run again. Output moves it, too.
@@ -253,7 +259,9 @@ impl ProcessMatcher {
         if let Taken::Bytes(bytes, _) = &taken {
             self.entered += bytes.len() as u64;
             // A look at bytes that stay is no progress.
-            self.idle = if peek { self.idle } else { 0 };
+            if !peek {
+                self.threads.progress();
+            }
         }
         self.matched += u64::from(taken != Taken::Exhausted);
         taken
@@ -460,19 +468,20 @@ impl ProcessMatcher {
             return None;
         }
         self.matched += 1;
-        self.idle = 0;
+        self.threads.progress();
         self.rest.turns.drain(..found);
-        let turn = self.rest.turns.pop_front();
-        self.reached(turn.as_ref().map_or(0, |turn| turn.time));
-        turn
+        let turn = self.rest.turns.pop_front()?;
+        self.reached(turn.time);
+        self.threads.reach(turn.time, Some(turn.thread));
+        Some(turn)
     }
 
     /// The time of a wait that was not recorded is up. True if the record is over: a program that
     /// looks around now and then would do so for ever.
     pub fn idles(&mut self) -> bool {
-        self.idle += 1;
+        let idle = self.threads.idle();
         let over = self.rest.turns.is_empty() && !self.rest.signals.is_empty();
-        over || self.idle > IDLE_WAITS
+        over || idle > IDLE_WAITS
     }
 
     /// A divergence of which only the kind and the object are known.

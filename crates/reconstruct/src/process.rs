@@ -93,6 +93,8 @@ pub struct ReadyTurn {
     pub value: i64,
     /// Time-stamp counter when it returned.
     pub time: u64,
+    /// The thread that waited.
+    pub thread: u32,
     /// That when the program then learned by a signal that a child had ended, before its next call.
     pub child_ended: Option<u64>,
 }
@@ -250,6 +252,9 @@ pub struct RecordedProcess {
     /// connection. The key is the time-stamp counter at the return of the call. It is empty in a
     /// process with one thread.
     pub movers: HashMap<u64, u32>,
+    /// Time-stamp counters when the calls of each thread began, in order. It is empty in a process
+    /// with one thread, and in an execution of a part of the record.
+    pub call_times: HashMap<u32, Vec<u64>>,
     /// Signals whose handlers ran, each with the time-stamp counter when its handler began.
     pub signals: VecDeque<(i32, u64)>,
     /// The same handlers, each with its place among the calls of its thread.

@@ -380,6 +380,8 @@ fn leave_out_streams(
     process.has_exited = false;
     process.signals.clear();
     process.handlers.clear();
+    // Those of other requests say nothing about the work of a thread here.
+    process.call_times.clear();
 }
 
 /// The times between the acceptance of a connection and its first bytes.

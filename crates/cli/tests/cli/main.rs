@@ -31,6 +31,7 @@ mod deep_attempts;
 mod deep_bytes;
 mod deep_changed;
 mod deep_clients;
+mod deep_clocks;
 mod deep_cut;
 mod deep_ends;
 mod deep_files;

@@ -24,8 +24,9 @@ pub(super) struct TakenSocket {
     key: (i32, i32),
     /// When the recorded call returned.
     returned: u64,
-    /// The time that had been reached before.
+    /// The time that had been reached before: by the process, and by the thread that called.
     before: u64,
+    of_caller: u64,
 }
 
 impl ProcessMatcher {
@@ -44,6 +45,7 @@ impl ProcessMatcher {
                 key,
                 returned: *returned,
                 before: self.time,
+                of_caller: self.threads.callers_time().unwrap_or(self.time),
             };
             self.taken_sockets.insert(*id, taken);
         }
@@ -62,6 +64,7 @@ impl ProcessMatcher {
         if self.time == taken.returned {
             self.time = taken.before;
         }
+        self.threads.take_back(taken.returned, taken.of_caller);
         true
     }
 }

@@ -224,7 +224,10 @@ impl Arranging {
         self.process.recorded_until = whole_until.unwrap_or(self.process.began);
         if self.process.threads.is_empty() {
             self.process.movers = HashMap::new();
+            self.process.call_times = HashMap::new();
         }
+        let calls = self.process.call_times.values_mut();
+        calls.for_each(|own| own.sort_unstable());
         self.unseen.remove(&self.process.pid);
         // A program that the process executes next has these.
         self.handed.insert(self.process.pid, self.table.clone());
@@ -247,6 +250,8 @@ impl Arranging {
             return;
         }
         self.process.calls += 1;
+        let own = self.process.call_times.entry(call.tid).or_default();
+        own.push(call.time);
         self.note_pause(call);
         self.note_child_end(call);
         self.note_handlers(call);

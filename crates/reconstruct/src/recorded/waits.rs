@@ -23,6 +23,7 @@ impl Arranging {
             ready: ready.collect(),
             value: call.result,
             time: ended(call),
+            thread: call.tid,
             child_ended: None,
         };
         self.process.turns.push_back(turn);
@@ -41,6 +42,7 @@ impl Arranging {
             ready: events.into_iter().map(of).collect(),
             value: call.result,
             time: ended(call),
+            thread: call.tid,
             child_ended: None,
         };
         self.process.turns.push_back(turn);

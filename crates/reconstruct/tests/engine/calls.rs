@@ -113,6 +113,30 @@ pub fn exit(status: u64) -> Call {
     call
 }
 
+/// A thread with this number begins.
+pub fn begin_thread(number: u32) -> Call {
+    let mut call = call(c_long::from(deep::BEGIN), 0, 0);
+    (call.a, call.b) = (deep::BY_THREAD, u64::from(number));
+    of_thread(number, call)
+}
+
+/// Makes a call one of this thread.
+pub fn of_thread(number: u32, call: Call) -> Call {
+    Call {
+        tid: number,
+        ..call
+    }
+}
+
+/// A poll of this descriptor whose time was up.
+pub fn polled(fd: i32) -> Call {
+    let mut call = call(libc::SYS_poll, -1, 0);
+    call.a = 1;
+    let events = [libc::POLLIN, 0].map(i16::to_le_bytes).concat();
+    let entry = [&fd.to_le_bytes()[..], &events].concat();
+    with(call, deep::ENTERED, 0, &entry)
+}
+
 /// Gives calls the times 1, 2 and so on, in their order.
 pub fn timed(calls: Vec<Call>) -> Vec<Call> {
     let times = 1..;

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod calls;
+mod threads;
 
 use backstory_deep::Call;
 use backstory_reconstruct::RecordedRun;
@@ -16,6 +17,7 @@ use calls::*;
 use libc::{S_IFCHR, S_IFIFO, S_IFSOCK};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use threads::*;
 
 fn run_with(programs: Vec<(u32, Vec<Call>)>, options: &Options) -> Reconstruction {
     let all = programs.into_iter().enumerate();
@@ -588,5 +590,7 @@ fn main() {
         a_file_with_another_content_than_the_recorded_one_is_named,
         a_program_that_waited_for_a_connection_is_at_the_time_when_it_came,
         a_program_sees_its_recorded_group_and_may_leave_it_as_in_the_record,
+        a_thread_has_the_time_of_its_own_calls_and_sleeps,
+        a_thread_that_waited_for_another_one_is_not_at_an_earlier_time,
     ];
 }

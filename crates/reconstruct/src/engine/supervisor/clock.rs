@@ -1,136 +1,30 @@
 //! Calls that take the time: they get the time of the recorded execution.
 //!
-//! The program is at the recorded call that answered last, so its time is that of this call. A
-//! question can lie later, and so can its answer: see `crate::shift`.
+//! A thread is at the recorded call that answered it last, so its time is that of this call, see
+//! `thread_clocks.rs`. A question can lie later, and so can its answer: see `crate::shift`.
 
 use super::part::Part;
 use super::sleeping::SleepEnd;
+use super::thread_clocks::STEP;
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
-use crate::shift::{self, ClockShift, Question};
 use libc::*;
-use std::collections::HashMap;
 use std::io;
 
-/// How much later each question for the time is than the one before, in ns.
-const STEP: i64 = 1_000;
 const NS: i64 = 1_000_000_000;
 
-/// The time that passed in the new execution alone, and the questions for it.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Passed {
-    /// Ns since the recorded call at `since`.
-    ns: i64,
-    since: u64,
-    /// The first question behind the last recorded call that has one.
-    question: Option<Question>,
-    /// The shifts for the questions before it, the last question first.
-    shifts: Vec<ClockShift>,
-    /// With exact time: the time that each thread got last, by its number and the clock.
-    told: HashMap<(u32, i32), i64>,
-}
-
-impl Passed {
-    /// This recorded call answered last.
-    fn reach(&mut self, reached: u64) {
-        if self.since != reached {
-            (self.ns, self.since) = (0, reached);
-        }
-    }
-
-    /// A sleep or a wait of so many ns is over. It leaves the time `most` behind the recorded call
-    /// at most, and never sets it back.
-    fn sleep(&mut self, ns: i64, most: i64) {
-        let later = self.ns.saturating_add(ns.max(0));
-        self.ns = later.min(most.max(self.ns));
-    }
-
-    /// A thread gets a recorded time.
-    pub fn tell(&mut self, tid: u32, clock: i32, ns: i64) {
-        self.told.insert((tid, clock), ns);
-    }
-}
-
 impl Supervisor {
-    /// Ns since 1970 in the recorded execution. `None`: the log does not know.
-    fn time(&mut self, index: usize) -> Option<i64> {
-        let reached = self.matchers[index].time();
-        let passed = &mut self.passed[index];
-        passed.reach(reached);
-        passed.ns += STEP;
-        let given = self.clock.at(reached)? + passed.ns;
+    /// Ns since 1970 in the recorded execution of a thread, at its question for that. `None`: the
+    /// log does not know.
+    fn time(&mut self, thread: u32, index: usize) -> Option<i64> {
+        let time = self.thread_time(thread, index, STEP)?;
         if self.part.as_ref().is_none_or(Part::has_begun) {
             self.result.took_time = true;
-            self.notes_question(index, reached, given);
+            self.notes_question(thread, index, time);
         }
-        let time = given + self.result.shift.at(reached);
+        let time = time.given + self.result.shift.at(time.reached);
         self.rules.give(time);
         Some(time)
-    }
-
-    /// Notes the first question for the time behind a recorded call. The questions behind a
-    /// difference do not matter.
-    fn notes_question(&mut self, index: usize, behind: u64, given: i64) {
-        let (matcher, passed) = (&self.matchers[index], &mut self.passed[index]);
-        let is_known = passed.question.is_some_and(|last| last.behind == behind);
-        if is_known || matcher.has_parted() {
-            return;
-        }
-        if let Some(before) = passed.question.replace(Question { behind, given }) {
-            let shifts = before.shifts(&matcher.rest.pauses, &self.clock, behind);
-            drop(passed.shifts.splice(..0, shifts));
-        }
-    }
-
-    /// Notes the shifts of the clock for the programs that differ. If none does, a file may differ.
-    pub(super) fn note_shifts(&mut self) {
-        let all = self.matchers.iter().zip(&self.passed);
-        let has_difference = all.clone().any(|(matcher, _)| matcher.divergence.is_some());
-        for (matcher, passed) in all {
-            let difference = matcher.divergence.as_ref();
-            if has_difference && difference.is_none() {
-                continue;
-            }
-            let left = difference.map(|difference| difference.time);
-            let until = left.filter(|time| *time > 0).unwrap_or(u64::MAX);
-            let last = passed.question.as_ref();
-            let last = last.map(|last| last.shifts(&matcher.rest.pauses, &self.clock, until));
-            let shifts = &mut self.result.shifts;
-            shifts.extend(last.into_iter().flatten().chain(passed.shifts.clone()));
-        }
-        // A server may have asked for the time before the request's connection was handed out.
-        // Recorded times do not shift.
-        let mut shifting = self.matchers.iter();
-        let apart = shifting.find_map(|one| one.apart.filter(|_| one.rest.times.is_empty()));
-        if let Some(apart) = apart {
-            self.result.dated = shift::dated(apart, &mut self.result.shifts);
-        }
-        self.result.shifts.truncate(shift::MOST);
-    }
-
-    /// The program slept, so this much time passed. If another thread is to answer the chosen
-    /// request, no more time passes than until the recorded answer.
-    pub(super) fn slept(&mut self, index: usize, ns: i64) {
-        let reached = self.matchers[index].time();
-        let most = self.time_until_answer(index, reached).unwrap_or(i64::MAX);
-        let passed = &mut self.passed[index];
-        passed.reach(reached);
-        passed.sleep(ns, most);
-    }
-
-    /// Ns from a recorded call to the recorded write of the next bytes on the connection of the
-    /// chosen request. `None`: this program does not write them, or they have left.
-    fn time_until_answer(&self, index: usize, reached: u64) -> Option<i64> {
-        let unit = self.part.as_ref().map(|part| part.unit)?;
-        let streams = &self.matchers[index].rest.streams;
-        let output = &streams.get(&unit.connection)?.output;
-        let is_due = unit.process == index && output.remaining() > 0;
-        let written = output.next_time().filter(|_| is_due)?;
-        Some(
-            self.clock
-                .at(written)?
-                .saturating_sub(self.clock.at(reached)?),
-        )
     }
 
     /// The moment of a time-stamp counter, in ns from an origin that all moments have.
@@ -139,34 +33,20 @@ impl Supervisor {
         real.unwrap_or_else(|| i128::from(counter))
     }
 
-    /// The moment that a program has come to.
-    pub(super) fn present(&mut self, index: usize) -> i128 {
-        let matcher = &self.matchers[index];
-        let (reached, until) = (matcher.time(), matcher.passed_until());
-        let passed = &mut self.passed[index];
-        passed.reach(reached);
-        let slept = i128::from(passed.ns);
-        (self.moment(reached) + slept).max(self.moment(until))
-    }
-
     /// The time that a clock has for a thread now, in ns. `None`: not known.
     fn time_of(&mut self, call: &NotifiedCall, index: usize, clock: i32) -> Option<i64> {
         let is_real = is_real(clock);
         if !is_real && !is_monotonic(clock) {
             return None;
         }
-        let matcher = &self.matchers[index];
-        let passed = &mut self.passed[index];
-        if !matcher.rest.times.is_empty() {
-            return passed.told.get(&(call.tid, clock)).copied();
+        if !self.matchers[index].rest.times.is_empty() {
+            return self.passed[index].told(call.tid, clock);
         }
-        let reached = matcher.time();
-        passed.reach(reached);
-        let Some(real) = self.clock.at(reached) else {
+        let Some(time) = self.thread_time(call.tid, index, 0) else {
             // The program asks the kernel.
             return Some(kernel_time(is_real));
         };
-        let real = real + passed.ns + self.result.shift.at(reached);
+        let real = time.given + self.result.shift.at(time.reached);
         Some(if is_real {
             real
         } else {
@@ -191,7 +71,7 @@ impl Supervisor {
         if !is_real && !is_monotonic(clock) {
             return Ok(None);
         }
-        let Some(real) = self.time(index) else {
+        let Some(real) = self.time(call.tid, index) else {
             return Ok(Some(Response::Continue));
         };
         let ns = if is_real {
@@ -308,26 +188,4 @@ fn kernel_time(is_real: bool) -> i64 {
         false => ClockId::Monotonic,
     });
     time.tv_sec * NS + time.tv_nsec
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Passed;
-
-    #[test]
-    fn a_sleep_passes_no_recorded_answer_and_never_sets_the_clock_back() {
-        let mut passed = Passed::default();
-        for (ns, most, expected) in [
-            (500, i64::MAX, 500),
-            (500, 700, 700),
-            (500, 700, 700),
-            (500, 600, 700),
-            (500, -1, 700),
-            (-500, 900, 700),
-            (i64::MAX, i64::MAX, i64::MAX),
-        ] {
-            passed.sleep(ns, most);
-            assert_eq!(passed.ns, expected, "{ns} {most}");
-        }
-    }
 }

@@ -103,6 +103,11 @@ impl DueSignals {
         }
     }
 
+    /// Each thread has come to its own time of the record, by its recorded number.
+    pub fn pass_each(&mut self, until: impl Fn(u32) -> u64) {
+        self.due.retain(|one| one.ran.time > until(one.ran.thread));
+    }
+
     /// The next handler of a thread that may have interrupted a sleep.
     pub fn in_sleep(&self, thread: u32) -> Option<DueHandler> {
         let mut all = self.due.iter();

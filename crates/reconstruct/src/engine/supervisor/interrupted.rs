@@ -33,9 +33,11 @@ pub(super) type HiddenList = (u64, Vec<u8>, Vec<u8>);
 impl Supervisor {
     /// The answer to a wait if the next recorded one was interrupted.
     pub(super) fn interruption(&mut self, call: &NotifiedCall, index: usize) -> Option<Ready> {
+        let thread = self.only_thread(call, index);
         loop {
             let next = self.matchers[index].rest.turns.front()?;
-            if next.value != -i64::from(EINTR) {
+            let is_own = thread.is_none_or(|thread| thread == next.thread);
+            if next.value != -i64::from(EINTR) || !is_own {
                 return None;
             }
             let time = next.time;

@@ -234,8 +234,7 @@ impl Supervisor {
         let Role::Program(index) = self.live.get(&other)?.role else {
             return None;
         };
-        let until = self.matchers[index].passed_until();
-        self.due[index].pass(until);
+        self.pass_handlers(index);
         let due = self.due[index].unsent(signal)?;
         let ran = due.ran;
         // The order of calls that several signals interrupt may be another one.

@@ -39,6 +39,7 @@ mod signal_sets;
 mod sleeping;
 mod start_end;
 mod suspended;
+mod thread_clocks;
 mod thread_states;
 mod tool;
 mod turns;
@@ -62,7 +63,6 @@ use crate::volatile::VolatileRules;
 use backstory_instructions::Redirector;
 use backstory_sys as sys;
 use child_work::ChildWork;
-use clock::Passed;
 use due_signals::DueSignals;
 use interrupted::HiddenList;
 use own_calls::OwnCalls;
@@ -79,6 +79,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use suspended::Stillness;
+use thread_clocks::Passed;
 use tool::Closing;
 
 /// How long one wait for a notification lasts.
@@ -342,6 +343,10 @@ impl Supervisor {
         let Some(process) = self.process_of(call) else {
             return Response::Continue;
         };
+        if let Some(index) = process {
+            let thread = self.recorded_thread(call.tid, index);
+            self.matchers[index].turns_to(call.tid, thread);
+        }
         let response = match process {
             _ if call.number == super::filter::ASKED => self.asked(call),
             Some(index) => self.deep_response(call, index),

@@ -1,6 +1,6 @@
 //! Prepares a supervisor for a recorded run and a program that was started.
 
-use super::clock::{self, Passed};
+use super::clock;
 use super::due_signals::DueSignals;
 use super::own_calls::OwnCalls;
 use super::part::Part;
@@ -8,6 +8,7 @@ use super::passing::PassedDescriptors;
 use super::pipes::Pipes;
 use super::places::Places;
 use super::processes::LiveProcess;
+use super::thread_clocks::Passed;
 use super::{StandIns, Supervisor, TimeFunctions};
 use crate::engine::{Options, script};
 use crate::matcher::ProcessMatcher;

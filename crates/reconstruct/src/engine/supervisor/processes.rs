@@ -261,6 +261,8 @@ impl Supervisor {
             && self.announce(call, thread)
         {
             self.announced.insert((index, thread));
+            self.matchers[index].makes_thread(thread);
+            self.passed[index].makes_thread(call.tid, thread);
         }
         Ok(Response::Continue)
     }

@@ -71,15 +71,14 @@ impl Supervisor {
         }
         self.suspended.remove(&call.id);
         if end == SleepEnd::TimeUp {
-            self.slept(index, ns);
+            self.slept(call, index, ns);
         }
         end
     }
 
     fn signal_in_sleep(&mut self, call: &NotifiedCall, index: usize, ns: i64) -> SleepEnd {
-        let until = self.matchers[index].passed_until();
-        self.due[index].pass(until);
-        let present = self.present(index);
+        self.pass_handlers(index);
+        let present = self.present(call, index);
         let end = present + i128::from(ns);
         let interrupted = self.handler_in_sleep(call, index, present, end);
         let ended = interrupted.or_else(|| self.death_in_sleep(call, index, end));
@@ -87,6 +86,15 @@ impl Supervisor {
             Some(ended) => ended,
             None if self.parent_is_first(call, index, end) => SleepEnd::Later,
             None => SleepEnd::TimeUp,
+        }
+    }
+
+    /// Handlers are not due any more if their threads have come behind them.
+    pub(super) fn pass_handlers(&mut self, index: usize) {
+        let matcher = &self.matchers[index];
+        match matcher.rest.threads.is_empty() {
+            true => self.due[index].pass(matcher.passed_until()),
+            false => self.due[index].pass_each(|thread| matcher.passed_by(thread)),
         }
     }
 
@@ -190,7 +198,7 @@ impl Supervisor {
         let matcher = &self.matchers[program];
         let from = match sender(ran.signal) {
             Some(Sender::Kernel) => matcher.rest.began,
-            _ => matcher.passed_until(),
+            _ => matcher.passed_by(ran.thread),
         };
         let recorded = self.clock.between(from, ran.time);
         let longest = recorded.saturating_add(STILL).min(self.patience / 2);
@@ -227,8 +235,7 @@ impl Supervisor {
         let Some(parent) = self.live_parent(index) else {
             return false;
         };
-        let until = self.matchers[parent].passed_until();
-        self.due[parent].pass(until);
+        self.pass_handlers(parent);
         while let Some(ran) = self.due[parent].before_children() {
             if self.moment(ran.time) >= end {
                 return false;
@@ -259,9 +266,8 @@ impl Supervisor {
     /// A thread begins a wait for signals that the kernel makes.
     pub(super) fn enters_kernel(&mut self, call: &NotifiedCall, index: usize) {
         if !self.due[index].is_empty() {
-            let until = self.matchers[index].passed_until();
             let thread = self.recorded_thread(call.tid, index);
-            self.due[index].pass(until);
+            self.pass_handlers(index);
             self.due[index].enter_kernel(thread);
         }
     }

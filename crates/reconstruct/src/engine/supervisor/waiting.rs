@@ -15,7 +15,8 @@ use std::time::Duration;
 /// A wait for the kernel's own objects has this much time at most, if it has a timeout.
 const LONGEST_NATIVE: Duration = Duration::from_secs(1);
 
-/// The same without a timeout, if a whole run runs again.
+/// The same without a timeout, if a whole run runs again. So has a wait that another thread may
+/// end.
 const LONGEST_BLOCKED: Duration = Duration::from_secs(2);
 
 /// Input that came after an answer is held back for so long, until another thread has written the
@@ -94,6 +95,7 @@ impl Supervisor {
         }
         let may_time_out = terms.timeout.is_some();
         let connection = self.next_connection(index, list);
+        let thread = self.only_thread(call, index);
         let fits = |turn: &ReadyTurn| {
             if connection.is_some_and(|connection| connection < turn.time) {
                 return false;
@@ -103,7 +105,8 @@ impl Supervisor {
                 .ready
                 .iter()
                 .all(|(id, _)| id.as_ref().is_some_and(among));
-            known && (!turn.ready.is_empty() || turn.value == 0 && may_time_out)
+            let is_own = thread.is_none_or(|thread| thread == turn.thread);
+            known && (!turn.ready.is_empty() || turn.value == 0 && may_time_out && is_own)
         };
         if list
             .iter()
@@ -182,12 +185,36 @@ impl Supervisor {
             }
             // A look that does not wait, between other work.
             true if terms.has_native && timeout == 0 => Ready::TimeUp,
+            true if may_time_out && self.lasts_on(call, index, timeout) => Ready::Later,
             true if may_time_out && !self.matchers[index].idles() => {
-                self.slept(index, timeout);
+                self.slept(call, index, timeout);
                 Ready::TimeUp
             }
             true => Ready::Never,
         })
+    }
+
+    /// The recorded number of a caller. Its waits alone are those whose time was up, or that a
+    /// signal interrupted. `None`: so are all waits of the process.
+    pub(super) fn only_thread(&mut self, call: &NotifiedCall, index: usize) -> Option<u32> {
+        let has_threads = !self.matchers[index].rest.threads.is_empty();
+        let is_known = has_threads && self.part.is_none();
+        is_known.then(|| self.recorded_thread(call.tid, index))
+    }
+
+    /// True if a wait that is not recorded takes its time, because another thread of the process
+    /// may do something meanwhile. `timeout`: in ns.
+    fn lasts_on(&mut self, call: &NotifiedCall, index: usize, timeout: i64) -> bool {
+        let longest = LONGEST_BLOCKED.min(Duration::from_nanos(timeout as u64));
+        let has_threads = !self.matchers[index].rest.threads.is_empty();
+        if !has_threads || self.part.is_some() || self.parked_for >= longest {
+            return false;
+        }
+        let lasts = self.may_do_something(self.group_of(call), call.tid);
+        if lasts {
+            self.staying.insert(call.tid);
+        }
+        lasts
     }
 
     /// When the next connection came of the listeners in this list, if a request of a server runs
