@@ -1,5 +1,8 @@
-//! `replay --deep`: each thread has its own clock.
+//! `replay --deep`: each thread has its own clock, and a signal from outside ends threads again.
 
+use backstory_testkit::need::needs;
+
+use super::Place;
 use super::deep_replay::{is_equal, recorded_server};
 
 /// A server as `ThreadingHTTPServer` of Python. Its first thread waits for connections, half a
@@ -36,6 +39,51 @@ fn a_server_with_a_thread_for_each_request_has_the_recorded_dates_in_one_attempt
     for request in [&[][..], &["--request", "2"], &["--request", "4"]] {
         if let Some(answer) = place.again(&[&["--tries", "1"][..], request].concat()) {
             assert!(is_equal(&answer), "{request:?}: {answer:?}");
+        }
+    }
+}
+
+/// Records a script of Python deeply, and interrupts it when it has said that it waits.
+fn interrupted(script: &str) -> Place {
+    let place = Place::new();
+    place.write_aged("waits.py", script);
+    let sends = "(until grep -qs waits out; do sleep 0.05; done; sleep 0.3; kill -INT $(cat pid))";
+    place.deep(&format!("{sends} & RECORD python3 waits.py > out; wait"));
+    place
+}
+
+#[test]
+fn an_interruption_from_outside_ends_threads_again_whatever_the_first_one_waits_for() {
+    if !needs("threads that are interrupted", &["python3"]) {
+        return;
+    }
+    for waits in [
+        "worker.join()",
+        "signal.pause()",
+        "time.sleep(100)",
+        "select.select([pipe], [], [])",
+        "while True: select.select([pipe], [], [], 0.2)",
+    ] {
+        let script = r#"
+import os, select, signal, threading, time
+# A shell's command in the background would ignore the signal.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+with open("pid", "w") as f: f.write(str(os.getpid()))
+pipe, ended = os.pipe()[0], threading.Event()
+def work():
+    os.write(1, b"waits\n"); ended.wait()
+worker = threading.Thread(target=work); worker.start()
+try:
+    WAITS
+except KeyboardInterrupt: os.write(1, b"ended\n")
+ended.set(); worker.join()
+"#;
+        let place = interrupted(&script.replace("WAITS", waits));
+        let out = std::fs::read_to_string(place.path("out")).unwrap();
+        assert_eq!(out, "waits\nended\n", "{waits}");
+        // One that waits for the patience is different.
+        if let Some(answer) = place.again(&["--patience", "6"]) {
+            assert!(is_equal(&answer), "{waits}: {answer:?}");
         }
     }
 }

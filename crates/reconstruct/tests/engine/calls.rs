@@ -128,10 +128,13 @@ pub fn of_thread(number: u32, call: Call) -> Call {
     }
 }
 
-/// A poll of this descriptor whose time was up.
-pub fn polled(fd: i32) -> Call {
-    let mut call = call(libc::SYS_poll, -1, 0);
+/// A poll of this descriptor. Its time was up, or a signal interrupted it.
+pub fn polled(fd: i32, result: i64) -> Call {
+    let mut call = call(libc::SYS_poll, -1, result);
     call.a = 1;
+    if result < 0 {
+        return call;
+    }
     let events = [libc::POLLIN, 0].map(i16::to_le_bytes).concat();
     let entry = [&fd.to_le_bytes()[..], &events].concat();
     with(call, deep::ENTERED, 0, &entry)

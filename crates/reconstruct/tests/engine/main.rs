@@ -592,5 +592,7 @@ fn main() {
         a_program_sees_its_recorded_group_and_may_leave_it_as_in_the_record,
         a_thread_has_the_time_of_its_own_calls_and_sleeps,
         a_thread_that_waited_for_another_one_is_not_at_an_earlier_time,
+        threads_that_wait_for_nothing_else_get_the_signal_from_outside,
+        a_signal_from_outside_comes_behind_the_work_of_another_thread,
     ];
 }

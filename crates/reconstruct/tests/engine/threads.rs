@@ -1,4 +1,4 @@
-//! Threads of a program run again, each with its own clock.
+//! Threads of a program run again: their clocks, and the signal that ends them all.
 
 use super::calls::*;
 use super::{milliseconds, program};
@@ -7,7 +7,8 @@ use backstory_reconstruct::RecordedRun;
 use backstory_reconstruct::engine::{Options, reconstruct};
 use backstory_reconstruct::time::RecordedClock;
 use backstory_reconstruct::verdict::{Likeness, Reconstruction};
-use libc::S_IFIFO;
+use libc::{EINTR, S_IFIFO, SIGINT};
+use std::time::Duration;
 
 /// No thread can have this number, so the worker has one of its own.
 const WORKER: u32 = 5_000_000;
@@ -24,7 +25,12 @@ fn again(script: &str, clock: RecordedClock, calls: Vec<Call>) -> Option<Reconst
     all.extend(calls);
     let mut run = RecordedRun::arrange([(1, 0, 0, all.into_iter())].into_iter());
     run.clock = clock;
-    Some(reconstruct(run, &Options::default(), || Ok(())).unwrap())
+    // A signal that is awaited in vain comes behind the patience.
+    let options = Options {
+        patience: Duration::from_secs(6),
+        ..Options::default()
+    };
+    Some(reconstruct(run, &options, || Ok(())).unwrap())
 }
 
 fn is_equal(result: Option<Reconstruction>, output: &[u8]) {
@@ -77,7 +83,7 @@ while worker.is_alive(): poll.poll(500)
         calls.push(works(came, read(0, b"x")));
         calls.push(works(left, write_full(1, second)));
     }
-    calls.extend([100_000, 200_000].map(|time| timed_at(time, polled(3))));
+    calls.extend([100_000, 200_000].map(|time| timed_at(time, polled(3, 0))));
     calls.push(timed_at(300_000, exit(0)));
     is_equal(again_at_base(script, calls), b"10 22 30 ");
 }
@@ -101,4 +107,51 @@ os.write(1, b' %d' % (int(time.time()) - BASE))
         timed_at(15_400, exit(0)),
     ]);
     is_equal(again_at_base(script, calls), b"15 15");
+}
+
+pub fn threads_that_wait_for_nothing_else_get_the_signal_from_outside() {
+    // A program has no handler of a signal that it ignores from its beginning on.
+    let outlived = backstory_sys::outlive_interrupts();
+    for waits in ["worker.join()", "signal.pause()", "time.sleep(100)"] {
+        let script = format!(
+            "
+import os, signal, threading, time
+ended = threading.Event()
+def work(): os.write(1, b'works '); ended.wait()
+worker = threading.Thread(target=work); worker.start()
+try: {waits}
+except KeyboardInterrupt: os.write(1, b'ended')
+ended.set()
+"
+        );
+        let mut calls = pipes();
+        calls.extend([
+            works(10, write_full(1, b"works ")),
+            timed_at(500, handler(SIGINT)),
+            timed_at(501, write_full(1, b"ended")),
+            timed_at(502, exit(0)),
+        ]);
+        is_equal(again(&script, milliseconds(), calls), b"works ended");
+    }
+    drop(outlived);
+}
+
+pub fn a_signal_from_outside_comes_behind_the_work_of_another_thread() {
+    let script = "
+import os, select, threading
+def work(): sum(range(10_000_000)); os.write(1, b'worked')
+threading.Thread(target=work).start()
+poll = select.poll(); poll.register(3, select.POLLIN)
+try:
+    while True: poll.poll(100)
+except KeyboardInterrupt: os._exit(0)
+";
+    let mut calls = pipes();
+    calls.extend([
+        works(300, write_full(1, b"worked")),
+        timed_at(400, handler(SIGINT)),
+        timed_at(390, polled(3, -i64::from(EINTR))),
+        timed_at(402, exit(0)),
+    ]);
+    is_equal(again(script, milliseconds(), calls), b"worked");
 }

@@ -141,6 +141,11 @@ impl DueSignals {
         found.copied()
     }
 
+    /// True if a program of the run has sent the signal of this handler.
+    pub fn is_sent(&self, ran: &HandlerRun) -> bool {
+        self.due.iter().any(|one| one.ran == *ran && one.is_sent())
+    }
+
     /// A program of the run sends the signal of this handler.
     pub fn send(&mut self, ran: &HandlerRun) {
         self.change(ran, |one| one.delivery = Delivery::Sent(Instant::now()));

@@ -90,7 +90,7 @@ impl Supervisor {
     }
 
     /// True if a timer of another program that runs ended between these times of the record.
-    fn has_timer(&self, index: usize, from: u64, to: u64) -> bool {
+    pub(super) fn has_timer(&self, index: usize, from: u64, to: u64) -> bool {
         let ends = |ran: &HandlerRun| {
             ran.signal == libc::SIGALRM && (from.saturating_add(1)..=to).contains(&ran.time)
         };

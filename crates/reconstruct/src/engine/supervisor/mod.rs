@@ -25,6 +25,7 @@ mod making;
 mod named;
 mod native;
 mod numbers;
+mod outside;
 mod overtime;
 mod own_calls;
 mod part;
@@ -72,7 +73,6 @@ use passing::PassedDescriptors;
 use pipes::Pipes;
 use places::Places;
 use processes::LiveProcess;
-use signal_sets::has_handler;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -201,6 +201,8 @@ pub struct Supervisor {
     hidden: HashMap<u32, Vec<HiddenList>>,
     /// The calls that wait for a signal of a process, by the id of the call.
     suspended: HashMap<u64, Stillness>,
+    /// The same without a call, for a signal from outside.
+    still: Option<Stillness>,
     result: Reconstruction,
 }
 
@@ -236,7 +238,8 @@ impl Supervisor {
                 looked = Instant::now();
             }
             self.reap();
-            if self.is_in_hand(last_call.elapsed()) {
+            let silent = last_call.elapsed();
+            if self.is_in_hand(silent) || self.sends_from_outside(silent) {
                 last_call = Instant::now();
             }
             let idle = last_call.elapsed();
@@ -416,17 +419,18 @@ impl Supervisor {
         if self.part.is_some() {
             return self.hold(index);
         }
-        let matcher = &mut self.matchers[index];
         let Some(group) = self.groups.get(&call.tid).copied() else {
             return Response::Continue;
         };
-        while let Some((signal, _)) = matcher.rest.signals.pop_front() {
-            // One without a handler by now came natively before.
-            if has_handler(call.tid, signal) {
-                let _ = sys::kill(group as sys::Pid, signal);
+        if self.threads_go_on(call, index) {
+            return Response::Park;
+        }
+        while let Some(signal) = self.matchers[index].rest.signals.pop_front() {
+            if self.signal_as_recorded(group, index, signal) {
                 return Response::Errno(libc::EINTR);
             }
         }
+        let matcher = &mut self.matchers[index];
         if !matcher.rest.has_exited {
             // Its record ends here: it was killed, or the recording ended.
             return self.await_killer(call, index, libc::EINTR);

@@ -80,6 +80,7 @@ impl Supervisor {
             in_vain: vec![0; run.processes.len()],
             hidden: HashMap::new(),
             suspended: HashMap::new(),
+            still: None,
             has_tool: !options.tool.is_empty(),
             held: Vec::new(),
             held_threads: HashSet::new(),

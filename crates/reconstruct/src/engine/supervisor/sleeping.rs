@@ -24,7 +24,7 @@ use crate::engine::caller::NotifiedCall;
 use crate::engine::proc_texts::threads;
 use crate::process::HandlerRun;
 use backstory_sys as sys;
-use libc::EINTR;
+use libc::{EINTR, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::time::Duration;
 
 /// A signal of a process is awaited so long at most, however much other programs do.
@@ -32,6 +32,10 @@ const LONGEST: Duration = Duration::from_secs(60);
 
 /// A child waits so long at most for a signal that a process sends to its parent.
 const LONGEST_FOR_PARENT: Duration = Duration::from_secs(3);
+
+/// The signals by which users and service managers end programs. Runtimes that stop their own
+/// threads by signals take other ones.
+const OF_USERS: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
 
 /// How a sleep goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,9 +177,9 @@ impl Supervisor {
             return Arrival::Awaited;
         }
         let group = self.group_of(call);
-        // The threads of a process may stop each other by signals.
-        let is_alone = threads(group) == 1;
-        let is_from_outside = sender == Some(Sender::Process) && is_certain && is_alone;
+        // The threads of a process may stop each other by other signals.
+        let is_of_thread = || threads(group) > 1 && !OF_USERS.contains(&ran.signal);
+        let is_from_outside = sender == Some(Sender::Process) && is_certain && !is_of_thread();
         let sends = || sys::kill_thread(group as sys::Pid, call.tid as sys::Pid, ran.signal);
         match is_from_outside && sends().is_ok() {
             true => Arrival::There,

@@ -37,6 +37,18 @@ pub(super) struct Stillness {
     looked: Instant,
 }
 
+impl Stillness {
+    /// True if the programs were looked at just now.
+    pub fn is_recent(&self) -> bool {
+        self.looked.elapsed() < LOOK
+    }
+
+    /// For how long no program has done anything.
+    pub fn lasts(&self) -> Duration {
+        self.since.elapsed()
+    }
+}
+
 impl Supervisor {
     /// True for a wait for signals that is left to the kernel at once. In a part of a run, each one
     /// is: a part has no signals. So is that of a thread without a call before.
@@ -58,7 +70,7 @@ impl Supervisor {
             return Ok(Response::Continue);
         }
         if let Some(known) = known
-            && known.looked.elapsed() < LOOK
+            && known.is_recent()
         {
             self.suspended.insert(call.id, known);
             return Ok(Response::Park);
@@ -78,7 +90,7 @@ impl Supervisor {
             return Ok(Response::Continue);
         };
         let now = self.stillness(known);
-        if now.since.elapsed() < STILL {
+        if now.lasts() < STILL {
             self.suspended.insert(call.id, now);
             return Ok(Response::Park);
         }
@@ -92,15 +104,15 @@ impl Supervisor {
     /// For how long no program has done anything while this call waits.
     pub(super) fn still_for(&mut self, call: &NotifiedCall) -> Duration {
         let now = match self.suspended.remove(&call.id) {
-            Some(known) if known.looked.elapsed() < LOOK => known,
+            Some(known) if known.is_recent() => known,
             known => self.stillness(known),
         };
         self.suspended.insert(call.id, now);
-        now.since.elapsed()
+        now.lasts()
     }
 
     /// The work of all programs until now. A call that waits for its answer is no work.
-    fn stillness(&self, known: Option<Stillness>) -> Stillness {
+    pub(super) fn stillness(&self, known: Option<Stillness>) -> Stillness {
         let mut live = self.live.keys();
         let runs = live.any(|pid| state_and_time(*pid).is_some_and(|(state, _)| state == 'R'));
         let progress = (self.calls_so_far(), self.processor_time());
