@@ -6,6 +6,7 @@
 use crate::compact::expanded;
 use crate::error::Error;
 use crate::facts::{DeepEnd, DeepHeader};
+use crate::read_meter::ReadMeter;
 use crate::writer::{COMPACT, VERSION, ZSTD};
 use backstory_abi::{CHUNK_DEEP, CHUNK_SIZE, Chunk};
 use backstory_eventlog::frame::{self, Frame, FrameKind, LogPiece};
@@ -67,6 +68,8 @@ pub struct DeepLog {
     processes: Vec<DeepProcess>,
     /// The chunks of each epoch and thread, by their number.
     streams: BTreeMap<(u64, u32), BTreeMap<u32, ChunkPlace>>,
+    /// Counts the bytes of the chunks that are read.
+    meter: ReadMeter,
 }
 
 impl DeepLog {
@@ -89,6 +92,7 @@ impl DeepLog {
             },
             processes: Vec::new(),
             streams: BTreeMap::new(),
+            meter: ReadMeter::default(),
         };
         let mut frames = 0;
         for piece in frame::walk(map.bytes()) {
@@ -117,6 +121,21 @@ impl DeepLog {
         log.map = map;
         log.find_processes();
         Ok(log)
+    }
+
+    /// The same log, whose readers count with this meter.
+    #[must_use]
+    pub fn metered(self, meter: &ReadMeter) -> DeepLog {
+        DeepLog {
+            meter: meter.clone(),
+            ..self
+        }
+    }
+
+    /// A reader begins to read all chunks.
+    pub(crate) fn begin_pass(&self) {
+        let bytes = self.all_chunks().map(|chunk| chunk.records.len() as u64);
+        self.meter.expect(bytes.sum());
     }
 
     /// Takes a frame. `None` if it cannot be understood.
@@ -277,6 +296,7 @@ impl DeepLog {
     /// The same as they were before compression: in their compact form, if the log has it.
     pub(crate) fn packed_records(&self, place: &ChunkPlace) -> Option<Vec<u8>> {
         let stored = self.map.bytes().get(place.records.clone())?;
+        self.meter.add(stored.len() as u64);
         match place.head.pad {
             0 => Some(stored[..stored.len().min(MOST_RECORDS)].to_vec()),
             ZSTD => zstd::bulk::decompress(stored, MOST_RECORDS).ok(),

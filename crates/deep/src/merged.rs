@@ -1,7 +1,7 @@
 //! The calls of several threads as one sequence.
 
 use crate::call::Call;
-use crate::log::DeepLog;
+use crate::log::{DeepLog, DeepProcess};
 use crate::stream::ThreadCalls;
 use std::iter::Peekable;
 
@@ -21,6 +21,17 @@ impl DeepLog {
 }
 
 impl DeepLog {
+    /// The calls of all processes, one process after the other, each as of
+    /// [`DeepLog::process_calls`].
+    pub fn walk_calls(&self, mut visit: impl FnMut(&DeepProcess, &Call)) {
+        self.begin_pass();
+        for process in self.processes() {
+            for call in self.process_calls(process.epoch) {
+                visit(process, &call);
+            }
+        }
+    }
+
     /// The time-stamp counter when call number `wanted` of all processes returned, from 1. `None`:
     /// there are fewer.
     pub fn end_of_call(&self, wanted: usize) -> Option<u64> {
@@ -30,6 +41,7 @@ impl DeepLog {
     /// The time-stamp counters when the calls of all processes returned, in order. The number of a
     /// call is its place here, from 1.
     pub fn ends_of_calls(&self) -> Vec<u64> {
+        self.begin_pass();
         let calls = self.processes().iter();
         let calls = calls.flat_map(|process| self.process_calls(process.epoch));
         let calls = calls.filter(|call| !call.is_fact());

@@ -11,8 +11,8 @@
 //! - A child by `fork`, and a program that it executes, goes on with the connections of its parent.
 //!   Calls of a child that works on no connection belong to the request that it was made for.
 //!
-//! Memory: the open connections, and at most [`MOST_REQUESTS`] requests. Calls of further ones
-//! belong to none.
+//! Memory: the open connections, and at most [`DeepLog::most_requests`] requests. Calls of further
+//! ones belong to none.
 
 use crate::call::Call;
 use crate::call_numbers as nr;
@@ -26,10 +26,18 @@ use std::collections::HashMap;
 const MOST_FILES: usize = 1000;
 /// Most files that are named in all lists.
 pub(crate) const MOST_FILES_OF_ALL: usize = 1 << 20;
-/// Most requests of a log. A damaged or hostile log may claim one with each record.
-pub const MOST_REQUESTS: usize = 1 << 20;
+/// Requests that a log of any size may have.
+const MOST_OF_ANY: usize = 1 << 20;
+/// Bytes of a larger log for each of its requests. The two calls of a request take more. Of a
+/// hostile log, one byte can claim many requests, because zstd stores equal records in a few bytes.
+const BYTES_OF_REQUEST: usize = 4;
 
 impl DeepLog {
+    /// Most requests that are read of this log. A log that a recorder wrote has fewer.
+    pub fn most_requests(&self) -> usize {
+        MOST_OF_ANY.max(self.len() / BYTES_OF_REQUEST)
+    }
+
     /// The requests of all processes, in the order of their beginning.
     pub fn requests(&self) -> Vec<Request> {
         self.walk_requests(|_, _, _| {})
@@ -41,7 +49,7 @@ impl DeepLog {
         &self,
         visit: impl FnMut(&DeepProcess, &Call, Option<(usize, Part)>),
     ) -> Vec<Request> {
-        self.walk_requests_up_to(MOST_REQUESTS, visit)
+        self.walk_requests_up_to(self.most_requests(), visit)
     }
 
     /// The same for the first `most` requests that are found, process by process.
@@ -50,6 +58,7 @@ impl DeepLog {
         most: usize,
         mut visit: impl FnMut(&DeepProcess, &Call, Option<(usize, Part)>),
     ) -> Vec<Request> {
+        self.begin_pass();
         let mut all = Vec::new();
         let mut files = MOST_FILES_OF_ALL;
         let mut accepted = 0;

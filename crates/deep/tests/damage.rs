@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use backstory_abi::{Chunk, deep};
-use backstory_deep::{Call, Compression, DeepEnd, DeepHeader, DeepLog, DeepWriter};
+use backstory_deep::{Call, Compression, DeepEnd, DeepHeader, DeepLog, DeepWriter, ReadMeter};
 use backstory_eventlog::frame::{self, FrameKind};
 use backstory_eventlog::run::ClockPoint;
 use backstory_testkit::deep_records::{WrittenSection, short_call, thread_chunk};
@@ -270,6 +270,34 @@ fn a_log_that_claims_many_requests_has_those_up_to_the_bound() {
     });
     assert_eq!((found.len(), outside), (7, 2 * (99 - 7)));
     assert!(found.iter().all(|request| request.bytes_out == 1));
+}
+
+#[test]
+fn the_bound_of_requests_grows_with_the_log() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(&directory);
+    sample(&path);
+    assert_eq!(DeepLog::open(&path).unwrap().most_requests(), 1 << 20);
+    // Zeros behind the end are damage, and bytes of the file all the same.
+    let log = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    log.set_len(5 << 20).unwrap();
+    let most = DeepLog::open(&path).unwrap().most_requests();
+    assert!(most > 1 << 20, "{most}");
+}
+
+#[test]
+fn a_pass_over_the_log_announces_its_bytes_and_counts_them() {
+    let directory = tempfile::tempdir().unwrap();
+    sample(&file(&directory));
+    let meter = ReadMeter::default();
+    let log = DeepLog::open(file(&directory)).unwrap().metered(&meter);
+    assert_eq!((meter.expected(), meter.done()), (0, 0));
+    for passes in 1..=3 {
+        let mut announced = 0;
+        log.walk_requests(|_, _, _| announced = meter.expected());
+        assert!(announced > 0 && announced < passes * log.len() as u64);
+        assert_eq!((meter.expected(), meter.done()), (announced, announced));
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! In: a store and its directory. Out: a scene with the newest incidents. Reads the deep log of a
 //! run where it has one, and otherwise its graph.
 
-use backstory_deep::{DeepLog, Request};
+use backstory_deep::{DeepLog, ReadMeter, Request};
 use backstory_eventlog::event::Time;
 use backstory_ordering::SmallSort;
 use backstory_query as query;
@@ -33,6 +33,8 @@ pub struct Asked {
     pub run: Option<String>,
     /// Most incidents.
     pub most: usize,
+    /// Counts what is read of deep logs.
+    pub meter: ReadMeter,
 }
 
 /// Answers a question.
@@ -118,7 +120,7 @@ impl<'s> Telling<'s> {
             return Ok(None);
         }
         let log = match DeepLog::open(self.home.deep_log_path(&run.id)) {
-            Ok(log) => log,
+            Ok(log) => log.metered(&self.asked.meter),
             Err(error) => {
                 self.notes.push(format!(
                     "The deep log of run {} is not used: {error}.",

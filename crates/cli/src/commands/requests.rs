@@ -5,7 +5,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use backstory_deep::{DeepLog, LoopTurn, MOST_REQUESTS, MOST_TURNS, Request, Role as End};
+use backstory_deep::{DeepLog, LoopTurn, MOST_TURNS, ReadMeter, Request, Role as End};
 use backstory_ordering::SmallSort;
 
 use super::{Outcome, answer, deep_programs};
@@ -13,6 +13,7 @@ use crate::args::runs::RequestsArgs;
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, complain, one_line};
 use crate::json::{self, Value};
+use crate::text::progress::Progress;
 use crate::text::style::{Role, Style};
 use crate::text::when;
 use crate::text::words::counted;
@@ -36,10 +37,16 @@ pub fn run(args: RequestsArgs, store: Option<&Path>) -> Outcome {
              recording goes on",
         );
     }
+    let meter = ReadMeter::default();
+    let log = log.metered(&meter);
+    let progress = Progress::reading("reading the deep log", &meter);
     if args.turns {
-        return list_turns(&args, &log);
+        let found = log.loop_turns();
+        progress.end();
+        return list_turns(&args, &log, found);
     }
     let requests = log.requests();
+    progress.end();
     answer(|out| match args.run.json {
         true => json::lines(
             out,
@@ -108,7 +115,7 @@ fn text(
             style.paint(Role::Subject, &peer)
         )?;
     }
-    let most = requests.len() == MOST_REQUESTS;
+    let most = requests.len() == log.most_requests();
     end_of_list("request", requests.len().saturating_sub(shown), most, out)
 }
 
@@ -133,9 +140,12 @@ fn peer(request: &Request) -> String {
     }
 }
 
-/// Prints the turns of the event loops of clients.
-fn list_turns(args: &RequestsArgs, log: &DeepLog) -> Outcome {
-    let (turns, requests) = log.loop_turns();
+/// Prints the turns of the event loops of clients. The requests are those of the log.
+fn list_turns(
+    args: &RequestsArgs,
+    log: &DeepLog,
+    (turns, requests): (Vec<LoopTurn>, Vec<Request>),
+) -> Outcome {
     answer(|out| match args.run.json {
         true => json::lines(out, turns.iter().map(|turn| turn_json(turn, log))),
         false => {

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use backstory_deep::ReadMeter;
 use backstory_query as query;
 use backstory_scene::{
     self as scene, Asked, Incident, Layout, Page, PageLine, PeerPattern, Question, Scene,
@@ -16,6 +17,7 @@ use crate::current_store::CurrentStore;
 use crate::error::{Failure, complain};
 use crate::json::{self, Value};
 use crate::subject::{PathNotation, notation};
+use crate::text::progress::Progress;
 use crate::text::style::{Role, Style};
 use crate::text::when;
 use crate::when as date;
@@ -35,8 +37,12 @@ pub fn run(args: SceneArgs, store: Option<&Path>) -> Outcome {
     let asked = Asked {
         run,
         most: args.most.max(1),
+        meter: ReadMeter::default(),
     };
-    let scene = scene::scene(&current.store, &current.home, question, &asked)?;
+    let progress = Progress::reading("looking for the requests", &asked.meter);
+    let scene = scene::scene(&current.store, &current.home, question, &asked);
+    progress.end();
+    let scene = scene?;
     let is_page = args.markdown || args.html;
     let layout = Layout {
         all: args.all || is_page,

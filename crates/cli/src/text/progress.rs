@@ -16,6 +16,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use backstory_contents::WorkMeter;
+use backstory_deep::ReadMeter;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// The time before the bar appears.
@@ -113,6 +114,17 @@ impl Progress {
         let meter = meter.clone();
         let counts = move || (meter.done(), meter.expected());
         Progress::draw(what, unit, WorkDone::default(), counts)
+    }
+
+    /// Shows `what` after half a second, with a bar and an estimate of the bytes of deep logs that
+    /// are read. Without a pass over a whole log, it is a moving sign.
+    pub fn reading(what: &str, meter: &ReadMeter) -> Progress {
+        let meter = meter.clone();
+        let counts = move || {
+            let all = meter.expected();
+            (meter.done().min(all), all)
+        };
+        Progress::draw(what, Unit::Bytes, WorkDone::default(), counts)
     }
 
     /// `counts` returns the work done and all work, 0 while it is unknown.

@@ -160,7 +160,11 @@ pub async fn scene_view(State(site): State<Site>, params: Params) -> Answer<Resp
     let run = params.text("run")?.map(str::to_owned);
     site.answer(move |_, reading| {
         let run = run.map(|run| run_id(reading, &run)).transpose()?;
-        let asked = Asked { run, most };
+        let asked = Asked {
+            run,
+            most,
+            meter: Default::default(),
+        };
         let found = scene::scene(reading.store, reading.home, question, &asked)?;
         Ok(view(&found))
     })

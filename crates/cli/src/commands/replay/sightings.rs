@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use backstory_deep::ReadMeter;
 use backstory_ordering::SmallSort;
 use backstory_reconstruct::sighting::{Direction, Sighting, Wanted};
 use backstory_reconstruct::verdict::{Likeness, Reconstruction};
@@ -14,6 +15,7 @@ use crate::commands::{Outcome, answer};
 use crate::ending::{self, Workers};
 use crate::error::{Failure, complain, one_line};
 use crate::json::{self, Value};
+use crate::text::progress::Progress;
 use crate::text::style::{Role, Style};
 use crate::text::when;
 use crate::text::words::counted;
@@ -31,8 +33,11 @@ struct Calls {
 
 impl Calls {
     fn of(deep: &deep::DeepRequest) -> Result<Calls, Failure> {
-        let log = deep.open()?;
+        let meter = ReadMeter::default();
+        let log = deep.open()?.metered(&meter);
+        let progress = Progress::reading("reading the deep log", &meter);
         let ends = log.ends_of_calls();
+        progress.end();
         Ok(Calls { log, ends })
     }
 
