@@ -59,6 +59,8 @@ pub struct InputStream {
     from: u64,
     /// Bytes of all items: a stream of many reads is asked for its rest at each call.
     total: u64,
+    /// Bytes of all items that were appended, also of those that are not here any more.
+    recorded: u64,
     /// That of the item which was taken last.
     last: u64,
     /// Bytes of the first item that were taken.
@@ -79,12 +81,14 @@ impl InputStream {
 
     /// Appends a recorded read that returned at this time.
     pub fn push_at(&mut self, item: InputItem, time: u64) {
-        self.push_from(item, time, self.total);
+        self.push_from(item, time, self.recorded);
     }
 
     /// The same for a read at this position of the resource.
     pub fn push_from(&mut self, item: InputItem, time: u64, start: u64) {
-        self.total += length(&item) as u64;
+        let bytes = length(&item) as u64;
+        self.total += bytes;
+        self.recorded = self.recorded.saturating_add(bytes);
         self.starts.push_back(start);
         self.items.push_back(item);
         self.times.push_back(time);
@@ -129,6 +133,17 @@ impl InputStream {
         self.items = items;
         (self.times, self.starts) = times.into_iter().unzip();
         self.count();
+    }
+
+    /// The same while further reads follow. The last one stays, with those of the same time.
+    pub(crate) fn retain_before_last(&mut self, accepts: impl Fn(u64) -> bool) {
+        let last = self.times.back().copied();
+        self.retain(|time| Some(time) == last || accepts(time));
+    }
+
+    /// Bytes of all recorded reads, also of those that are not here any more.
+    pub(crate) fn recorded_bytes(&self) -> u64 {
+        self.recorded
     }
 
     /// Number of recorded reads that nothing has taken yet.
@@ -219,24 +234,6 @@ impl InputStream {
         let all = self.items.iter().zip(&self.times).skip(begun);
         let mut next = all.filter(|(item, _)| length(item) > 0);
         next.next().map(|(_, time)| *time)
-    }
-
-    /// The last bytes before a time that hold these: when they came, and where they begin in the
-    /// stream. Nothing has been taken yet.
-    pub fn last_with(&self, bytes: &[u8], before: u64) -> Option<(u64, u64)> {
-        let mut position = 0;
-        let mut found = None;
-        for (item, time) in self.items.iter().zip(&self.times) {
-            if let InputItem::Bytes(own) | InputItem::Message { bytes: own, .. } = item {
-                if *time <= before
-                    && let Some(at) = memchr::memmem::find(own, bytes)
-                {
-                    found = Some((*time, position + at as u64));
-                }
-                position += own.len() as u64;
-            }
-        }
-        found
     }
 
     /// The next input is there from now on, although the program has not written all that it wrote
@@ -409,7 +406,8 @@ fn is_interruption(item: &InputItem) -> bool {
     matches!(item, InputItem::Interrupted(_))
 }
 
-fn length(item: &InputItem) -> usize {
+/// Bytes of a read.
+pub(crate) fn length(item: &InputItem) -> usize {
     match item {
         InputItem::Bytes(bytes) | InputItem::Message { bytes, .. } => bytes.len(),
         _ => 0,

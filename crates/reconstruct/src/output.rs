@@ -88,6 +88,8 @@ pub struct ExpectedOutput {
     starts: VecDeque<u64>,
     /// Bytes of all of them: a long output is asked for its rest at each call.
     total: u64,
+    /// Bytes of all that were appended, also of those that are not here any more.
+    recorded: u64,
     /// New bytes that the digest in front covers, as far as they have come.
     waiting: Vec<u8>,
     /// Bytes of the item in front that came and were equal.
@@ -120,12 +122,14 @@ impl ExpectedOutput {
 
     /// Appends a recorded write that returned at this time.
     pub fn push_at(&mut self, item: OutputItem, time: u64) {
-        self.push_from(item, time, self.total);
+        self.push_from(item, time, self.recorded);
     }
 
     /// The same for a write at this position of the resource.
     pub fn push_from(&mut self, item: OutputItem, time: u64, start: u64) {
-        self.total += length(&item);
+        let bytes = length(&item);
+        self.total += bytes;
+        self.recorded = self.recorded.saturating_add(bytes);
         self.items.push_back((item, time));
         self.starts.push_back(start);
     }
@@ -146,6 +150,7 @@ impl ExpectedOutput {
         all.sort_by_key(|((_, time), _)| *time);
         (self.items, self.starts) = all.into_iter().unzip();
         self.total += other.total;
+        self.recorded = self.recorded.saturating_add(other.recorded);
     }
 
     /// The position in the resource of the bytes that come next.
@@ -188,6 +193,26 @@ impl ExpectedOutput {
         let all = self.items.drain(..).zip(self.starts.drain(..));
         (self.items, self.starts) = all.filter(|((_, time), _)| accepts(*time)).unzip();
         self.total = self.items.iter().map(|(item, _)| length(item)).sum();
+    }
+
+    /// The same while further writes follow. The last one stays, with those of the same time.
+    pub(crate) fn retain_before_last(&mut self, accepts: impl Fn(u64) -> bool) {
+        let last = self.items.back().map(|(_, time)| *time);
+        self.retain(|time| Some(time) == last || accepts(time));
+    }
+
+    /// Bytes of the recorded writes that the log has as bytes.
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        let stored = self.items.iter().map(|(item, _)| match item {
+            OutputItem::Bytes(bytes) => bytes.len() as u64,
+            _ => 0,
+        });
+        stored.sum()
+    }
+
+    /// Bytes of all recorded writes, also of those that are not here any more.
+    pub(crate) fn recorded_bytes(&self) -> u64 {
+        self.recorded
     }
 
     /// Number of recorded writes whose bytes have not come.
@@ -595,7 +620,8 @@ fn word_at(bytes: &[u8], at: usize) -> Vec<u8> {
     bytes[from..before.len() + to].to_vec()
 }
 
-fn length(item: &OutputItem) -> u64 {
+/// Bytes of a write.
+pub(crate) fn length(item: &OutputItem) -> u64 {
     match item {
         OutputItem::Bytes(bytes) => bytes.len() as u64,
         OutputItem::Digest(length, _) | OutputItem::Unknown(length) => *length,

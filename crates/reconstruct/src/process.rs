@@ -5,6 +5,7 @@
 use crate::control::RecordedControl;
 use crate::divergence::DivergenceKind;
 use crate::input::InputStream;
+use crate::omitted::OmittedParts;
 use crate::output::ExpectedOutput;
 use crate::resource::{Resource, ResourceId, is_address_list};
 use serde::{Deserialize, Serialize};
@@ -246,7 +247,8 @@ pub struct RecordedProcess {
     pub children: VecDeque<RecordedChild>,
     /// Time-stamp counter at its beginning.
     pub began: u64,
-    /// The connections behind calls that moved bytes, by time-stamp counter and descriptor.
+    /// The connections behind calls that moved bytes, by time-stamp counter and descriptor. Of a
+    /// log that was read with its requests, only the first call of each is here.
     pub moves: HashMap<(u64, i32), ResourceId>,
     /// Which threads moved bytes, took random bytes, made a socket or pipe, or accepted a
     /// connection. The key is the time-stamp counter at the return of the call. It is empty in a
@@ -305,6 +307,10 @@ pub struct RecordedProcess {
     pub recorded_until: u64,
     /// True for a program that the deep log does not have: it is started, and not fed.
     pub is_shallow: bool,
+    /// Time-stamp counter when it first accepted a connection, or moved bytes on one.
+    pub first_contact: Option<u64>,
+    /// The parts of its record that were left out while the log was read.
+    pub omitted: OmittedParts,
 }
 
 impl RecordedProcess {

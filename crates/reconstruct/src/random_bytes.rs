@@ -13,10 +13,14 @@ use std::collections::HashMap;
 
 /// The devices that random bytes are read from.
 pub fn devices(resources: &[Resource]) -> Vec<ResourceId> {
-    let is_random = |one: &Resource| one.name == b"/dev/urandom" || one.name == b"/dev/random";
     let all = resources.iter().enumerate();
-    let random = all.filter(|(_, one)| is_random(one));
+    let random = all.filter(|(_, one)| is_random_device(one));
     random.map(|(id, _)| id).collect()
+}
+
+/// True for a device that random bytes are read from.
+pub fn is_random_device(resource: &Resource) -> bool {
+    resource.name == b"/dev/urandom" || resource.name == b"/dev/random"
 }
 
 /// Leaves out the random bytes that were taken for removed connections, from this time on.
@@ -59,6 +63,12 @@ fn work_of_threads(
                 work.entry(*thread).or_default().push((time, removed));
             }
         }
+    }
+    // The connections that were left out while the log was read are removed ones.
+    for (thread, spans) in &process.omitted.work {
+        let ends = spans.iter().flat_map(|(first, last)| [*first, *last]);
+        let own = work.entry(*thread).or_default();
+        own.extend(ends.map(|time| (time, true)));
     }
     work.values_mut().for_each(|own| own.sort_unstable());
     work

@@ -1,21 +1,30 @@
-//! A deep log that was read once, for all attempts to run a part of it again.
+//! A deep log that was read for attempts to run a part of it again.
 //!
-//! In: a deep log. Out: the arranged run, its requests, and what each request may need. Invariant:
-//! each call of the log is decoded once, however many attempts follow.
+//! In: a deep log. Out: the arranged run, its requests, and what each request may need. The run is
+//! whole, or an outline. With an outline, the log is read once more for each attempt, which gets
+//! the part that is fed. Invariant: such a part is that of the whole run.
+//!
+//! Memory of an outline: a few hundred bytes for each request, connection and opened file, whatever
+//! bytes these moved.
 
-use crate::recorded::{Arranging, RecordedRun};
+use crate::engine::{self, Options};
+use crate::error::Error;
+use crate::recorded::{Arranging, RecordedRun, Scope, SoughtWord};
 use crate::related::RequestWords;
+use crate::request;
 use crate::resource::ResourceId;
 use crate::search::Candidates;
+use crate::selection::Selection;
 use crate::time::RecordedClock;
 use crate::unit;
-use backstory_deep::{DeepLog, DeepProcess, Request, Role};
+use backstory_deep::{Call, DeepLog, DeepProcess, Request, Role};
 use std::collections::HashMap;
+use std::slice;
 
 /// A deep log, read.
 #[derive(Debug, Clone, Default)]
 pub struct ReadLog {
-    /// The whole run.
+    /// The whole run, or its outline.
     pub run: RecordedRun,
     /// Its requests, as `backstory requests` numbers them.
     pub requests: Vec<Request>,
@@ -30,55 +39,62 @@ impl RecordedRun {
 }
 
 impl ReadLog {
-    /// Reads a log.
+    /// Reads a log. All bytes that it has are in the run.
     pub fn read(log: &DeepLog) -> ReadLog {
-        let mut arranging = Arranging::with_clock(RecordedClock::of(log));
+        ReadLog::of_scope(log, Scope::Whole)
+    }
+
+    /// Reads the outline of a log: its processes, requests, resources and connections. The bytes
+    /// that moved are not in the run, and neither are the results of calls.
+    pub fn outline(log: &DeepLog) -> ReadLog {
+        let mut read = ReadLog::of_scope(log, Scope::Outline);
+        for process in &mut read.run.processes {
+            process.moves = HashMap::new();
+        }
+        read
+    }
+
+    fn of_scope(log: &DeepLog, scope: Scope) -> ReadLog {
+        let mut all = LogProcesses::of(log, scope, Vec::new());
         let mut words = RequestWords::default();
-        let whole: HashMap<u64, bool> = log
-            .programs()
-            .iter()
-            .map(|program| (program.process.epoch, program.is_whole))
-            .collect();
-        let numbers = numbers(log.processes());
-        let enter = |arranging: &mut Arranging, next: &DeepProcess| {
-            let (pid, parent) = numbers[&next.epoch];
-            arranging.enter(next.epoch, pid, parent);
-            arranging.sees_itself_as(next.own_pid);
-            if whole.get(&next.epoch) == Some(&false) {
-                arranging.is_not_whole();
-            }
-        };
-        let mut processes = log.processes().iter();
-        let mut current = None;
+        let mut begun = 0;
         let requests = log.walk_requests(|process, call, belongs| {
-            // A process whose records are all damaged has no call.
-            while current != Some(process.epoch) {
-                if current.is_some() {
-                    arranging.leave();
-                }
-                let Some(next) = processes.next() else { return };
-                enter(&mut arranging, next);
-                current = Some(next.epoch);
-            }
-            arranging.take(call);
+            // Each new request has the next id.
+            let begins = belongs.is_some_and(|(id, _)| id == begun);
+            begun += usize::from(begins);
+            all.take(process, call, begins);
             if let Some((id, part)) = belongs {
                 words.take(id, part, call);
             }
         });
-        if current.is_some() {
-            arranging.leave();
-        }
-        for process in processes {
-            enter(&mut arranging, process);
-            arranging.leave();
-        }
-        let mut run = arranging.finish();
+        let (mut run, _) = all.finish();
         run.units = unit::units(&run.processes, &requests);
         ReadLog {
             run,
             requests,
             words,
         }
+    }
+
+    /// The part of the run that is fed for the request of these options. Reads the log again.
+    ///
+    /// # Errors
+    /// No request is chosen, or the record has no such request or program.
+    pub fn part(&self, log: &DeepLog, options: &Options) -> Result<RecordedRun, Error> {
+        let wanted = options.request.unwrap_or(0);
+        let scope = match request::chosen(&self.run, wanted)?.is_client {
+            // All before it is fed.
+            true => Scope::Whole,
+            false => {
+                let first = engine::first_process(&self.run, options.process)?;
+                let fed = (wanted, &options.fed[..]);
+                Scope::Part(Box::new(Selection::of(&self.run, fed, first)?))
+            }
+        };
+        let (mut run, _) = arranged(log, scope, Vec::new());
+        run.units.clone_from(&self.run.units);
+        engine::reduce(&mut run, options)?;
+        Ok(run)
     }
 
     /// The earlier requests that a request may need, by its number from 1. A client has none: it
@@ -128,6 +144,81 @@ impl ReadLog {
             found.before.extend(pairs);
         }
         found
+    }
+}
+
+/// Reads the last input of each of these words, in the outline of a log. Returns the outline, too.
+pub(crate) fn last_inputs(log: &DeepLog, words: Vec<SoughtWord>) -> (RecordedRun, Vec<SoughtWord>) {
+    arranged(log, Scope::Outline, words)
+}
+
+/// Arranges a log without its requests, and looks for words in its input.
+fn arranged(log: &DeepLog, scope: Scope, words: Vec<SoughtWord>) -> (RecordedRun, Vec<SoughtWord>) {
+    let mut all = LogProcesses::of(log, scope, words);
+    log.walk_calls(|process, call| all.take(process, call, false));
+    all.finish()
+}
+
+/// The processes of a log, of which each is arranged when its calls come.
+struct LogProcesses<'a> {
+    arranging: Arranging,
+    /// Those that have not come.
+    rest: slice::Iter<'a, DeepProcess>,
+    /// The epoch of the one whose calls come.
+    current: Option<u64>,
+    /// Their numbers and whether they are whole, by epoch.
+    numbers: HashMap<u64, (u32, u32)>,
+    whole: HashMap<u64, bool>,
+}
+
+impl LogProcesses<'_> {
+    fn of(log: &DeepLog, scope: Scope, words: Vec<SoughtWord>) -> LogProcesses<'_> {
+        let programs = log.programs();
+        let whole = programs.iter();
+        let whole = whole.map(|program| (program.process.epoch, program.is_whole));
+        let arranging = Arranging::with_clock(RecordedClock::of(log));
+        LogProcesses {
+            arranging: arranging.of_scope(scope).seeking(words),
+            rest: log.processes().iter(),
+            current: None,
+            numbers: numbers(log.processes()),
+            whole: whole.collect(),
+        }
+    }
+
+    /// Takes a call of a process. `begins`: it is the first one of a request.
+    fn take(&mut self, process: &DeepProcess, call: &Call, begins: bool) {
+        // A process whose records are all damaged has no call.
+        while self.current != Some(process.epoch) {
+            if !self.go_on() {
+                return;
+            }
+        }
+        self.arranging.take_of_request(call, begins);
+    }
+
+    /// Goes to the next process. False behind the last one.
+    fn go_on(&mut self) -> bool {
+        if self.current.take().is_some() {
+            self.arranging.leave();
+        }
+        let Some(next) = self.rest.next() else {
+            return false;
+        };
+        let (pid, parent) = self.numbers[&next.epoch];
+        self.arranging.enter(next.epoch, pid, parent);
+        self.arranging.sees_itself_as(next.own_pid);
+        if self.whole.get(&next.epoch) == Some(&false) {
+            self.arranging.is_not_whole();
+        }
+        self.current = Some(next.epoch);
+        true
+    }
+
+    /// All calls have come. Returns the words with their inputs, too.
+    fn finish(mut self) -> (RecordedRun, Vec<SoughtWord>) {
+        while self.go_on() {}
+        self.arranging.finish_search()
     }
 }
 

@@ -20,11 +20,16 @@ const ALWAYS_RARE: usize = 16;
 /// Otherwise one that at most this part of them has.
 const RARE_PART: usize = 8;
 
+/// The bit of a word that says whether it was received, and the bits of its digest.
+const RECEIVED: u64 = 1;
+const DIGEST: u64 = !RECEIVED;
+
 /// The words of the requests of a run.
 #[derive(Debug, Clone, Default)]
 pub struct RequestWords {
-    /// By [`backstory_deep::Request::id`]: the digest of each word, and whether it was received.
-    by_id: HashMap<usize, Vec<(u64, bool)>>,
+    /// By [`backstory_deep::Request::id`]: the digest of each word. Its lowest bit says whether the
+    /// word was received.
+    by_id: HashMap<usize, Vec<u64>>,
     count: usize,
 }
 
@@ -46,7 +51,7 @@ impl RequestWords {
             if own.len() == MOST_OF_ONE || self.count == MOST_WORDS {
                 return;
             }
-            let word = (xxh64(word), received);
+            let word = xxh64(word) & DIGEST | u64::from(received);
             if !own.contains(&word) {
                 own.push(word);
                 self.count += 1;
@@ -58,11 +63,11 @@ impl RequestWords {
     pub fn related(&self, wanted: usize, earlier: &[(usize, usize)]) -> Vec<usize> {
         let words = |id: usize| self.by_id.get(&id).into_iter().flatten();
         let own: HashSet<u64> = words(wanted)
-            .filter(|(_, received)| *received)
-            .map(|(word, _)| *word)
+            .filter(|word| *word & RECEIVED != 0)
+            .map(|word| word & DIGEST)
             .collect();
         let shared = |id: usize| -> HashSet<u64> {
-            let all = words(id).map(|(word, _)| *word);
+            let all = words(id).map(|word| word & DIGEST);
             all.filter(|word| own.contains(word)).collect()
         };
         let mut frequency: HashMap<u64, usize> = HashMap::new();

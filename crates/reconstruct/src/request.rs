@@ -6,7 +6,8 @@
 //! connections is not made.
 
 use crate::error::Error;
-use crate::process::{Made, RecordedProcess, ResourceStreams, TimedQueue};
+use crate::omitted::OmittedParts;
+use crate::process::{Made, RecordedProcess, TimedQueue};
 use crate::random_bytes;
 use crate::recorded::RecordedRun;
 use crate::resource::{Origin, ResourceId};
@@ -51,61 +52,113 @@ pub fn choose(
         prepare(run, &unit);
         return Ok(unit);
     }
-    let fed: HashSet<usize> = fed.iter().copied().chain([wanted]).collect();
-    let mut stay: Kept = HashMap::new();
-    let mut all = HashSet::new();
-    for (index, other) in run.units.iter().enumerate() {
-        let Some(other) = other.filter(|other| !other.is_client) else {
-            continue;
-        };
-        all.insert(other.connection);
-        if fed.contains(&(index + 1)) {
-            stay.entry(other.connection).or_default().push(other);
-        }
-    }
-    keep_further_connections(run, &mut stay);
-    if has_all_before(run, wanted, &fed) {
-        keep_silent_connections(run, &unit, &mut stay);
-    }
-    // Connections on which nothing came have no unit.
-    for process in &run.processes {
-        for accepted in process.streams.values().flat_map(|s| &s.accepted) {
-            if let Made::Resource(id) = accepted.made {
-                all.insert(id);
-            }
-        }
-    }
-    let gone: HashSet<ResourceId> = all
-        .into_iter()
-        .filter(|id| !stay.contains_key(id))
-        .collect();
-    run.fed = stay.values().flatten().copied().collect();
-    run.fed.sort_small_by_key(|unit| unit.sent);
-    leave_out_processes(run, unit.process, &gone, &stay);
-    let first_of_run = run.processes.iter().filter_map(first_contact).min();
-    let units = || stay.values().flatten();
-    let lasting = Windows::of(units().map(|unit| (unit.began, unit.lasts)));
-    let accepted = accepted_before(run, &stay);
-    let reached = Windows::of(lasting.0.iter().copied().chain(accepted));
-    let made = made_processes(run, first);
+    let choice = Choice::of(run, &unit, (wanted, fed), first);
     let devices = random_bytes::devices(&run.resources);
-    let is_removed = |id| match gone.contains(&id) {
-        true => Some(true),
-        false => stay.contains_key(&id).then_some(false),
-    };
     for (index, process) in run.processes.iter_mut().enumerate() {
-        if !made.contains(&process.pid) {
+        if !choice.makes(process.pid) {
             forget(process);
             continue;
         }
-        // Waits before the first connection belong to the beginning of the program.
-        let begins = first_contact(process).or(first_of_run).unwrap_or(u64::MAX);
-        random_bytes::leave_out(process, &devices, begins, is_removed);
-        leave_out_streams((index, process), &gone, &stay, (begins, &lasting));
-        leave_out_results(process, begins, &reached);
+        let begins = choice.begins(process);
+        random_bytes::leave_out(process, &devices, begins, |id| choice.removes(id));
+        leave_out_streams((index, process), &choice, begins);
+        leave_out_results(process, begins, &choice.reached);
+        process.omitted = OmittedParts::default();
     }
     prepare(run, &unit);
     Ok(unit)
+}
+
+/// The units that are fed for one of a server, and the connections that are removed.
+#[derive(Debug)]
+pub(crate) struct Choice {
+    /// The units that are fed.
+    pub stay: Kept,
+    /// The connections that are removed.
+    gone: HashSet<ResourceId>,
+    /// The process ids of the processes that are made.
+    made: HashSet<u32>,
+    /// When any process had its first contact.
+    first_of_run: Option<u64>,
+    /// The times of the units that are fed.
+    pub lasting: Windows,
+    /// The same, with the times between the acceptance of their connections and their first bytes.
+    pub reached: Windows,
+}
+
+impl Choice {
+    /// Chooses unit number `wanted` and those in `fed`. The run gets the units that are fed, and
+    /// its children that are not made are marked or removed. `first`: the process that is started.
+    pub fn of(
+        run: &mut RecordedRun,
+        unit: &RecordedUnit,
+        (wanted, fed): (usize, &[usize]),
+        first: usize,
+    ) -> Choice {
+        let fed: HashSet<usize> = fed.iter().copied().chain([wanted]).collect();
+        let mut stay: Kept = HashMap::new();
+        let mut all = HashSet::new();
+        for (index, other) in run.units.iter().enumerate() {
+            let Some(other) = other.filter(|other| !other.is_client) else {
+                continue;
+            };
+            all.insert(other.connection);
+            if fed.contains(&(index + 1)) {
+                stay.entry(other.connection).or_default().push(other);
+            }
+        }
+        keep_further_connections(run, &mut stay);
+        if has_all_before(run, wanted, &fed) {
+            keep_silent_connections(run, unit, &mut stay);
+        }
+        // Connections on which nothing came have no unit.
+        for process in &run.processes {
+            for accepted in process.streams.values().flat_map(|s| &s.accepted) {
+                if let Made::Resource(id) = accepted.made {
+                    all.insert(id);
+                }
+            }
+        }
+        let gone: HashSet<ResourceId> = all
+            .into_iter()
+            .filter(|id| !stay.contains_key(id))
+            .collect();
+        run.fed = stay.values().flatten().copied().collect();
+        run.fed.sort_small_by_key(|unit| unit.sent);
+        leave_out_processes(run, unit.process, &gone, &stay);
+        let units = || stay.values().flatten();
+        let lasting = Windows::of(units().map(|unit| (unit.began, unit.lasts)));
+        let accepted = accepted_before(run, &stay);
+        let reached = Windows::of(lasting.0.iter().copied().chain(accepted));
+        Choice {
+            first_of_run: run.processes.iter().filter_map(first_contact).min(),
+            made: made_processes(run, first),
+            stay,
+            gone,
+            lasting,
+            reached,
+        }
+    }
+
+    /// True if the processes with this number are made.
+    pub fn makes(&self, pid: u32) -> bool {
+        self.made.contains(&pid)
+    }
+
+    /// Until when a process works for its beginning. Waits before the first connection belong to
+    /// the beginning of the program.
+    pub fn begins(&self, process: &RecordedProcess) -> u64 {
+        let own = first_contact(process);
+        own.or(self.first_of_run).unwrap_or(u64::MAX)
+    }
+
+    /// Whether a resource is a removed connection or one that stays. `None`: it is something else.
+    fn removes(&self, id: ResourceId) -> Option<bool> {
+        match self.gone.contains(&id) {
+            true => Some(true),
+            false => self.stay.contains_key(&id).then_some(false),
+        }
+    }
 }
 
 /// Output on the connection of a unit before it only prepares it.
@@ -117,7 +170,7 @@ fn prepare(run: &mut RecordedRun, unit: &RecordedUnit) {
 }
 
 /// The units that are fed, by connection.
-type Kept = HashMap<ResourceId, Vec<RecordedUnit>>;
+pub(crate) type Kept = HashMap<ResourceId, Vec<RecordedUnit>>;
 
 /// A unit may have further connections, over a listener that was made for it: those of FTP that
 /// carry a file.
@@ -192,13 +245,13 @@ fn keep_silent_connections(run: &RecordedRun, unit: &RecordedUnit, stay: &mut Ke
     });
     let mut silent: HashMap<ResourceId, RecordedUnit> = silent.collect();
     for (index, process) in run.processes.iter().enumerate() {
-        for (id, streams) in &process.streams {
-            let Some(kept) = silent.get_mut(id) else {
+        for id in process.used() {
+            let Some(kept) = silent.get_mut(&id) else {
                 continue;
             };
-            if streams.input.remaining() > 0 || streams.output.remaining() > 0 {
-                silent.remove(id);
-            } else if let Some(last) = streams.input.moves().map(|(time, _)| time).max() {
+            if process.has_moved(id) {
+                silent.remove(&id);
+            } else if let Some(last) = process.last_read(id) {
                 let last = last.min(unit.ended).max(kept.ended);
                 kept.process = index;
                 (kept.ended, kept.worked_until, kept.lasts) = (last, last, last);
@@ -216,20 +269,19 @@ fn leave_out_processes(
     gone: &HashSet<ResourceId>,
     stay: &Kept,
 ) {
-    let has_moved = |(id, stream): (&ResourceId, &ResourceStreams)| {
-        gone.contains(id) && (stream.input.remaining() > 0 || stream.output.remaining() > 0)
+    let has_moved = |process: &RecordedProcess| {
+        let mut own = process.used();
+        own.any(|id| gone.contains(&id) && process.has_moved(id))
     };
     let serves = |process: &RecordedProcess| {
-        let mut own = process.streams.keys();
-        own.any(|id| stay.contains_key(id))
+        let mut own = process.used();
+        own.any(|id| stay.contains_key(&id))
     };
     let idle: HashSet<i64> = run
         .processes
         .iter()
         .enumerate()
-        .filter(|(index, process)| {
-            *index != serving && process.streams.iter().any(has_moved) && !serves(process)
-        })
+        .filter(|(index, process)| *index != serving && has_moved(process) && !serves(process))
         .map(|(_, process)| i64::from(process.pid))
         .collect();
     let needed = with_ancestors(&run.processes, |id| stay.contains_key(id));
@@ -309,7 +361,7 @@ fn with_ancestors(
     let mut needed = HashSet::new();
     let serving = processes
         .iter()
-        .filter(|process| process.streams.keys().any(&connections));
+        .filter(|process| process.used().any(|id| connections(&id)));
     for process in serving {
         let mut pid = Some(process.pid);
         while let Some(own) = pid.filter(|own| needed.insert(i64::from(*own))) {
@@ -322,16 +374,13 @@ fn with_ancestors(
 /// When a process first accepted a connection, or moved bytes on one.
 fn first_contact(process: &RecordedProcess) -> Option<u64> {
     let accepted = process.streams.values().flat_map(|s| &s.accepted);
-    let moved = process.moves.keys().map(|(time, _)| *time);
-    accepted.map(|accepted| accepted.time).chain(moved).min()
+    let accepted = accepted.map(|accepted| accepted.time);
+    accepted.chain(process.first_contact).min()
 }
 
-fn leave_out_streams(
-    (own, process): (usize, &mut RecordedProcess),
-    gone: &HashSet<ResourceId>,
-    stay: &Kept,
-    (begins, lasting): (u64, &Windows),
-) {
+/// Removes from the process with this index what belongs to other units.
+fn leave_out_streams((own, process): (usize, &mut RecordedProcess), choice: &Choice, begins: u64) {
+    let (gone, stay, lasting) = (&choice.gone, &choice.stay, &choice.lasting);
     // Waits behind the beginning belong to the units that they lie in. The wait for the first bytes
     // of a unit returned before it began.
     let lies_in = |time: u64| time < begins || lasting.have(time);
@@ -421,7 +470,9 @@ fn leave_out_results(process: &mut RecordedProcess, begins: u64, reached: &Windo
 /// Results that stay behind each moment that an execution can reach.
 const BEHIND: usize = 16;
 
-fn thin<T>(queue: &mut TimedQueue<T>, reach: impl Fn(u64) -> bool) {
+/// Leaves out results behind so many others that an execution cannot reach. Further ones may
+/// follow: the result is the same, whether a queue is thinned at once or as it grows.
+pub(crate) fn thin<T>(queue: &mut TimedQueue<T>, reach: impl Fn(u64) -> bool) {
     let last = queue.len().saturating_sub(1);
     let (mut at, mut behind) = (0, BEHIND);
     queue.retain(|(_, time)| {
@@ -433,7 +484,7 @@ fn thin<T>(queue: &mut TimedQueue<T>, reach: impl Fn(u64) -> bool) {
 
 /// Spans of time, with both ends.
 #[derive(Debug, Clone, Default)]
-struct Windows(Vec<(u64, u64)>);
+pub(crate) struct Windows(Vec<(u64, u64)>);
 
 impl Windows {
     fn of(spans: impl Iterator<Item = (u64, u64)>) -> Windows {
@@ -457,7 +508,8 @@ impl Windows {
         }))
     }
 
-    fn have(&self, time: u64) -> bool {
+    /// True for a time within one of them.
+    pub fn have(&self, time: u64) -> bool {
         let behind = self.0.partition_point(|(from, _)| *from <= time);
         let window = behind.checked_sub(1).and_then(|at| self.0.get(at));
         window.is_some_and(|(_, to)| time <= *to)
@@ -578,5 +630,23 @@ mod tests {
             .chain([199])
             .collect();
         assert_eq!(kept, expected);
+    }
+
+    #[test]
+    fn results_that_are_thinned_while_they_come_are_those_of_the_whole_record() {
+        let reach = |time| time < 3 || (100..105).contains(&time);
+        for step in 1..40 {
+            let mut queue: VecDeque<((), u64)> = VecDeque::new();
+            for time in 0..200 {
+                queue.push_back(((), time));
+                if time % step == 0 {
+                    thin(&mut queue, reach);
+                }
+            }
+            thin(&mut queue, reach);
+            let mut whole: VecDeque<((), u64)> = (0..200).map(|time| ((), time)).collect();
+            thin(&mut whole, reach);
+            assert_eq!(queue, whole, "{step}");
+        }
     }
 }

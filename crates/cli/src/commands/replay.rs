@@ -269,31 +269,50 @@ impl Prepared {
     }
 }
 
+/// As [`play_fed`], behind [`feed`].
+fn play(
+    current: &CurrentStore,
+    own: &Path,
+    plan: Plan,
+    deep: Option<deep::DeepRequest>,
+    how: (bool, bool),
+) -> Result<Played, Failure> {
+    if let Some(deep) = &deep {
+        feed(own, deep)?;
+    }
+    play_fed(current, own, plan, deep, how)
+}
+
+/// Writes the part of the run that is fed, if one request runs again. The deep log is read for it,
+/// under a bar.
+fn feed(own: &Path, deep: &deep::DeepRequest) -> Result<(), Failure> {
+    match deep.part()? {
+        Some(part) => {
+            private_file(&own.join(FED), &part).map_err(|error| failed_to("plan", &error))
+        }
+        None => Ok(()),
+    }
+}
+
+fn failed_to(what: &str, error: &io::Error) -> Failure {
+    Failure::not_found(format!("cannot {what} the replay: {error}"))
+}
+
 /// Starts a process that builds the root and runs the command there, and waits for it. `record`:
 /// the command is recorded. `quiet`: its output goes to standard error.
-fn play(
+fn play_fed(
     current: &CurrentStore,
     own: &Path,
     plan: Plan,
     deep: Option<deep::DeepRequest>,
     (record, quiet): (bool, bool),
 ) -> Result<Played, Failure> {
-    let fail = |what: &str, error: io::Error| {
-        Failure::not_found(format!("cannot {what} the replay: {error}"))
-    };
+    let fail = |what: &str, error: io::Error| failed_to(what, &error);
     let stdin = match &deep {
         Some(deep) if deep.has_tool() => Stdio::inherit(),
         Some(_) => Stdio::null(),
         None => stdin(current, &plan)?,
     };
-    if let Some(part) = deep
-        .as_ref()
-        .map(deep::DeepRequest::part)
-        .transpose()?
-        .flatten()
-    {
-        private_file(&own.join(FED), &part).map_err(|error| fail("plan", error))?;
-    }
     let env = plan.env.clone();
     let build = deep
         .as_ref()

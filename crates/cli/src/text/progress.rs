@@ -9,9 +9,9 @@
 //! work itself only adds to a number: a thread draws.
 
 use std::io::{IsTerminal, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -71,28 +71,11 @@ pub enum Unit {
     Part,
 }
 
-/// The words before the bar. Copies change together.
-#[derive(Debug, Clone, Default)]
-struct Words(Arc<Mutex<String>>);
-
-impl Words {
-    fn set(&self, what: &str) {
-        let mut words = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *words = format!("backstory: {what}");
-    }
-
-    fn get(&self) -> String {
-        let words = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        words.clone()
-    }
-}
-
 /// A line on the terminal while something takes long.
 #[derive(Debug)]
 pub struct Progress {
     /// The work done, which the caller adds to.
     pub done: WorkDone,
-    words: Words,
     drawing: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
@@ -136,15 +119,13 @@ impl Progress {
     ) -> Progress {
         let drawing = std::io::stderr().is_terminal() && !TAKEN.swap(true, Ordering::AcqRel);
         let (over, wait) = channel();
-        let words = Words::default();
-        words.set(what);
-        let shown = words.clone();
+        let shown = format!("backstory: {what}");
         let draw = move || {
             if let Err(RecvTimeoutError::Timeout) = wait.recv_timeout(PATIENCE) {
-                let bar = bar(shown.get(), counts().1, unit).with_elapsed(PATIENCE);
+                let bar = bar(shown, counts().1, unit).with_elapsed(PATIENCE);
                 SHOWN.store(true, Ordering::Release);
                 loop {
-                    change(&bar, unit, counts(), shown.get());
+                    change(&bar, unit, counts());
                     bar.tick();
                     if !matches!(wait.recv_timeout(STEP), Err(RecvTimeoutError::Timeout)) {
                         break;
@@ -164,14 +145,8 @@ impl Progress {
         });
         Progress {
             done,
-            words,
             drawing: thread.and_then(Result::ok).map(|thread| (over, thread)),
         }
-    }
-
-    /// Shows other words from now on.
-    pub fn say(&self, what: &str) {
-        self.words.set(what);
     }
 
     /// Removes the line.
@@ -212,14 +187,11 @@ fn bar(what: String, amount: u64, unit: Unit) -> ProgressBar {
     bar.with_style(style(amount, unit)).with_message(what)
 }
 
-/// Gives the bar the work done, all work, and the words before it.
-fn change(bar: &ProgressBar, unit: Unit, (done, all): (u64, u64), words: String) {
+/// Gives the bar the work done and all work.
+fn change(bar: &ProgressBar, unit: Unit, (done, all): (u64, u64)) {
     if all != bar.length().unwrap_or_default() {
         bar.set_style(style(all, unit));
         bar.set_length(all);
-    }
-    if bar.message() != words {
-        bar.set_message(words);
     }
     bar.set_position(done);
 }
@@ -243,23 +215,20 @@ mod tests {
 
     #[test]
     fn a_bar_of_attempts_moves_up_to_their_bound_and_says_which_one_is_made() {
-        let words = Words::default();
-        words.set("attempt 1 of at most 9");
-        let bar = bar(words.get(), 9, Unit::Attempts);
+        let said = "attempt 3 of at most 9";
+        let bar = bar(said.to_owned(), 9, Unit::Attempts);
         let state = || (bar.position(), bar.length(), bar.message());
-        let said = |number| format!("backstory: attempt {number} of at most 9");
-        assert_eq!(state(), (0, Some(9), said(1)));
-        words.clone().set("attempt 3 of at most 9");
-        change(&bar, Unit::Attempts, (2, 9), words.get());
-        assert_eq!(state(), (2, Some(9), said(3)));
+        assert_eq!(state(), (0, Some(9), said.to_owned()));
+        change(&bar, Unit::Attempts, (2, 9));
+        assert_eq!(state(), (2, Some(9), said.to_owned()));
     }
 
     #[test]
     fn an_amount_that_becomes_known_gives_the_bar_its_length() {
         let bar = bar("reading".to_owned(), 0, Unit::Bytes);
-        change(&bar, Unit::Bytes, (0, 0), "reading".to_owned());
+        change(&bar, Unit::Bytes, (0, 0));
         assert_eq!(bar.length(), None);
-        change(&bar, Unit::Bytes, (3, 7), "reading".to_owned());
+        change(&bar, Unit::Bytes, (3, 7));
         assert_eq!((bar.position(), bar.length()), (3, Some(7)));
     }
 

@@ -193,7 +193,7 @@ pub fn directory(run: &RecordedRun, options: &Options) -> Vec<u8> {
 }
 
 /// The program that starts everything: the one with this process id, or the first one.
-fn first_process(run: &RecordedRun, pid: Option<u32>) -> Result<usize, Error> {
+pub(crate) fn first_process(run: &RecordedRun, pid: Option<u32>) -> Result<usize, Error> {
     let starts = |process: &RecordedProcess| process.start.by_exec;
     let mut all = run.processes.iter();
     let found = match pid {

@@ -5,8 +5,8 @@
 //! out the connections of a listener in the order in which they were made. Invariant: a listener
 //! that others than the programs of the run may have connected to has no pairs.
 
-use super::{Arranging, RecordedRun, ended};
-use crate::process::{Made, ResourceStreams};
+use super::{Arranging, RecordedRun, Scope, ended};
+use crate::process::Made;
 use crate::resource::{ResourceId, address_words};
 use backstory_deep::Call;
 use libc::c_long;
@@ -28,9 +28,12 @@ impl Arranging {
             c_long::from(call.number),
             libc::SYS_bind | libc::SYS_getsockname
         );
+        if !tells || !self.pairs_connections() {
+            return;
+        }
         let id = self.table.get(&call.fd).copied();
         let words = call.address().and_then(address_words);
-        if let (true, 0, Some(id), Some(words)) = (tells, call.result, id, words) {
+        if let (0, Some(id), Some(words)) = (call.result, id, words) {
             let known = &mut self.connections.addresses;
             known.push((words, ended(call), id));
         }
@@ -43,10 +46,18 @@ impl Arranging {
         let socket = self.run.resources[id].socket;
         let is_accepted = socket
             .is_none_or(|(_, kind)| matches!(kind & 0xf, libc::SOCK_STREAM | libc::SOCK_SEQPACKET));
-        if let Some(peer) = peer.filter(|_| connects && is_accepted) {
+        let connects = connects && is_accepted && self.pairs_connections();
+        if let Some(peer) = peer.filter(|_| connects) {
             let made = self.connections.made.entry(id);
             made.or_insert_with(|| (ended(call), peer.clone()));
         }
+    }
+}
+
+impl Arranging {
+    /// False if no connections are paired: the outline of a run has none.
+    fn pairs_connections(&self) -> bool {
+        !matches!(self.scope, Scope::Outline)
     }
 }
 
@@ -91,14 +102,11 @@ impl RecordedRun {
 
     /// True unless more bytes came out of one of these resources than went into the other.
     fn may_be_ends(&self, one: ResourceId, two: ResourceId) -> bool {
-        let bytes = |id: ResourceId, count: fn(&ResourceStreams) -> u64| -> u64 {
-            let processes = self.processes.iter();
-            let streams = processes.filter_map(|process| process.streams.get(&id));
-            streams.map(count).sum()
-        };
+        let processes = || self.processes.iter();
         let fits = |reader, writer| {
-            let left = bytes(writer, |streams| streams.output.remaining());
-            bytes(reader, |streams| streams.input.remaining()) <= left
+            let entered: u64 = processes().map(|process| process.received(reader)).sum();
+            let left: u64 = processes().map(|process| process.sent(writer)).sum();
+            entered <= left
         };
         fits(one, two) && fits(two, one)
     }

@@ -93,7 +93,10 @@ impl Arranging {
             self.by_ident.entry(ident).or_insert(id);
         }
         self.table.insert(call.fd, id);
-        self.numbers.insert(call.a, id);
+        // References are to files.
+        if kind == S_IFREG {
+            self.numbers.insert(call.a, id);
+        }
     }
 
     /// The file with this identity that the parent had opened under another number. A child in its
@@ -180,6 +183,9 @@ impl Arranging {
                 self.made(call.result, || Resource::new(Origin::Opened, name, 0))
             }
         };
+        if self.in_outline {
+            return;
+        }
         let queue = self.process.opens.entry(path).or_default();
         queue.push_back((made, ended(call)));
     }
@@ -241,6 +247,9 @@ impl Arranging {
             socket: Some(socket),
             ..Resource::new(Origin::Socket, b"", S_IFSOCK)
         });
+        if self.in_outline {
+            return;
+        }
         self.process
             .sockets
             .entry(socket)
@@ -249,15 +258,24 @@ impl Arranging {
     }
 
     pub(super) fn accepted(&mut self, call: &Call) {
-        self.note_mover(call);
         let listener = self.behind(call.fd, S_IFSOCK);
-        let address = call.address().unwrap_or_default().to_vec();
+        let is_omitted = call.result >= 0 && self.omits_accepted(self.run.resources.len());
+        if !is_omitted {
+            self.note_mover(call);
+        }
+        let address = match is_omitted || self.in_outline {
+            true => Vec::new(),
+            false => call.address().unwrap_or_default().to_vec(),
+        };
         let socket = self.run.resources[listener].socket;
+        let peer = call.address().filter(|_| !is_omitted);
         let made = self.made(call.result, || Resource {
             socket,
-            peer: address_words(&address),
+            peer: peer.and_then(address_words),
             ..Resource::new(Origin::Accepted(listener), b"", S_IFSOCK)
         });
+        let first = self.process.first_contact.get_or_insert(ended(call));
+        *first = ended(call).min(*first);
         let streams = self.streams(listener);
         streams.is_listener = true;
         streams.accepted.push_back(AcceptedConnection {
@@ -275,6 +293,9 @@ impl Arranging {
             self.table.insert(fd, resource);
             passed.push((at, resource));
         }
+        if self.omits(id) {
+            return;
+        }
         let control = RecordedControl {
             bytes: bytes.to_vec(),
             passed,
@@ -287,7 +308,9 @@ impl Arranging {
         let peer = call.address().and_then(address_words);
         self.run.resources[id].peer.clone_from(&peer);
         self.connects(call, id, peer.as_ref());
-        self.streams(id).connected.push_back((call.result, peer));
+        if !self.omits(id) {
+            self.streams(id).connected.push_back((call.result, peer));
+        }
     }
 
     pub(super) fn pair(&mut self, call: &Call) {
@@ -316,6 +339,9 @@ impl Arranging {
         } else {
             libc::SYS_pipe2 as u16
         };
+        if self.in_outline {
+            return;
+        }
         let queue = self.process.pairs.entry(call).or_default();
         queue.push_back((ends, time));
     }

@@ -12,6 +12,7 @@ impl Arranging {
         match call.number {
             deep::BEGIN if call.a != deep::BY_THREAD => self.begin(call),
             deep::BEGIN => self.process.add_thread(call.b as u32),
+            deep::CLOCK | deep::PROCESSOR | deep::COUNTER | deep::CPUID if self.in_outline => {}
             deep::CLOCK => {
                 let queue = self.process.times.entry((call.tid, call.a as i32));
                 queue.or_default().push_back((call.result, call.time));

@@ -10,11 +10,15 @@ mod facts;
 mod positions;
 mod results;
 mod same;
+mod scope;
+mod sought;
 mod statuses;
 mod streams;
 mod waits;
 
 pub use results::{detail, family};
+pub(crate) use scope::Scope;
+pub(crate) use sought::{FoundInput, SoughtWord};
 
 use crate::input::InputItem;
 use crate::process::{ProcessStart, RecordedChild, RecordedProcess};
@@ -103,6 +107,20 @@ pub(crate) struct Arranging {
     connections: Connections,
     /// The last message that was sent: where, by which thread, and when its call began.
     message_group: Option<(ResourceId, u32, u64)>,
+    /// The part of the log that is arranged. Of this process, it may be only the outline.
+    scope: Scope,
+    in_outline: bool,
+    /// The threads of the process that moved their last bytes on a connection which is left out.
+    works_for_omitted: HashSet<u32>,
+    /// The number of calls at which the process is looked at for what can be left out.
+    look_at: u64,
+    /// Bytes of it that were added since the last look, and how many lead to the next one.
+    added: u64,
+    most_added: u64,
+    /// Words that are looked for in all input.
+    sought: Vec<SoughtWord>,
+    /// Random bytes of the kernel that the process got.
+    random_bytes: u64,
 }
 
 impl RecordedRun {
@@ -198,6 +216,8 @@ impl Arranging {
         self.last_reads.clear();
         self.child_signals.clear();
         self.open_handlers.clear();
+        self.enter_scope(pid);
+        self.random_bytes = 0;
         // A parent outside the pid namespace has no number there.
         let maker = || self.makers.get(&pid).copied();
         let parent = Some(parent).filter(|parent| *parent != 0).or_else(maker);
@@ -219,12 +239,14 @@ impl Arranging {
     /// All calls of the process were taken.
     pub(crate) fn leave(&mut self) {
         self.name_program();
+        self.leave_out();
         let least = self.returned.values().min().copied();
         let whole_until = self.process.whole_until.or(least);
         self.process.recorded_until = whole_until.unwrap_or(self.process.began);
         if self.process.threads.is_empty() {
             self.process.movers = HashMap::new();
             self.process.call_times = HashMap::new();
+            self.process.omitted.work = HashMap::new();
         }
         let calls = self.process.call_times.values_mut();
         calls.for_each(|own| own.sort_unstable());
@@ -232,6 +254,12 @@ impl Arranging {
         // A program that the process executes next has these.
         self.handed.insert(self.process.pid, self.table.clone());
         self.run.processes.push(std::mem::take(&mut self.process));
+    }
+
+    /// All processes were taken. Returns the words with their inputs, too.
+    pub(crate) fn finish_search(mut self) -> (RecordedRun, Vec<SoughtWord>) {
+        let sought = std::mem::take(&mut self.sought);
+        (self.finish(), sought)
     }
 
     /// All processes were taken.
@@ -245,13 +273,23 @@ impl Arranging {
     }
 
     pub(crate) fn take(&mut self, call: &Call) {
+        self.take_of_request(call, true);
+    }
+
+    /// Takes a call. `begins`: it can be the first one of a request, whose connection is then
+    /// asked for by its time and descriptor.
+    pub(crate) fn take_of_request(&mut self, call: &Call, begins: bool) {
         if call.is_fact() {
             self.fact(call);
             return;
         }
         self.process.calls += 1;
-        let own = self.process.call_times.entry(call.tid).or_default();
-        own.push(call.time);
+        // Nothing runs by an outline.
+        if !self.in_outline {
+            let own = self.process.call_times.entry(call.tid).or_default();
+            own.push(call.time);
+        }
+        self.look_again();
         self.note_pause(call);
         self.note_child_end(call);
         self.note_handlers(call);
@@ -267,7 +305,12 @@ impl Arranging {
             // The descriptor leads nowhere, and will again.
             return;
         }
-        self.note_move(call);
+        self.note_move(call, begins);
+        self.arrange_call(call);
+    }
+
+    /// Takes a call by its kind.
+    fn arrange_call(&mut self, call: &Call) {
         match c_long::from(call.number) {
             libc::SYS_read
             | libc::SYS_readv
@@ -287,16 +330,7 @@ impl Arranging {
             | libc::SYS_sendmmsg => self.write(call),
             libc::SYS_sendfile | libc::SYS_splice | libc::SYS_copy_file_range => self.moved(call),
             libc::SYS_tee | libc::SYS_vmsplice => self.spliced(call),
-            libc::SYS_getrandom => {
-                if let Some(bytes) = call.entered_at(0) {
-                    self.note_mover(call);
-                    let time = ended(call);
-                    let request = ((call.a, call.b), time);
-                    self.process.random_requests.push_back(request);
-                    let bytes = InputItem::Bytes(bytes.to_vec());
-                    self.process.random.push_at(bytes, time);
-                }
-            }
+            libc::SYS_getrandom => self.random(call),
             libc::SYS_open | libc::SYS_openat | libc::SYS_openat2 | libc::SYS_creat => {
                 self.opened(call)
             }
@@ -341,6 +375,24 @@ impl Arranging {
             }
             _ => self.result(call),
         }
+    }
+
+    /// Random bytes of the kernel.
+    fn random(&mut self, call: &Call) {
+        let Some(bytes) = call.entered_at(0) else {
+            return;
+        };
+        self.note_mover(call);
+        let (time, position) = (ended(call), self.random_bytes);
+        self.random_bytes = position.saturating_add(bytes.len() as u64);
+        self.seek(None, bytes, (time, position));
+        if self.in_outline {
+            return;
+        }
+        let request = ((call.a, call.b), time);
+        self.process.random_requests.push_back(request);
+        let bytes = InputItem::Bytes(bytes.to_vec());
+        self.process.random.push_at(bytes, time);
     }
 
     /// Notes the time since the thread's call before, if a second began in it.

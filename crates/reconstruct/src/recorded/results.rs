@@ -26,6 +26,9 @@ impl Arranging {
             }
             _ => CallObject::Process,
         };
+        if self.omits_result(call, &object) {
+            return;
+        }
         let entered = call.sections.iter();
         let entered = entered.filter(|section| section.kind == deep::ENTERED);
         let mut entered: Vec<_> = entered.map(|section| section.bytes.clone()).collect();

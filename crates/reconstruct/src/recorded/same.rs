@@ -77,6 +77,9 @@ impl RecordedProcess {
                 .output
                 .join(streams.output);
         }
+        if let Some(omitted) = self.omitted.streams.remove(&from) {
+            self.omitted.streams.entry(to).or_default().join(omitted);
+        }
         let of_it = |key: &&ResultKey| key.object == CallObject::Resource(from);
         let keys: Vec<_> = self.results.keys().filter(of_it).cloned().collect();
         for mut key in keys {

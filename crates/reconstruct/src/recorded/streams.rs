@@ -1,7 +1,7 @@
 //! Arranges the bytes that calls moved, by resource.
 
 use super::{Arranging, ended};
-use crate::input::InputItem;
+use crate::input::{self, InputItem};
 use crate::output::OutputItem;
 use crate::resource::ResourceId;
 use backstory_abi::deep;
@@ -40,6 +40,9 @@ impl Arranging {
                 resource.is_reference = true;
                 self.start(id, call, length);
                 let file = self.numbers.get(&descriptor).copied().unwrap_or(id);
+                if self.in_outline {
+                    return;
+                }
                 let references = self.process.references.entry(file).or_default();
                 references.insert((position, length, xxh64));
                 return;
@@ -51,8 +54,15 @@ impl Arranging {
             (1.., Some(Content::Bytes(bytes))) => InputItem::Bytes(bytes.to_vec()),
             _ => InputItem::End,
         };
-        let item_has_bytes = matches!(item, InputItem::Bytes(_) | InputItem::Message { .. });
-        resource.has_bytes |= item_has_bytes;
+        let bytes = match &item {
+            InputItem::Bytes(bytes) | InputItem::Message { bytes, .. } => Some(&bytes[..]),
+            _ => None,
+        };
+        resource.has_bytes |= bytes.is_some();
+        if let Some(bytes) = bytes.filter(|_| !peeks && !self.sought.is_empty()) {
+            let position = self.process.received(id);
+            self.seek(Some(id), bytes, (ended(call), position));
+        }
         if let Some(bytes) = call.section(deep::CONTROL, 1).filter(|_| !peeks) {
             self.controlled(id, call, bytes);
         }
@@ -61,6 +71,12 @@ impl Arranging {
                 self.last_reads.insert(call.tid, (call.time, ended(call)));
             }
             let start = self.start(id, call, u64::try_from(call.result).unwrap_or(0));
+            self.note_work(id, call);
+            if self.omits(id) {
+                self.omit_read(id, call, &item);
+                return;
+            }
+            self.keeps_bytes(input::length(&item));
             let input = &mut self.streams(id).input;
             match start {
                 Some(start) => input.push_from(item, ended(call), start),
@@ -109,6 +125,14 @@ impl Arranging {
         };
         let start = self.start(id, call, u64::try_from(call.result).unwrap_or(0));
         let signals = self.interrupting(call);
+        self.note_work(id, call);
+        if self.omits(id) {
+            self.omit_write(id, call, &item);
+            return;
+        }
+        if let OutputItem::Bytes(bytes) = &item {
+            self.keeps_bytes(bytes.len());
+        }
         let output = &mut self.streams(id).output;
         match start {
             Some(start) => output.push_from(item, ended(call), start),
@@ -177,19 +201,25 @@ impl Arranging {
             let target = self.behind(call.a as i32, 0);
             let resource = &mut self.run.resources[target];
             resource.is_written |= !resource.is_own_pipe();
-            self.streams(target)
-                .output
-                .push_at(OutputItem::Unknown(length), ended(call));
+            let item = OutputItem::Unknown(length);
+            match self.omits(target) {
+                true => self.omit_write(target, call, &item),
+                false => self.streams(target).output.push_at(item, ended(call)),
+            }
         }
     }
 
     /// Remembers which thread moved bytes, or made or accepted something.
     pub(super) fn note_mover(&mut self, call: &Call) {
-        self.process.movers.insert(ended(call), call.tid);
+        let id = self.table.get(&call.fd).copied();
+        if !self.in_outline && !id.is_some_and(|id| self.omits(id)) {
+            self.process.movers.insert(ended(call), call.tid);
+        }
     }
 
-    /// Remembers which connection a call moved bytes of: requests name it by time and descriptor.
-    pub(super) fn note_move(&mut self, call: &Call) {
+    /// Remembers when the process first moved bytes on a connection. If a request `begins`, also
+    /// which connection that was: requests name it by time and descriptor.
+    pub(super) fn note_move(&mut self, call: &Call, begins: bool) {
         let fd = match c_long::from(call.number) {
             libc::SYS_sendfile => call.a as i32,
             _ => call.fd,
@@ -198,7 +228,11 @@ impl Arranging {
             && let Some(id) = self.table.get(&fd)
             && self.run.resources[*id].is_connection()
         {
-            self.process.moves.insert((call.time, fd), *id);
+            let first = self.process.first_contact.get_or_insert(call.time);
+            *first = call.time.min(*first);
+            if begins {
+                self.process.moves.insert((call.time, fd), *id);
+            }
         }
     }
 }

@@ -26,7 +26,7 @@ impl Arranging {
             thread: call.tid,
             child_ended: None,
         };
-        self.process.turns.push_back(turn);
+        self.add_turn(turn);
     }
 
     pub(super) fn epoll_turn(&mut self, call: &Call) {
@@ -45,7 +45,13 @@ impl Arranging {
             thread: call.tid,
             child_ended: None,
         };
-        self.process.turns.push_back(turn);
+        self.add_turn(turn);
+    }
+
+    fn add_turn(&mut self, turn: ReadyTurn) {
+        if !self.in_outline {
+            self.process.turns.push_back(turn);
+        }
     }
 
     /// True if `poll` waited for the kernel's own objects alone. The sets of `select` do not say

@@ -251,18 +251,23 @@ fn searched(
     // All attempts have the same start, so the first one looks for the obstacles to a copy.
     let mut obstacles = None;
     let is_client = deep.is_of_client()?;
-    let progress = Progress::of("", u64::from(search.most()), Unit::Attempts);
     while let Some(attempt) = search.attempt() {
         if search.tries() > 1 {
             // The files of the attempt before are no part of this one.
             directory::empty(own);
         }
-        progress.say(&words(&search, &attempt, is_client));
         let mut again = deep.at(&attempt);
         again.lists_obstacles &= obstacles.is_none();
-        let again = Some(again);
-        let played = super::play(current, own, plan.clone(), again, (false, args.json))?;
-        progress.done.add(1);
+        // The log has a bar of its own while it is read.
+        super::feed(own, &again)?;
+        let (tries, most) = (u64::from(search.tries()), u64::from(search.most()));
+        let words = words(&search, &attempt, is_client);
+        let progress = Progress::of(&words, most, Unit::Attempts);
+        progress.done.set(tries.saturating_sub(1));
+        let how = (false, args.json);
+        let played = super::play_fed(current, own, plan.clone(), Some(again), how);
+        progress.end();
+        let played = played?;
         sum.add(&played);
         let found = played.reconstruction.as_ref();
         if let Some(request) = found.and_then(|found| found.request.as_ref()) {
@@ -277,7 +282,6 @@ fn searched(
             best = Some((came, played));
         }
     }
-    progress.end();
     let mut best = best.map(|(_, played)| played).unwrap_or_default();
     if may_race(deep, &best)
         && let Some(found) = &best.reconstruction

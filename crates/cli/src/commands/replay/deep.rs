@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use backstory_deep::DeepLog;
+use backstory_deep::{DeepLog, ReadMeter};
 use backstory_reconstruct::engine::{self, Options};
 use backstory_reconstruct::read_files::{ReadFile, read_files};
 use backstory_reconstruct::search::{Attempt, Search};
@@ -28,6 +28,7 @@ use super::directory::FED;
 use super::request_outputs::{self, RequestOutputs};
 use super::shallow_command::ShallowCommand;
 use crate::error::{Failure, chain};
+use crate::text::progress::Progress;
 
 pub use options::request;
 
@@ -167,16 +168,28 @@ impl DeepRequest {
 
     /// The files whose bytes the log has, by path.
     pub fn read_files(&self) -> Result<BTreeMap<Vec<u8>, ReadFile>, Failure> {
-        Ok(read_files(&self.read()?.run))
+        self.reading("reading the deep log", |log| {
+            read_files(&RecordedRun::load(log))
+        })
     }
 
-    /// The deep log, which is read once for all requests and attempts.
+    /// The outline of the deep log, which is read once for all requests and attempts.
     fn read(&self) -> Result<Rc<ReadLog>, Failure> {
         if let Some(read) = self.read.get() {
             return Ok(read.clone());
         }
-        let read = Rc::new(ReadLog::read(&self.open()?));
+        let read = Rc::new(self.reading("reading the deep log", ReadLog::outline)?);
         Ok(self.read.get_or_init(|| read).clone())
+    }
+
+    /// Reads the deep log, under a bar with these words.
+    fn reading<T>(&self, words: &str, read: impl FnOnce(&DeepLog) -> T) -> Result<T, Failure> {
+        let meter = ReadMeter::default();
+        let log = self.open()?.metered(&meter);
+        let progress = Progress::reading(words, &meter);
+        let found = read(&log);
+        progress.end();
+        Ok(found)
     }
 
     /// For a replay of one request: the part of the run that is fed, as bytes for the process
@@ -185,10 +198,9 @@ impl DeepRequest {
         if self.request.is_none() {
             return Ok(None);
         }
-        let mut run = self.read()?.run.clone();
-        window::cut(&mut run, self.window.0, self.window.1);
-        engine::reduce(&mut run, &self.options())
-            .map_err(|error| Failure::not_found(chain(&error)))?;
+        let (read, options) = (self.read()?, self.options());
+        let part = self.reading("reading the deep log", |log| read.part(log, &options))?;
+        let run = part.map_err(|error| Failure::not_found(chain(&error)))?;
         let bytes = run
             .to_bytes()
             .map_err(|error| Failure::not_found(chain(&error)))?;
@@ -216,11 +228,14 @@ impl DeepRequest {
     /// Finds the recorded side of the first difference, in the whole record: where its bytes came
     /// from, and the calls before it.
     pub fn find_origins(&self, reconstruction: &mut Reconstruction) -> Result<(), Failure> {
-        if reconstruction.first_difference().is_some() {
-            origin::find(&self.read()?.run, reconstruction);
-            log_context::find(&self.open()?, reconstruction);
+        if reconstruction.first_difference().is_none() {
+            return Ok(());
         }
-        Ok(())
+        let read = self.read()?;
+        self.reading("looking for the origin of the difference", |log| {
+            origin::find(log, &read.run.units, reconstruction);
+            log_context::find(log, reconstruction);
+        })
     }
 
     /// The files that the requests wrote which ran again.

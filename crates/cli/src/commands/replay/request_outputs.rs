@@ -85,8 +85,8 @@ pub fn written_by(run: &RecordedRun, first: u32, ran: &HashSet<u32>) -> HashSet<
     });
     let mut all = HashSet::new();
     for process in programs.iter().filter(|one| ran.contains(&one.pid)) {
-        let own = process.streams.keys().filter(|id| !given.contains(*id));
-        let files = own.map(|id| &run.resources[*id]);
+        let own = process.used().filter(|id| !given.contains(id));
+        let files = own.map(|id| &run.resources[id]);
         for file in files.filter(|file| file.is_written && file.is_opened_file()) {
             all.insert(file.link.clone());
             all.insert(absolute(&directories, process.epoch, &file.name));
@@ -128,7 +128,7 @@ fn spellings(
 ) -> HashMap<Vec<u8>, HashSet<Vec<u8>>> {
     let mut all: HashMap<Vec<u8>, HashSet<Vec<u8>>> = HashMap::new();
     for process in &run.processes {
-        let resources = process.streams.keys().map(|id| &run.resources[*id]);
+        let resources = process.used().map(|id| &run.resources[id]);
         for resource in resources.filter(|one| one.is_opened_file() && !one.link.is_empty()) {
             let passed = absolute(directories, process.epoch, &resource.name);
             if passed != resource.link {
@@ -151,9 +151,8 @@ fn written_behind(
     let end = unit.map_or(0, |unit| unit.worked_until);
     let mut all = HashSet::new();
     for process in &run.processes {
-        let streams = process.streams.iter();
-        let later = streams.filter(|(_, one)| one.output.moves().any(|(time, _)| time > end));
-        for resource in later.map(|(id, _)| &run.resources[*id]) {
+        let later = process.used().filter(|id| process.wrote_behind(*id, end));
+        for resource in later.map(|id| &run.resources[id]) {
             all.insert(resource.link.clone());
             if resource.is_opened_file() {
                 all.insert(absolute(directories, process.epoch, &resource.name));
