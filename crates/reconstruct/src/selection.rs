@@ -180,6 +180,7 @@ mod tests {
     use libc::c_long;
     use std::collections::{BTreeMap, HashMap, HashSet};
     use std::fmt::Debug;
+    use std::fs;
     use std::path::Path;
 
     /// Process and thread.
@@ -452,6 +453,37 @@ mod tests {
                     let part = outline.part(&log, &options).unwrap();
                     let what = format!("{has_threads} {wanted} {:?}", options.fed);
                     assert_eq!(described(&part), described(&cut), "{what}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_damaged_log_has_the_same_parts_however_it_is_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log.deep");
+        drop(server(true).log(directory.path()));
+        let bytes = fs::read(&path).unwrap();
+        for at in (0..bytes.len()).step_by(97) {
+            let mut changed = bytes.clone();
+            changed[at] ^= 0xff;
+            for file in [&bytes[..at], &changed[..]] {
+                fs::write(&path, file).unwrap();
+                let log = DeepLog::open(&path).unwrap();
+                let (whole, outline) = (ReadLog::read(&log), ReadLog::outline(&log));
+                assert_eq!(whole.requests, outline.requests, "{at}");
+                for wanted in 1..=whole.requests.len().min(3) {
+                    let options = Options {
+                        request: Some(wanted),
+                        ..Options::default()
+                    };
+                    let mut cut = whole.run.clone();
+                    let is_cut = engine::reduce(&mut cut, &options).is_ok();
+                    let part = outline.part(&log, &options);
+                    assert_eq!(part.is_ok(), is_cut, "{at} {wanted}");
+                    if let Ok(part) = part {
+                        assert_eq!(described(&part), described(&cut), "{at} {wanted}");
+                    }
                 }
             }
         }
