@@ -32,7 +32,7 @@ pub struct OmittedMoves {
     pub writes: Vec<(u64, u64)>,
 }
 
-/// What was left out of the record of a process.
+/// The parts of the record of a process that were left out.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct OmittedParts {
     /// By resource.

@@ -1,4 +1,4 @@
-//! What requests need of a log: decided on its outline, before the log is read for them.
+//! The parts of a log that requests need: decided on its outline, before the log is read for them.
 //!
 //! In: the outline of a run, and the numbers of requests. Out: what can be left out while the log
 //! is read once more. Invariant: the reduction of what is left ([`crate::request::choose`]) is that

@@ -1,4 +1,4 @@
-//! What of a record is arranged: all of it, its outline, or the part that requests need.
+//! The part of a record that is arranged: all of it, its outline, or what requests need.
 //!
 //! In: the calls of a log, as for a whole run. Out: the same resources with the same numbers, and
 //! of the other facts those that are needed. Memory: of what is left out, a few numbers for each
@@ -19,7 +19,7 @@ const STEP: u64 = if cfg!(test) { 4 } else { 1 << 14 };
 /// The same in bytes that the calls moved.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// What of a record is arranged.
+/// The part of a record that is arranged.
 #[derive(Default)]
 pub(crate) enum Scope {
     /// All of it.

@@ -21,7 +21,7 @@ pub(crate) struct SoughtWord {
 pub(crate) struct FoundInput {
     /// The process, as an index.
     pub process: usize,
-    /// What it read from. `None`: the random numbers of the kernel.
+    /// The resource that it read from. `None`: the random numbers of the kernel.
     pub id: Option<ResourceId>,
     /// Time-stamp counter when the read returned.
     pub time: u64,
