@@ -9,7 +9,7 @@ use crate::omitted::OmittedParts;
 use crate::output::ExpectedOutput;
 use crate::resource::{Resource, ResourceId, is_address_list};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 /// The object of a recorded result.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -256,7 +256,7 @@ pub struct RecordedProcess {
     pub movers: HashMap<u64, u32>,
     /// Time-stamp counters when the calls of each thread began, in order. It is empty in a process
     /// with one thread, and in an execution of a part of the record.
-    pub call_times: HashMap<u32, Vec<u64>>,
+    pub call_times: BTreeMap<u32, Vec<u64>>,
     /// Signals whose handlers ran, each with the time-stamp counter when its handler began.
     pub signals: VecDeque<(i32, u64)>,
     /// The same handlers, each with its place among the calls of its thread.

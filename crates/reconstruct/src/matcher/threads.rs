@@ -172,7 +172,7 @@ impl ProcessMatcher {
 mod tests {
     use super::super::ProcessMatcher;
     use crate::process::RecordedProcess;
-    use std::collections::HashMap;
+    use std::collections::{BTreeMap, HashMap};
 
     const MAIN: u32 = 10;
     const WORKER: u32 = 11;
@@ -185,7 +185,7 @@ mod tests {
             began: 1,
             threads: vec![WORKER, OTHER],
             movers: HashMap::from([(25, WORKER), (45, OTHER)]),
-            call_times: HashMap::from([
+            call_times: BTreeMap::from([
                 (MAIN, vec![5, 60]),
                 (WORKER, vec![20, 30]),
                 (OTHER, vec![40, 50]),

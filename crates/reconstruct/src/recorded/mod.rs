@@ -32,7 +32,7 @@ use backstory_deep::call_numbers::WAITS;
 use connections::Connections;
 use libc::c_long;
 use serde::{Deserialize, Serialize};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// A run, arranged for its reconstruction.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -245,7 +245,7 @@ impl Arranging {
         self.process.recorded_until = whole_until.unwrap_or(self.process.began);
         if self.process.threads.is_empty() {
             self.process.movers = HashMap::new();
-            self.process.call_times = HashMap::new();
+            self.process.call_times = BTreeMap::new();
             self.process.omitted.work = HashMap::new();
         }
         let calls = self.process.call_times.values_mut();
