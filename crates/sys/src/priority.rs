@@ -71,8 +71,9 @@ pub fn is_last() -> bool {
 }
 
 /// Gives all threads of a process that came last an ordinary priority. False if the kernel refused
-/// that for processors; for disks they have it in any case.
+/// that for processors; for disks they have it in any case. They rest no more.
 pub fn come_back() -> bool {
+    crate::stop_rests();
     let Ok(threads) = fs::read_dir("/proc/self/task") else {
         return false;
     };

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use backstory_store::annotation_history::{self, StampedAnnotation};
 use backstory_store::{EngineControl, GraphStore, Home, Label, open_store};
+use backstory_sys::Rests;
 
 use super::Outcome;
 use super::record::check_name;
@@ -82,6 +83,7 @@ pub fn index(args: IndexArgs, store: Option<&Path>) -> Outcome {
     }
     let mut store = open_store(&home)?;
     let busy = if args.wait { Busy::Wait } else { Busy::Leave };
+    let rests = Rests::begin();
     let failed = index::bring_up_to_date(&home, &mut store, busy, args.wait)
         .map_err(|error| Failure::not_found(chain(&error)))?;
     for bad in &failed {
@@ -91,6 +93,8 @@ pub fn index(args: IndexArgs, store: Option<&Path>) -> Outcome {
     checkout::complete(&home, &mut store)?;
     contents_writer::bring_up_to_date(&home, &mut store, busy)
         .map_err(|error| Failure::not_found(chain(&error)))?;
+    // What follows talks to other programs, whose libraries need not expect a signal.
+    drop(rests);
     if let Err(failure) = sealing::seal_each_run(&home, &*store) {
         complain(&failure.line);
     }
