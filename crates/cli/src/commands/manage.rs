@@ -93,7 +93,7 @@ pub fn index(args: IndexArgs, store: Option<&Path>) -> Outcome {
     checkout::complete(&home, &mut store)?;
     contents_writer::bring_up_to_date(&home, &mut store, busy)
         .map_err(|error| Failure::not_found(chain(&error)))?;
-    // What follows talks to other programs, whose libraries need not expect a signal.
+    // The next steps talk to other programs by libraries that may not expect a signal.
     drop(rests);
     if let Err(failure) = sealing::seal_each_run(&home, &*store) {
         complain(&failure.line);
