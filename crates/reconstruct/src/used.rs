@@ -43,11 +43,17 @@ impl RecordedProcess {
         own.max(omitted)
     }
 
+    /// Time-stamp counter when the last write to a resource returned.
+    pub fn last_write(&self, id: ResourceId) -> Option<u64> {
+        let own = self.streams.get(&id);
+        let own = own.and_then(|streams| streams.output.moves().map(|(time, _)| time).max());
+        let omitted = self.omitted.streams.get(&id);
+        let omitted = omitted.map(|one| one.last_write).filter(|time| *time > 0);
+        own.max(omitted)
+    }
+
     /// True if it wrote to a resource behind this time.
     pub fn wrote_behind(&self, id: ResourceId, time: u64) -> bool {
-        let own = self.streams.get(&id);
-        let own = own.is_some_and(|one| one.output.moves().any(|(wrote, _)| wrote > time));
-        let omitted = self.omitted.streams.get(&id);
-        own || omitted.is_some_and(|one| one.last_write > time)
+        self.last_write(id).is_some_and(|last| last > time)
     }
 }

@@ -100,6 +100,46 @@ fn a_request_whose_file_differs_is_different_although_its_answer_is_equal() {
     assert_eq!(state(&second, "/file 1"), "different", "{second:#}");
 }
 
+/// Changes a table in memory at a request. A process beside it writes the table when the server
+/// ends.
+const TABLE: &str = r#"
+import mmap, os, socket
+LISTEN
+table, (one, two) = mmap.mmap(-1, 8), socket.socketpair()
+if os.fork() == 0:
+    two.close(); one.send(b"ready"); one.recv(1)
+    with open("table", "r+b") as f: f.write(table[:8])
+    os._exit(0)
+one.close(); two.recv(5)
+c, a = s.accept(); c.recv(9)
+with open("table", "r+b") as f: table[:8] = f.read(8)
+table[0] += 1; c.sendall(table[:8]); c.close()
+two.close(); os.wait()
+"#;
+
+const TABLE_CLIENT: &str = r#"
+import os, socket, time
+while not os.path.exists("port"): time.sleep(0.01)
+c = socket.create_connection(("127.0.0.1", int(open("port").read())))
+c.sendall(b"count"); assert c.recv(100) == b"1 of all"; c.close()
+"#;
+
+#[test]
+fn a_file_that_the_server_wrote_behind_the_request_is_no_difference_and_is_said() {
+    if !needs("a server that writes at its end", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_aged("table", "0 of all");
+    place.deep_server(TABLE, TABLE_CLIENT);
+    let Some(report) = place.report(&["--request", "1"], 0) else {
+        return;
+    };
+    assert_eq!(state(&report, "/table"), "unknown", "{report:#}");
+    let of = &report["reconstruction"];
+    assert_eq!(of["verdict"], "equal-where-recorded", "{of:#}");
+}
+
 #[test]
 fn a_file_of_a_program_that_did_not_run_again_is_no_difference_and_is_said() {
     let place = Place::new();

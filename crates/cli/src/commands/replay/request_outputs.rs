@@ -45,9 +45,13 @@ impl RequestOutputs {
                 set.insert(path);
             }
         }
-        if request.is_client {
-            others = written_behind(&log.run, &directories, request.number);
-        }
+        let later = match request.is_client {
+            true => written_behind(&log.run, &directories, request.number),
+            false => written_between(&log.run, &directories, |number| {
+                number == request.number || fed.contains(&number)
+            }),
+        };
+        others.extend(later);
         RequestOutputs { own, others }
     }
 
@@ -157,6 +161,45 @@ fn written_behind(
             if resource.is_opened_file() {
                 all.insert(absolute(directories, process.epoch, &resource.name));
             }
+        }
+    }
+    all
+}
+
+/// The absolute paths of the files that the server's own programs wrote last between the requests
+/// that ran again, in both spellings. A database writes pages long after the request that changed
+/// them. These programs began before the first request. Their files until then were written again.
+/// `ran`: whether a request ran again, by its number.
+fn written_between(
+    run: &RecordedRun,
+    directories: &HashMap<u64, &[u8]>,
+    ran: impl Fn(usize) -> bool,
+) -> HashSet<Vec<u8>> {
+    let units = || run.units.iter().flatten().filter(|unit| !unit.is_client);
+    let first = units().map(|unit| unit.began).min().unwrap_or(u64::MAX);
+    // In the order of their beginning. Each ends with the last one up to here.
+    let mut last = 0;
+    let units = (1..).zip(&run.units);
+    let again = units.filter_map(|(number, unit)| unit.filter(|_| ran(number)));
+    let again = again.map(|unit| {
+        last = unit.lasts.max(unit.worked_until).max(last);
+        (unit.began, last)
+    });
+    let again: Vec<(u64, u64)> = again.collect();
+    let is_between = |time: u64| {
+        let begun = again.partition_point(|(began, _)| *began <= time);
+        let before = begun.checked_sub(1).and_then(|at| again.get(at));
+        first <= time && before.is_none_or(|(_, until)| *until < time)
+    };
+    let own = run.processes.iter().filter(|process| process.began < first);
+    let mut all = HashSet::new();
+    for process in own {
+        // The outline of a record has the last write to each file only.
+        let last = |id: &usize| process.last_write(*id).is_some_and(is_between);
+        let files = process.used().filter(last).map(|id| &run.resources[id]);
+        for file in files.filter(|file| file.is_opened_file()) {
+            all.insert(file.link.clone());
+            all.insert(absolute(directories, process.epoch, &file.name));
         }
     }
     all
