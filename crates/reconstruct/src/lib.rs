@@ -42,6 +42,7 @@ mod selection;
 pub mod shift;
 pub mod sighting;
 pub mod time;
+mod time_spans;
 pub mod unit;
 mod used;
 pub mod verdict;

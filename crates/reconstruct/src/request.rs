@@ -7,10 +7,11 @@
 
 use crate::error::Error;
 use crate::omitted::OmittedParts;
-use crate::process::{Made, RecordedProcess, TimedQueue};
+use crate::process::{Made, RecordedProcess, ResourceStreams, TimedQueue};
 use crate::random_bytes;
 use crate::recorded::RecordedRun;
 use crate::resource::{Origin, ResourceId};
+use crate::time_spans::Windows;
 use crate::unit::RecordedUnit;
 use crate::window;
 use backstory_ordering::SmallSort;
@@ -395,6 +396,7 @@ fn leave_out_streams((own, process): (usize, &mut RecordedProcess), choice: &Cho
         Some(windows) => windows.have(time),
         None => !gone.contains(id) && lies_in(time),
     };
+    let handed_out = handed_out(process, gone);
     for (id, streams) in &mut process.streams {
         streams.input.retain(|time| fits(id, time));
         streams.output.retain(|time| fits(id, time));
@@ -409,18 +411,21 @@ fn leave_out_streams((own, process): (usize, &mut RecordedProcess), choice: &Cho
             Made::Failed(errno) => errno == libc::EAGAIN && std::mem::take(&mut is_behind),
         });
     }
-    // A listener is ready while a connection is left, and a wait for nothing is left out.
-    let listens: HashSet<ResourceId> = process
-        .streams
-        .iter()
-        .filter(|(_, streams)| streams.is_listener)
-        .map(|(id, _)| *id)
-        .collect();
+    // A listener is ready while a connection is left, and a wait for nothing is left out. One that
+    // was ready with other descriptors is so again: the program may accept before it reads.
     process.turns.retain_mut(|turn| {
         let time = turn.time;
-        let stays = |id: &ResourceId| !listens.contains(id) && fits(id, time);
+        let reads = |id: &ResourceId| !handed_out.contains_key(id) && fits(id, time);
+        let accepts = |id: &ResourceId| {
+            let all = handed_out.get(id).map_or(&[][..], Vec::as_slice);
+            let next = all.partition_point(|(accepted, _)| *accepted <= time);
+            all.get(next).is_some_and(|(_, stays)| *stays)
+        };
         let timed_out = turn.ready.is_empty() && turn.value == 0;
-        turn.ready.retain(|(id, _)| id.is_some_and(|id| stays(&id)));
+        let mut all = turn.ready.iter().filter_map(|(id, _)| *id);
+        let has_others = all.any(|id| reads(&id));
+        turn.ready
+            .retain(|(id, _)| id.is_some_and(|id| reads(&id) || has_others && accepts(&id)));
         !turn.ready.is_empty() || timed_out && lies_in(time) && time >= begins
     });
     // All programs are ended when the request has been served.
@@ -431,6 +436,23 @@ fn leave_out_streams((own, process): (usize, &mut RecordedProcess), choice: &Cho
     process.handlers.clear();
     // Those of other requests say nothing about the work of a thread here.
     process.call_times.clear();
+}
+
+/// The listeners of a process, each with the times of the calls that accepted, in order. True: the
+/// call got a connection that stays.
+fn handed_out(
+    process: &RecordedProcess,
+    gone: &HashSet<ResourceId>,
+) -> HashMap<ResourceId, Vec<(u64, bool)>> {
+    let stays = |made: &Made| matches!(made, Made::Resource(id) if !gone.contains(id));
+    let listeners = process.streams.iter().filter(|(_, own)| own.is_listener);
+    let of = |(id, own): (&ResourceId, &ResourceStreams)| {
+        let all = own.accepted.iter();
+        let mut all: Vec<_> = all.map(|one| (one.time, stays(&one.made))).collect();
+        all.sort_small();
+        (*id, all)
+    };
+    listeners.map(of).collect()
 }
 
 /// The times between the acceptance of a connection and its first bytes.
@@ -482,46 +504,13 @@ pub(crate) fn thin<T>(queue: &mut TimedQueue<T>, reach: impl Fn(u64) -> bool) {
     });
 }
 
-/// Spans of time, with both ends.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Windows(Vec<(u64, u64)>);
-
-impl Windows {
-    fn of(spans: impl Iterator<Item = (u64, u64)>) -> Windows {
-        let mut spans: Vec<(u64, u64)> = spans.filter(|(from, to)| from <= to).collect();
-        spans.sort_small();
-        let mut joined: Vec<(u64, u64)> = Vec::new();
-        for (from, to) in spans {
-            match joined.last_mut().filter(|last| from <= last.1) {
-                Some(last) => last.1 = last.1.max(to),
-                None => joined.push((from, to)),
-            }
-        }
-        Windows(joined)
-    }
-
-    /// The times that [`RecordedUnit::has`] has for one of these units.
-    fn of_units(units: &[RecordedUnit], process: usize) -> Windows {
-        Windows::of(units.iter().map(|unit| match unit.process == process {
-            true => (unit.after.saturating_add(1), unit.until),
-            false => (unit.began, unit.lasts),
-        }))
-    }
-
-    /// True for a time within one of them.
-    pub fn have(&self, time: u64) -> bool {
-        let behind = self.0.partition_point(|(from, _)| *from <= time);
-        let window = behind.checked_sub(1).and_then(|at| self.0.get(at));
-        window.is_some_and(|(_, to)| time <= *to)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{BEHIND, Windows, choose, thin};
+    use super::{BEHIND, choose, thin};
     use crate::input::InputItem;
     use crate::output::OutputItem;
-    use crate::process::{AcceptedConnection, Made, RecordedProcess, ResourceStreams};
+    use crate::process::{AcceptedConnection, Made, ReadyTurn, RecordedProcess, ResourceStreams};
+    use crate::ready::IN;
     use crate::recorded::RecordedRun;
     use crate::resource::{Origin, Resource, ResourceId};
     use crate::unit::RecordedUnit;
@@ -611,12 +600,21 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_found_in_joined_and_separate_spans() {
-        let windows = Windows::of([(30, 40), (10, 20), (15, 25), (50, 45)].into_iter());
-        for (time, within) in [(9, false), (10, true), (25, true), (26, false), (35, true)] {
-            assert_eq!(windows.have(time), within, "{time}");
-        }
-        assert!(!windows.have(47) && !Windows::default().have(0));
+    fn a_listener_is_ready_with_other_descriptors_before_a_connection_that_stays() {
+        let ready = |connection, next| ReadyTurn {
+            ready: vec![(Some(connection), IN), (Some(LISTENER), IN)],
+            value: 2,
+            time: accepted_at(next) - 5,
+            thread: 0,
+            child_ended: None,
+        };
+        let mut run = served();
+        run.processes[0].turns = [ready(ONE, TWO), ready(TWO, LATE)].into();
+        choose(&mut run, 2, &[1], 0).unwrap();
+        let turns = run.processes[0].turns.iter();
+        let ids = turns.map(|turn| turn.ready.iter().filter_map(|(id, _)| *id).collect());
+        let ids: Vec<Vec<ResourceId>> = ids.collect();
+        assert_eq!(ids, [vec![ONE, LISTENER], vec![TWO]]);
     }
 
     #[test]

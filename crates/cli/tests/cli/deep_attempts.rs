@@ -497,6 +497,57 @@ fn requests_of_a_kept_connection_come_behind_earlier_ones_of_other_connections()
     }
 }
 
+/// Answers each word with all words so far, and marks of connections that came and ended. It takes
+/// a new connection before all else that has come, and the rest in the order of the kernel.
+const ORDERLY: &str = r#"
+import os, select, socket, time
+LISTEN
+e = select.epoll(); e.register(s, select.EPOLLIN)
+noted, open_ones, ended = b"", {}, 0
+while ended < 3:
+    for fd, _ in sorted(e.poll(), key=lambda one: one[0] != s.fileno()):
+        if fd == s.fileno():
+            c, _ = s.accept(); noted += b"+"
+            open_ones[c.fileno()] = c; e.register(c, select.EPOLLIN)
+            continue
+        word = open_ones[fd].recv(100)
+        if not word:
+            e.unregister(fd); open_ones.pop(fd).close(); ended += 1; noted += b"-"
+        else:
+            noted += word; open_ones[fd].sendall(noted)
+        if word == b"wait": time.sleep(0.3)
+"#;
+
+/// While the server waits, a connection ends and another one begins. Later, words come on two
+/// connections. The kernel has the one with the larger descriptor first.
+const ORDERLY_CLIENT: &str = r#"
+import os, socket, time
+while not os.path.exists("port"): time.sleep(0.01)
+def connect(): return socket.create_connection(("127.0.0.1", int(open("port").read())))
+def ask(c, word): c.sendall(word); assert c.recv(100)
+a = connect(); ask(a, b"wait"); a.close()
+b = connect(); ask(b, b"b")
+c = connect(); ask(c, b"c"); ask(b, b"wait"); c.sendall(b"d"); b.sendall(b"e")
+for one in [b, c]: assert one.recv(100); one.close()
+"#;
+
+#[test]
+fn events_of_one_wait_come_together_and_in_their_order() {
+    let what = "events of one wait";
+    let Some(place) = recorded_server(what, ORDERLY, ORDERLY_CLIENT) else {
+        return;
+    };
+    for (number, fed) in [("2", vec![1]), ("6", vec![1, 2, 3, 4, 5])] {
+        let Some(report) = place.report(&["--request", number], 0) else {
+            return;
+        };
+        let of = &report["reconstruction"];
+        assert_eq!(of["verdict"], "equal", "{number}: {of:#}");
+        let fed = serde_json::json!(fed);
+        assert_eq!(of["request"]["fed"], fed, "{number}: {of:#}");
+    }
+}
+
 /// Makes a token of an address, and ends a connection that comes with another one. Then it waits
 /// for the next connection.
 const TOKENS: &str = r#"

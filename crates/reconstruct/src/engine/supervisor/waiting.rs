@@ -7,6 +7,7 @@ use crate::engine::caller::NotifiedCall;
 use crate::process::{Made, ReadyTurn};
 use crate::ready::{IN, OUT, PRI, poll_list, set_members};
 use crate::resource::ResourceId;
+use backstory_ordering::SmallSort;
 use libc::*;
 use std::io;
 use std::os::fd::AsFd;
@@ -240,6 +241,8 @@ impl Supervisor {
             && (self.parked_for < AHEAD_OF_SLEEPERS || another_runs())
     }
 
+    /// The descriptors of a list that were ready, in the order of the record. The kernel chooses
+    /// that of a set of epoll.
     fn as_recorded(&self, turn: &ReadyTurn, list: &[Awaited]) -> Vec<(usize, u32)> {
         let one = |(at, awaited): (usize, &Awaited)| {
             let found = turn.ready.iter().find(|(id, _)| *id == awaited.resource)?;
@@ -247,7 +250,14 @@ impl Supervisor {
             let events = found.1 & (awaited.events | always | EPOLLRDHUP as u32);
             (awaited.resource.is_some() && events != 0).then_some((at, events))
         };
-        list.iter().enumerate().filter_map(one).collect()
+        let mut ready: Vec<(usize, u32)> = list.iter().enumerate().filter_map(one).collect();
+        let place = |at: usize| {
+            turn.ready
+                .iter()
+                .position(|(id, _)| *id == list[at].resource)
+        };
+        ready.sort_small_by_key(|(at, _)| place(*at));
+        ready
     }
 
     fn as_streams_are(
