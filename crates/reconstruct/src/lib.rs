@@ -22,6 +22,7 @@ mod exact;
 mod file_writes;
 pub mod input;
 pub mod log_context;
+mod made_processes;
 pub mod matcher;
 mod names;
 pub mod omitted;

@@ -6,6 +6,9 @@
 //! connections is not made.
 
 use crate::error::Error;
+use crate::made_processes::{
+    Kept, bring_workers_forward, first_contact, leave_out_processes, made_processes,
+};
 use crate::omitted::OmittedParts;
 use crate::process::{Made, RecordedProcess, ResourceStreams, TimedQueue};
 use crate::random_bytes;
@@ -127,6 +130,7 @@ impl Choice {
         run.fed = stay.values().flatten().copied().collect();
         run.fed.sort_small_by_key(|unit| unit.sent);
         leave_out_processes(run, unit.process, &gone, &stay);
+        bring_workers_forward(run, &stay);
         let units = || stay.values().flatten();
         let lasting = Windows::of(units().map(|unit| (unit.began, unit.lasts)));
         let accepted = accepted_before(run, &stay);
@@ -169,9 +173,6 @@ fn prepare(run: &mut RecordedRun, unit: &RecordedUnit) {
         streams.output.prepares_until(unit.after);
     }
 }
-
-/// The units that are fed, by connection.
-pub(crate) type Kept = HashMap<ResourceId, Vec<RecordedUnit>>;
 
 /// A unit may have further connections, over a listener that was made for it: those of FTP that
 /// carry a file.
@@ -263,62 +264,6 @@ fn keep_silent_connections(run: &RecordedRun, unit: &RecordedUnit, stay: &mut Ke
     stay.extend(silent.map(|(id, kept)| (id, vec![kept])));
 }
 
-/// Processes that were made for connections that are gone, and for no other, are not made.
-fn leave_out_processes(
-    run: &mut RecordedRun,
-    serving: usize,
-    gone: &HashSet<ResourceId>,
-    stay: &Kept,
-) {
-    let has_moved = |process: &RecordedProcess| {
-        let mut own = process.used();
-        own.any(|id| gone.contains(&id) && process.has_moved(id))
-    };
-    let serves = |process: &RecordedProcess| {
-        let mut own = process.used();
-        own.any(|id| stay.contains_key(&id))
-    };
-    let idle: HashSet<i64> = run
-        .processes
-        .iter()
-        .enumerate()
-        .filter(|(index, process)| *index != serving && has_moved(process) && !serves(process))
-        .map(|(_, process)| i64::from(process.pid))
-        .collect();
-    let needed = with_ancestors(&run.processes, |id| stay.contains_key(id));
-    // Those that worked for a removed connection. Others do their work without any.
-    let served = with_ancestors(&run.processes, |id| gone.contains(id));
-    let units = stay.values().flatten();
-    let lasting = Windows::of(units.map(|unit| (unit.began, unit.ended)));
-    for process in &mut run.processes {
-        let first = first_contact(process).unwrap_or(u64::MAX);
-        let serves = serves(process);
-        mark_asides(process, |pid| {
-            needed.contains(&pid) || served.contains(&pid)
-        });
-        process.children.retain_mut(|child| {
-            if child.time > first {
-                // A child for each connection: those of other connections are not forked.
-                let idle = !served.contains(&child.pid);
-                let within = || lasting.have(child.time);
-                return needed.contains(&child.pid) || idle || serves && within();
-            }
-            child.is_made &= !idle.contains(&child.pid);
-            true
-        });
-    }
-}
-
-/// The process ids of the processes that will be made: the first one, and the children that are
-/// left.
-fn made_processes(run: &RecordedRun, first: usize) -> HashSet<u32> {
-    let children = run.processes.iter().flat_map(|process| &process.children);
-    let made = children.filter(|child| child.is_made);
-    let made = made.filter_map(|child| u32::try_from(child.pid).ok());
-    let first = run.processes.get(first).map(|process| process.pid);
-    made.chain(first).collect()
-}
-
 /// Removes all that was recorded of a process that is not made. Its place in the list stays.
 fn forget(process: &mut RecordedProcess) {
     *process = RecordedProcess {
@@ -335,48 +280,6 @@ fn forget(process: &mut RecordedProcess) {
         lacks_calls: process.lacks_calls,
         ..RecordedProcess::default()
     };
-}
-
-/// Marks the children that were made after the child of a connection, and before the next
-/// connection: workers that clean up now and then.
-fn mark_asides(process: &mut RecordedProcess, has_connection: impl Fn(i64) -> bool) {
-    let accepted = process.streams.values().flat_map(|s| &s.accepted);
-    let mut accepts: Vec<u64> = accepted.map(|accepted| accepted.time).collect();
-    accepts.sort_unstable();
-    let mut seen = None;
-    for child in &mut process.children {
-        let number = accepts.partition_point(|time| *time < child.time);
-        match has_connection(child.pid) {
-            true => seen = Some(number),
-            false => child.is_aside = seen == Some(number) && number > 0,
-        }
-    }
-}
-
-/// The process ids of the processes that have one of these connections, and of their ancestors.
-fn with_ancestors(
-    processes: &[RecordedProcess],
-    connections: impl Fn(&ResourceId) -> bool,
-) -> HashSet<i64> {
-    let parents: HashMap<u32, u32> = processes.iter().map(|p| (p.pid, p.parent)).collect();
-    let mut needed = HashSet::new();
-    let serving = processes
-        .iter()
-        .filter(|process| process.used().any(|id| connections(&id)));
-    for process in serving {
-        let mut pid = Some(process.pid);
-        while let Some(own) = pid.filter(|own| needed.insert(i64::from(*own))) {
-            pid = parents.get(&own).copied();
-        }
-    }
-    needed
-}
-
-/// When a process first accepted a connection, or moved bytes on one.
-fn first_contact(process: &RecordedProcess) -> Option<u64> {
-    let accepted = process.streams.values().flat_map(|s| &s.accepted);
-    let accepted = accepted.map(|accepted| accepted.time);
-    accepted.chain(process.first_contact).min()
 }
 
 /// Removes from the process with this index what belongs to other units.

@@ -548,6 +548,33 @@ fn events_of_one_wait_come_together_and_in_their_order() {
     }
 }
 
+/// Makes a second worker when the first one has served a request.
+const WORKERS: &str = r#"
+import os, socket
+LISTEN
+r, w = os.pipe()
+for n in range(2):
+    if os.fork() == 0:
+        c, _ = s.accept()
+        c.recv(100); c.sendall(b"from a worker"); c.close()
+        os.write(w, b"x"); os._exit(0)
+    os.read(r, 1)
+os.wait(); os.wait()
+"#;
+
+const WORKERS_CLIENT: &str = r#"
+import os, socket, time
+while not os.path.exists("port"): time.sleep(0.01)
+for n in range(2):
+    with socket.create_connection(("127.0.0.1", int(open("port").read()))) as c:
+        c.sendall(b"question"); assert c.recv(100)
+"#;
+
+#[test]
+fn a_worker_that_was_made_while_the_server_served_is_made_for_its_request_alone() {
+    each_is_equal_alone(WORKERS, WORKERS_CLIENT, 2);
+}
+
 /// Makes a token of an address, and ends a connection that comes with another one. Then it waits
 /// for the next connection.
 const TOKENS: &str = r#"

@@ -183,7 +183,8 @@ impl Supervisor {
         else {
             return false;
         };
-        let progress = part.progress.get(&first.process).copied();
+        let server = first.process;
+        let progress = part.progress.get(&server).copied();
         let waited = part.behind_since.map(|since| {
             let since = progress.map_or(since, |last| last.max(since));
             since.elapsed()
@@ -200,8 +201,13 @@ impl Supervisor {
             (part.behind_since, part.used_behind) = (Some(Instant::now()), Some(now));
             return true;
         }
-        // It will not come.
+        // It will not come. Nor will the others of a program that was not started.
         part.all.remove(at);
+        if !self.started[server] {
+            let (answered, mut number) = (part.answered, 0..);
+            part.all
+                .retain(|unit| number.next() < Some(answered) || unit.process != server);
+        }
         part.behind_since = None;
         false
     }
