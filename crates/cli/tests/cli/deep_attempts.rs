@@ -575,6 +575,34 @@ fn a_worker_that_was_made_while_the_server_served_is_made_for_its_request_alone(
     each_is_equal_alone(WORKERS, WORKERS_CLIENT, 2);
 }
 
+/// Has another process write a file, and answers with it.
+const ERRAND: &str = r#"
+import os, socket
+LISTEN
+(asked, ask), (told, tell) = os.pipe(), os.pipe()
+if os.fork() == 0:
+    os.close(ask); os.read(asked, 1)
+    sum(range(5_000_000))
+    with open("errand", "w") as f: f.write("done")
+    os.write(tell, b"x"); os._exit(0)
+c, _ = s.accept()
+c.recv(100); os.write(ask, b"x"); os.read(told, 1)
+with open("errand") as f: c.sendall(f.read().encode())
+c.close(); os.wait()
+"#;
+
+const ERRAND_CLIENT: &str = r#"
+import os, socket, time
+while not os.path.exists("port"): time.sleep(0.01)
+with socket.create_connection(("127.0.0.1", int(open("port").read()))) as c:
+    c.sendall(b"question"); assert c.recv(100) == b"done"
+"#;
+
+#[test]
+fn a_process_that_waits_for_another_one_gets_its_bytes_when_they_are_written() {
+    each_is_equal_alone(ERRAND, ERRAND_CLIENT, 1);
+}
+
 /// Makes a token of an address, and ends a connection that comes with another one. Then it waits
 /// for the next connection.
 const TOKENS: &str = r#"

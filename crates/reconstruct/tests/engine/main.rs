@@ -15,6 +15,7 @@ use backstory_reconstruct::verdict::{Likeness, Reconstruction};
 use backstory_reconstruct::window::end_at_gaps;
 use calls::*;
 use libc::{S_IFCHR, S_IFIFO, S_IFSOCK};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use threads::*;
@@ -377,6 +378,45 @@ os.write(1, b'%d' % os.waitpid(child, 0)[1])
     family(script, 220, Some(exit(3)), 3 << 8, b"768");
 }
 
+fn a_child_has_the_user_that_its_parent_had_when_it_was_made() {
+    let Some(python) = program("python3") else {
+        return;
+    };
+    // The child waits without a call.
+    let script = "
+import mmap, os
+has_changed = mmap.mmap(-1, 8)
+os.write(1, b'user ')
+if os.fork() == 0:
+    while not has_changed[0]: pass
+    os.write(1, b'%d' % os.getuid()); os._exit(0)
+os.setuid(7); has_changed[0] = 1
+os.wait()
+";
+    let user = std::fs::metadata("/proc/self").unwrap().uid().to_string();
+    let last = std::fs::read_to_string("/proc/sys/kernel/ns_last_pid").unwrap_or_default();
+    let (own, child) = (10, last.trim().parse::<u32>().unwrap_or(1000) + 100);
+    let of_parent = vec![
+        begin(&python, &["python3", "-I", "-S", "-c", script], "/"),
+        descriptor(1, 1, S_IFIFO, "pipe:[8]"),
+        write_full(1, b"user "),
+        call(libc::SYS_fork, -1, i64::from(child)),
+        exit(0),
+    ];
+    let of_child = vec![
+        begin_forked(),
+        descriptor(1, 1, S_IFIFO, "pipe:[8]"),
+        write_full(1, user.as_bytes()),
+        exit(0),
+    ];
+    let all = [(1, own, 0, of_parent), (2, child, own, of_child)];
+    let all = all.map(|(epoch, pid, parent, calls)| (epoch, pid, parent, calls.into_iter()));
+    let run = RecordedRun::arrange(all.into_iter());
+    let result = reconstruct(run, &Options::default(), || Ok(())).unwrap();
+    assert_eq!(result.likeness(), Likeness::Equal, "{result:?}");
+    assert_eq!(result.output, format!("user {user}").as_bytes());
+}
+
 fn a_program_that_is_gone_is_an_error() {
     let calls = vec![begin("/nonexistent/program", &["program"], "/"), exit(0)];
     let run = RecordedRun::arrange([(1, 0, 0, calls.into_iter())].into_iter());
@@ -582,6 +622,7 @@ fn main() {
         a_sleep_lasts_until_the_signal_that_ended_it,
         a_sleeping_child_is_killed_when_the_timer_of_its_parent_rang,
         a_child_sleeps_until_the_timer_of_its_parent_rang_before,
+        a_child_has_the_user_that_its_parent_had_when_it_was_made,
         a_program_that_is_gone_is_an_error,
         a_peer_that_waits_for_the_answer_closes_after_it,
         the_record_says_which_files_a_program_may_use,

@@ -49,7 +49,9 @@ impl Supervisor {
         id: ResourceId,
         message: u64,
     ) -> io::Result<()> {
-        let Some(receiver) = self.pipes.other_end(id) else {
+        let receiver = self.pipes.other_end(id);
+        // Of a request, the receiver may have no record of some messages.
+        let Some(receiver) = receiver.filter(|_| self.part.is_none()) else {
             return Ok(());
         };
         let (control, length) = (call.word(message + 32)?, call.word(message + 40)?);

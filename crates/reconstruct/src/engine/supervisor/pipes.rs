@@ -1,4 +1,4 @@
-//! Pipes and connections between programs of a whole run: bytes come when they were written.
+//! Pipes and connections between programs: bytes come when they were written.
 //!
 //! Each program has streams of its own, so a reader has all its bytes from the beginning. It would
 //! go on before the writer has done what it did before, and would find a file that both use in
@@ -7,6 +7,9 @@
 //! Invariant: no program waits for one that does nothing. The wait ends when no process has done
 //! anything for [`LONGEST`]. It also ends after [`LONGEST_ASLEEP`] if the writer sleeps, with all
 //! that it waits for. A reader of a writer that computes for ever waits as long.
+//!
+//! If a request runs again, this holds for pipes and pairs of sockets. Many programs are then held
+//! until the end. No reader waits for such a writer, or for long if nothing happens.
 //!
 //! The two ends of a connection may be those of two threads of one program. Such a reader waits in
 //! the same way. `turns.rs` has the rules for pipes and pairs of sockets within a program.
@@ -150,6 +153,9 @@ impl Supervisor {
         let Some(writer) = self.owing(&awaited) else {
             return false;
         };
+        if self.part.is_some() && self.goes_no_further(writer) {
+            return false;
+        }
         awaited.writer = writer;
         self.pipes.awaited.insert(call.id, awaited);
         true
@@ -159,7 +165,8 @@ impl Supervisor {
     /// asked after each call of any program.
     pub(super) fn still_awaits_bytes(&mut self, call: &NotifiedCall) -> Option<bool> {
         let mut awaited = self.pipes.awaited.remove(&call.id)?;
-        if self.owing(&awaited) != Some(awaited.writer) {
+        let is_over = self.part.is_some() && self.goes_no_further(awaited.writer);
+        if is_over || self.owing(&awaited) != Some(awaited.writer) {
             return Some(false);
         }
         if awaited.looked.elapsed() > LONGEST {
@@ -213,7 +220,8 @@ impl Supervisor {
         let calls = self.matchers.iter().map(|matcher| matcher.came).sum();
         let (runs, used) = self.activity(awaited.thread);
         let before = std::mem::replace(&mut awaited.progress, (calls, used));
-        if !runs && before == awaited.progress {
+        // In a part, a call may be looked at again until the end.
+        if (self.part.is_some() || !runs) && before == awaited.progress {
             return true;
         }
         let programs = self.pipes.behind(awaited.writer);

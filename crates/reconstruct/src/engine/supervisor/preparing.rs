@@ -52,9 +52,11 @@ impl Supervisor {
         let is_whole = options.process.is_none() && options.request.is_none() && !run.is_cut;
         Supervisor {
             listener,
-            pipes: match is_whole {
-                true => Pipes::of(&run.processes, &run.connections),
-                false => Pipes::default(),
+            pipes: match (is_whole, options.request) {
+                (true, _) => Pipes::of(&run.processes, &run.connections),
+                // The other ends of connections may be left out.
+                (false, Some(_)) => Pipes::of(&run.processes, &[]),
+                (false, None) => Pipes::default(),
             },
             passed_descriptors: PassedDescriptors::default(),
             shows: shows.map(|(_, id, _)| *id),

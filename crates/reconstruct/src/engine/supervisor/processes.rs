@@ -55,6 +55,8 @@ pub(super) struct LiveProcess {
     pub(super) is_new: bool,
     /// Recorded ids of children that have not made a call yet.
     pub(super) children: VecDeque<i64>,
+    /// The user that the process had asked for when it made each of them.
+    made_as: HashMap<i64, Credentials>,
     /// By descriptor of the set and of the member.
     pub registered: HashMap<(i32, i32), Registered>,
     /// The user that it has asked for.
@@ -74,6 +76,7 @@ impl LiveProcess {
             role,
             is_new: true,
             children: VecDeque::new(),
+            made_as: HashMap::new(),
             registered: HashMap::new(),
             credentials: Credentials::default(),
             calls: None,
@@ -142,7 +145,7 @@ impl Supervisor {
         let maker = self.live.iter().find(|(_, process)| made(process));
         let parent = maker.map_or(parent, |(pid, _)| *pid);
         let maker = self.live.get(&parent).map(|parent| parent.role);
-        let mut is_added = false;
+        let (mut is_added, mut made_as) = (false, None);
         let role = match self.live.get_mut(&parent) {
             Some(process) if process.role == Role::Tool => Role::Tool,
             Some(process) => {
@@ -151,6 +154,7 @@ impl Supervisor {
                     .iter()
                     .position(|pid| *pid == i64::from(group));
                 let recorded = process.children.remove(same.unwrap_or(0));
+                made_as = recorded.and_then(|pid| process.made_as.remove(&pid));
                 let maker = process.role;
                 let fails = recorded.is_some_and(|pid| pid < 0);
                 is_added = recorded.is_none();
@@ -182,9 +186,10 @@ impl Supervisor {
         let mut process = LiveProcess::new(role);
         process.is_added = is_added;
         if let Some(parent) = self.live.get(&parent) {
-            // The child has copies of its parent's descriptors.
+            // The child has copies of its parent's descriptors. The parent may have changed its
+            // user since.
             process.registered = parent.registered.clone();
-            process.credentials = parent.credentials;
+            process.credentials = made_as.unwrap_or(parent.credentials);
             process.calls = parent.calls;
             process.loader = parent.loader.clone();
         }
@@ -254,6 +259,7 @@ impl Supervisor {
             let group = self.groups.get(&call.tid);
             if let Some(process) = group.and_then(|group| self.live.get_mut(group)) {
                 process.children.push_back(child.pid);
+                process.made_as.insert(child.pid, process.credentials);
             }
         }
         if !is_process

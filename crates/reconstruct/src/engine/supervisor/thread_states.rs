@@ -6,6 +6,7 @@
 //! *rests*.
 
 use super::Supervisor;
+use super::processes::Role;
 use crate::engine::filter;
 use backstory_sys as sys;
 use libc::POLLIN;
@@ -42,6 +43,26 @@ impl Supervisor {
     pub(super) fn is_awake(&self, group: u32) -> bool {
         let left_out = |thread| self.asleep.contains(&thread) || self.stays(thread);
         a_thread_runs(self.listener.as_fd(), group, left_out)
+    }
+
+    /// True if a program that was started does nothing more: all of its threads have ended, or are
+    /// held until the request is over.
+    pub(super) fn goes_no_further(&self, program: usize) -> bool {
+        let all = self.live.iter();
+        let mut own = all.filter(|(_, process)| process.role == Role::Program(program));
+        self.started[program] && own.all(|(group, _)| self.is_held(*group))
+    }
+
+    /// True if all threads of a process have ended or are held.
+    fn is_held(&self, group: u32) -> bool {
+        let tasks = fs::read_dir(format!("/proc/{group}/task"));
+        let mut tasks = tasks.into_iter().flatten().flatten();
+        tasks.all(|task| {
+            let name = task.file_name();
+            let thread: Option<u32> = name.to_str().and_then(|name| name.parse().ok());
+            let is_held = thread.is_some_and(|thread| self.held_threads.contains(&thread));
+            is_held || matches!(state(&task.path()).as_deref(), None | Some("Z" | "X"))
+        })
     }
 
     /// True if a thread gets no answer before another one does something.
