@@ -248,6 +248,37 @@ fn requests_that_overlap_in_time_do_not_get_the_random_bytes_of_each_other() {
     each_is_equal_alone(THREADED_DRAWER, THREE_ASKERS, 3);
 }
 
+/// A process beside the server counts minutes, and each answer has their number. The server waits
+/// for that process without a call.
+const MINUTES: &str = r#"
+import mmap, os, select, socket
+LISTEN
+minutes, (r, w) = mmap.mmap(-1, 8), os.pipe()
+if os.fork() == 0:
+    os.close(w); os.getpid(); minutes[1] = 1
+    while not select.select([r], [], [], 60)[0]: minutes[0] += 1
+    os._exit(0)
+os.close(r)
+while not minutes[1]: pass
+for n in range(2):
+    select.select([s], [], [])
+    c, _ = s.accept()
+    c.recv(100); c.sendall(b"minute %02d" % minutes[0]); c.close()
+"#;
+
+const MINUTES_CLIENT: &str = r#"
+import os, socket, time
+while not os.path.exists("port"): time.sleep(0.01)
+for n in range(2):
+    with socket.create_connection(("127.0.0.1", int(open("port").read()))) as c:
+        c.sendall(b"now"); assert c.recv(100) == b"minute 00"
+"#;
+
+#[test]
+fn a_minute_of_a_process_beside_the_server_is_not_up_within_a_request() {
+    each_is_equal_alone(MINUTES, MINUTES_CLIENT, 2);
+}
+
 /// Reads a line, works for a while without a call, and prints a number that is made of the second.
 /// The counter is no clock that the replay answers for.
 const SEEDED: &str = r#"

@@ -6,6 +6,7 @@
 use super::part::Part;
 use super::sleeping::SleepEnd;
 use super::thread_clocks::STEP;
+use super::waiting::Ready;
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
 use libc::*;
@@ -85,8 +86,13 @@ impl Supervisor {
     /// `nanosleep` and `clock_nanosleep`. A program that goes on to sleep behind its record waits.
     pub(super) fn sleep(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
         let ns = self.length_of_sleep(call, index)?;
-        if self.part.is_some() && self.matchers[index].idles() {
-            return Ok(self.hold(index));
+        if self.part.is_some() {
+            return Ok(match self.time_up(call, index, ns) {
+                Ready::TimeUp => Response::Value(0),
+                Ready::Later => Response::Park,
+                Ready::Interrupted => Response::Continue,
+                Ready::Some(_) | Ready::Never | Ready::Failed(_) => self.hold(index),
+            });
         }
         Ok(match self.sleep_end(call, index, ns) {
             SleepEnd::TimeUp => Response::Value(0),

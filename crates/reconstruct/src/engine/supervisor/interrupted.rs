@@ -114,7 +114,7 @@ impl Supervisor {
 
     /// True if a signal is there that the call lets through. A process with several threads may
     /// take it in another one.
-    fn is_interrupted(&self, call: &NotifiedCall) -> io::Result<bool> {
+    pub(super) fn is_interrupted(&self, call: &NotifiedCall) -> io::Result<bool> {
         let own = self.groups.get(&call.tid);
         if self
             .groups

@@ -42,6 +42,7 @@ mod start_end;
 mod suspended;
 mod thread_clocks;
 mod thread_states;
+mod time_up;
 mod tool;
 mod turns;
 mod waiting;

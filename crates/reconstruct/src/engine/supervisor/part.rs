@@ -8,6 +8,7 @@ use super::overtime::Overtime;
 use super::{Response, Supervisor};
 use crate::engine::Options;
 use crate::engine::caller::NotifiedCall;
+use crate::matcher::ProcessMatcher;
 use crate::process::RecordedChild;
 use crate::resource::ResourceId;
 use crate::unit::RecordedUnit;
@@ -36,6 +37,10 @@ pub(super) struct Part {
     /// All units that are fed, in the order of their answers. Those before `answered` owe nothing.
     all: Vec<RecordedUnit>,
     answered: usize,
+    /// Time-stamp counter at the end of the last of them, with all that was done for it.
+    end: u64,
+    /// When the time of a wait was last up in a program that serves none of them.
+    woke: Option<Instant>,
     /// When the wait for the unit behind these began.
     behind_since: Option<Instant>,
     /// The recorded time of the last connection that each program accepted, and whether it has
@@ -68,7 +73,11 @@ pub(super) struct Part {
 
 impl Part {
     pub fn new(unit: RecordedUnit, all: Vec<RecordedUnit>, options: &Options) -> Part {
+        let ends = all.iter().chain([&unit]);
+        let end = ends.map(|one| one.lasts.max(one.worked_until));
         Part {
+            end: end.max().unwrap_or(unit.ended),
+            woke: None,
             unit,
             all,
             answered: 0,
@@ -119,6 +128,18 @@ impl Part {
         self.accepted.insert(program, (time, true));
     }
 
+    /// Time-stamp counter at the end of the last unit that is fed.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// The time of a wait is up in a program. It may do something that a unit depends on.
+    pub fn wakes(&mut self, program: usize) {
+        if self.all.iter().all(|unit| unit.process != program) {
+            self.woke = Some(Instant::now());
+        }
+    }
+
     /// True if the connection was handed out.
     pub fn has_begun(&self) -> bool {
         self.has_begun
@@ -137,9 +158,15 @@ impl Part {
 }
 
 impl Supervisor {
-    /// True while other processes make calls, before the request's connection is handed out.
+    /// True while other processes make calls, before the request's connection is handed out. Also
+    /// for a moment after the time of a wait was up in another program.
     pub(super) fn is_early(&self, call: &NotifiedCall) -> bool {
-        let has_begun = self.part.as_ref().is_none_or(|part| part.has_begun);
+        let part = self.part.as_ref();
+        let woke = part.and_then(|part| part.woke);
+        if woke.is_some_and(|woke| woke.elapsed() < QUIET) {
+            return true;
+        }
+        let has_begun = part.is_none_or(|part| part.has_begun);
         let own = self.groups.get(&call.tid);
         let others = self
             .last_calls
@@ -164,13 +191,7 @@ impl Supervisor {
         }) else {
             return false;
         };
-        let owes = |unit: &RecordedUnit| {
-            let streams = self.matchers[unit.process]
-                .rest
-                .streams
-                .get(&unit.connection);
-            streams.is_some_and(|streams| streams.output.owes(unit.ended.saturating_add(1)))
-        };
+        let owes = |unit: &RecordedUnit| owes(&self.matchers, unit);
         while part.all.get(part.answered).is_some_and(|unit| !owes(unit)) {
             part.answered += 1;
             part.behind_since = None;
@@ -210,6 +231,21 @@ impl Supervisor {
         }
         part.behind_since = None;
         false
+    }
+
+    /// True if units of other programs ended before this time in the record, and their answers have
+    /// not left. False if no other program has made a call for [`LONGEST_BEHIND`].
+    pub(super) fn awaits_earlier_units(&self, index: usize, time: u64) -> bool {
+        let Some(part) = self.part.as_ref().filter(|part| !part.unit.is_client) else {
+            return false;
+        };
+        let others = part.progress.iter();
+        let mut others = others.filter(|(program, _)| **program != index);
+        let mut earlier = part.all.iter().skip(part.answered);
+        others.any(|(_, last)| last.elapsed() < LONGEST_BEHIND)
+            && earlier.any(|unit| {
+                unit.process != index && unit.ended < time && owes(&self.matchers, unit)
+            })
     }
 
     /// A server that makes a child for each connection makes one, which gets its recorded number.
@@ -312,4 +348,11 @@ impl Supervisor {
             start,
         });
     }
+}
+
+/// True if recorded bytes of a unit have not left.
+fn owes(matchers: &[ProcessMatcher], unit: &RecordedUnit) -> bool {
+    let streams = &matchers[unit.process].rest.streams;
+    let own = streams.get(&unit.connection);
+    own.is_some_and(|own| own.output.owes(unit.ended.saturating_add(1)))
 }

@@ -62,10 +62,10 @@ enum Arrival {
 }
 
 impl Supervisor {
-    /// How a sleep of so many ns ends. In a part of a run no signal ends it.
+    /// How a sleep of so many ns ends in a whole run. `time_up.rs` has the sleeps of a part.
     pub(super) fn sleep_end(&mut self, call: &NotifiedCall, index: usize, ns: i64) -> SleepEnd {
         let is_gone = || has_ended(&call.tid.to_string()) != Some(false);
-        let end = match self.part.is_some() || !self.parked_for.is_zero() && is_gone() {
+        let end = match !self.parked_for.is_zero() && is_gone() {
             true => SleepEnd::TimeUp,
             false => self.signal_in_sleep(call, index, ns.max(0)),
         };

@@ -251,6 +251,14 @@ impl Supervisor {
         )
     }
 
+    /// Ns since 1970 when a wait of this length ends that a thread begins now.
+    pub(super) fn end_of_wait(&mut self, thread: u32, index: usize, ns: i64) -> Option<i64> {
+        let reached = self.matchers[index].position(thread).time;
+        let passed = self.passed[index].of(thread, reached).ns;
+        let now = self.clock.at(reached)?.saturating_add(passed);
+        Some(now.saturating_add(ns))
+    }
+
     /// The moment that a thread has come to.
     pub(super) fn present(&mut self, call: &NotifiedCall, index: usize) -> i128 {
         let own = self.matchers[index].position(call.tid);

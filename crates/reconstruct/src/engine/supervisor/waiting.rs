@@ -128,6 +128,10 @@ impl Supervisor {
         {
             return Some(Ready::Later);
         }
+        if self.time_up_comes_later(index, fits) {
+            self.parks(index);
+            return Some(Ready::Later);
+        }
         let holds_back = self.holds_back(call, terms.has_native);
         if let Some(turn) = self.matchers[index].turn(holds_back, fits) {
             let ready = self.as_recorded(&turn, list);
@@ -187,10 +191,7 @@ impl Supervisor {
             // A look that does not wait, between other work.
             true if terms.has_native && timeout == 0 => Ready::TimeUp,
             true if may_time_out && self.lasts_on(call, index, timeout) => Ready::Later,
-            true if may_time_out && !self.matchers[index].idles() => {
-                self.slept(call, index, timeout);
-                Ready::TimeUp
-            }
+            true if may_time_out => self.time_up(call, index, timeout),
             true => Ready::Never,
         })
     }
@@ -334,8 +335,8 @@ impl Supervisor {
 
     /// A wait for no descriptor: a sleep of so many ns.
     fn sleep_in_wait(&mut self, call: &NotifiedCall, index: usize, ns: i64) -> Ready {
-        if self.part.is_some() && self.matchers[index].idles() {
-            return Ready::Never;
+        if self.part.is_some() {
+            return self.time_up(call, index, ns);
         }
         match self.sleep_end(call, index, ns) {
             SleepEnd::TimeUp => Ready::TimeUp,
