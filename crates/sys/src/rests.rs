@@ -122,9 +122,11 @@ mod tests {
     /// How often the calling thread has given up its processor itself.
     fn sleeps() -> i64 {
         // SAFETY: zeros are valid numbers, and the call fills them in.
-        let mut used: libc::rusage = unsafe { std::mem::zeroed() };
-        unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut used) };
-        used.ru_nvcsw
+        unsafe {
+            let mut used: libc::rusage = std::mem::zeroed();
+            libc::getrusage(libc::RUSAGE_THREAD, &raw mut used);
+            used.ru_nvcsw
+        }
     }
 
     /// Computes until the thread has slept so often, or until a bound.
