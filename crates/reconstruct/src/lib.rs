@@ -28,6 +28,7 @@ mod names;
 pub mod omitted;
 pub mod origin;
 pub mod output;
+mod pipe_ends;
 pub mod process;
 mod questions;
 mod random_bytes;

@@ -10,6 +10,7 @@ use crate::made_processes::{
     Kept, bring_workers_forward, first_contact, leave_out_processes, made_processes,
 };
 use crate::omitted::OmittedParts;
+use crate::pipe_ends;
 use crate::process::{Made, RecordedProcess, ResourceStreams, TimedQueue};
 use crate::random_bytes;
 use crate::recorded::RecordedRun;
@@ -56,6 +57,7 @@ pub fn choose(
         prepare(run, &unit);
         return Ok(unit);
     }
+    pipe_ends::date_writes(run);
     let choice = Choice::of(run, &unit, (wanted, fed), first);
     let devices = random_bytes::devices(&run.resources);
     for (index, process) in run.processes.iter_mut().enumerate() {

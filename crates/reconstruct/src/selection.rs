@@ -23,6 +23,7 @@ pub(crate) struct Selection {
     /// Until when each process works for its beginning, by its epoch.
     begins: HashMap<u64, u64>,
     /// The streams that several processes use. Their positions count from the first byte of any.
+    /// Pairs of sockets between two are among them: writes there are dated by the other's reads.
     shared: HashSet<ResourceId>,
 }
 
@@ -136,23 +137,28 @@ impl Selection {
     }
 }
 
-/// The streams that several processes use, without removed connections. Files have positions of
-/// their own.
+/// The streams that several processes use, with pairs of sockets between two of them. Removed
+/// connections are not among them, and files have positions of their own.
 fn shared(run: &RecordedRun, choice: &Choice) -> HashSet<ResourceId> {
-    let mut users: HashMap<ResourceId, usize> = HashMap::new();
+    // The two ends of a pair of sockets count as one.
+    let pairs: HashMap<ResourceId, ResourceId> = run.pairs.iter().copied().collect();
+    let stream = |id: ResourceId| pairs.get(&id).copied().unwrap_or(id);
+    let mut users: HashMap<ResourceId, HashSet<usize>> = HashMap::new();
     let is_positioned = |id: &ResourceId| {
         let resource = &run.resources[*id];
         let is_removed = matches!(resource.origin, Origin::Accepted(_));
         let stays = !is_removed || choice.stay.contains_key(id);
         stays && resource.kind != libc::S_IFREG
     };
-    for process in &run.processes {
+    let mut used = HashSet::new();
+    for (index, process) in run.processes.iter().enumerate() {
         for id in process.used().filter(is_positioned) {
-            *users.entry(id).or_default() += 1;
+            users.entry(stream(id)).or_default().insert(index);
+            used.insert(id);
         }
     }
-    let shared = users.into_iter().filter(|(_, users)| *users > 1);
-    shared.map(|(id, _)| id).collect()
+    used.retain(|id| users.get(&stream(*id)).is_some_and(|all| all.len() > 1));
+    used
 }
 
 /// The number of recorded calls that a process still has, of the kinds that are left out.
@@ -213,7 +219,7 @@ mod tests {
             self.time += 1000;
             let head = DeepRecord {
                 time: self.time,
-                took: 1,
+                took: head.took.max(1),
                 ..head
             };
             let mut record = deep_record(head, &[section]);
@@ -241,6 +247,21 @@ mod tests {
         fn write(&mut self, by: ThreadId, fd: i32, bytes: &str) {
             let moved = (fd, bytes.len() as i64);
             let head = head(libc::SYS_write as u16, moved, (bytes.len() as u64, 0));
+            self.add(by, head, (1, (deep::LEFT, bytes.as_bytes())));
+        }
+
+        /// A pipe: the end that is read, and the other one.
+        fn pipe(&mut self, by: ThreadId, (read, written): (i32, i32)) {
+            let head = head(libc::SYS_pipe2 as u16, (-1, 0), (0, 0));
+            let ends = [read.to_le_bytes(), written.to_le_bytes()].concat();
+            self.add(by, head, (0, (deep::ENTERED, &ends)));
+        }
+
+        /// A write that returns as late as several later calls.
+        fn write_for_long(&mut self, by: ThreadId, fd: i32, bytes: &str) {
+            let length = bytes.len() as u64;
+            let head = head(libc::SYS_write as u16, (fd, length as i64), (length, 0));
+            let head = DeepRecord { took: 4500, ..head };
             self.add(by, head, (1, (deep::LEFT, bytes.as_bytes())));
         }
 
@@ -365,8 +386,12 @@ mod tests {
         }
         if !has_threads {
             all.accept(SERVER, 40);
+            all.pipe(SERVER, (60, 61));
             all.call(SERVER, libc::SYS_fork, (-1, CHILD.0 as i32), 0, 0);
+            // The child has these bytes before its request, and the write returns within that.
+            all.write_for_long(SERVER, 61, "go on");
             all.begin(CHILD, deep::BY_FORK);
+            all.read(CHILD, 60, "go on");
             all.answer(CHILD, 40, "child");
             all.call(CHILD, libc::SYS_exit_group, (-1, 0), 0, 0);
             all.close(SERVER, 40);

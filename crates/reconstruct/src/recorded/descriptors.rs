@@ -332,6 +332,7 @@ impl Arranging {
         };
         self.table.extend([(one, first), (two, second)]);
         let ends = (first, second);
+        self.run.pairs.push(ends);
         // `pipe` and `pipe2` are one call for libc.
         let time = ended(call);
         let call = if socket {

@@ -46,6 +46,8 @@ pub struct RecordedRun {
     pub units: Vec<Option<RecordedUnit>>,
     /// The two ends of connections that were made within the run.
     pub connections: Vec<(ResourceId, ResourceId)>,
+    /// The two ends of pipes and pairs of sockets. Of a pipe, they are one resource.
+    pub pairs: Vec<(ResourceId, ResourceId)>,
     /// The time of day of its counters.
     pub clock: RecordedClock,
     /// The forked children without a record that a signal killed: the signal, by process id.
