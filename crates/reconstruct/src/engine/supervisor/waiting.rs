@@ -109,17 +109,13 @@ impl Supervisor {
             let is_own = thread.is_none_or(|thread| thread == turn.thread);
             known && (!turn.ready.is_empty() || turn.value == 0 && may_time_out && is_own)
         };
-        if list
-            .iter()
-            .filter_map(|one| one.resource)
-            .any(|id| self.is_behind(index, id))
-        {
+        let Some(behind) = self.behind_others(index, list, fits) else {
             // Signals come between.
             return Some(match may_time_out && self.parked_for > EARLY_WAIT {
                 true => Ready::TimeUp,
                 false => Ready::Later,
             });
-        }
+        };
         if let Some(answer) = self.interruption(call, index) {
             return Some(answer);
         }
@@ -161,7 +157,7 @@ impl Supervisor {
                 false => Ready::Later,
             });
         }
-        let mut ready = self.as_streams_are(index, list, holds_back);
+        let mut ready = self.as_streams_are(index, list, (holds_back, &behind));
         if ready.is_empty() {
             for id in list.iter().filter_map(|one| one.resource) {
                 self.matchers[index].streams(id).input.arrive();
@@ -170,7 +166,7 @@ impl Supervisor {
                     accepted.pop_front();
                 }
             }
-            ready = self.as_streams_are(index, list, holds_back);
+            ready = self.as_streams_are(index, list, (holds_back, &behind));
         }
         let mut all = list.iter().filter_map(|one| one.resource);
         if ready.is_empty() && holds_back && all.any(|id| self.matchers[index].is_ahead(id)) {
@@ -219,6 +215,38 @@ impl Supervisor {
         lasts
     }
 
+    /// Those of a list whose next input came behind answers of other programs that have not left.
+    /// `None`: the next recorded wait that `fits` accepts was for such input, or nothing else has
+    /// input. Other input must not wait for this one: those programs may wait for this program.
+    fn behind_others(
+        &mut self,
+        index: usize,
+        list: &[Awaited],
+        fits: impl Fn(&ReadyTurn) -> bool,
+    ) -> Option<Vec<ResourceId>> {
+        if self.part.is_none() {
+            return Some(Vec::new());
+        }
+        let next = self.matchers[index].next_turn(fits);
+        let next = next.into_iter().flat_map(|turn| &turn.ready);
+        let mut looked: Vec<ResourceId> = next.filter_map(|(id, _)| *id).collect();
+        let is_recorded = !looked.is_empty();
+        if !is_recorded {
+            looked.extend(list.iter().filter_map(|one| one.resource));
+        }
+        looked.retain(|id| self.is_behind(index, *id));
+        let behind = looked;
+        let streams = &self.matchers[index].rest.streams;
+        let has_input = |one: &Awaited| {
+            let id = one.resource.filter(|id| !behind.contains(id));
+            let own = id.and_then(|id| streams.get(&id));
+            one.events & IN != 0
+                && own.is_some_and(|own| own.has_connection() || own.input.is_ready())
+        };
+        let waits = !behind.is_empty() && (is_recorded || !list.iter().any(has_input));
+        (!waits).then_some(behind)
+    }
+
     /// When the next connection came of the listeners in this list, if a request of a server runs
     /// again. Its record has no waits for listeners, and later input waits for the connection.
     fn next_connection(&self, index: usize, list: &[Awaited]) -> Option<u64> {
@@ -261,16 +289,19 @@ impl Supervisor {
         ready
     }
 
+    /// The descriptors that are ready without a recorded wait. Those that are `behind` are not.
     fn as_streams_are(
         &mut self,
         index: usize,
         list: &[Awaited],
-        holds_back: bool,
+        (holds_back, behind): (bool, &[ResourceId]),
     ) -> Vec<(usize, u32)> {
         let mut ready = Vec::new();
         let connection = self.next_connection(index, list);
         for (at, awaited) in list.iter().enumerate() {
-            let Some(id) = awaited.resource else { continue };
+            let Some(id) = awaited.resource.filter(|id| !behind.contains(id)) else {
+                continue;
+            };
             let streams = self.matchers[index].streams(id);
             let connects = streams.has_connection();
             let mut events = 0;
