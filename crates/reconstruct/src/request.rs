@@ -114,6 +114,7 @@ impl Choice {
             }
         }
         keep_further_connections(run, &mut stay);
+        keep_passed_connections(run, &mut stay);
         if has_all_before(run, wanted, &fed) {
             keep_silent_connections(run, unit, &mut stay);
         }
@@ -206,6 +207,52 @@ fn keep_further_connections(run: &RecordedRun, stay: &mut Kept) {
     }
 }
 
+/// The same for those that a process accepts for one below it. That one gets the descriptor, and
+/// has no unit for it: a server of FTP that separates its privileges.
+fn keep_passed_connections(run: &RecordedRun, stay: &mut Kept) {
+    let of_units: HashSet<ResourceId> = run.units.iter().flatten().map(|u| u.connection).collect();
+    let parents: HashMap<u32, u32> = run.processes.iter().map(|p| (p.pid, p.parent)).collect();
+    let mut passed: HashMap<ResourceId, RecordedUnit> = HashMap::new();
+    for unit in stay.values().flatten() {
+        let Origin::Accepted(own) = run.resources[unit.connection].origin else {
+            continue;
+        };
+        let above = ancestors(&parents, run.processes[unit.process].pid);
+        for (index, process) in run.processes.iter().enumerate() {
+            if index == unit.process || !above.contains(&process.pid) {
+                continue;
+            }
+            let others = process.streams.iter().filter(|(id, _)| **id != own);
+            for accepted in others.flat_map(|(_, streams)| &streams.accepted) {
+                let within = unit.began <= accepted.time && accepted.time <= unit.lasts;
+                if let Made::Resource(id) = accepted.made
+                    && within
+                    && !of_units.contains(&id)
+                {
+                    let span = (accepted.time, unit.lasts);
+                    let new = || RecordedUnit::without_bytes(index, id, span);
+                    // Several requests may last then: it stays for all of them.
+                    let kept = passed.entry(id).or_insert_with(new);
+                    kept.lasts = kept.lasts.max(unit.lasts);
+                    kept.until = kept.until.max(unit.lasts);
+                }
+            }
+        }
+    }
+    let passed = passed.into_iter();
+    stay.extend(passed.map(|(id, unit)| (id, vec![unit])));
+}
+
+/// The process ids of a process and of those above it.
+fn ancestors(parents: &HashMap<u32, u32>, pid: u32) -> HashSet<u32> {
+    let mut found = HashSet::new();
+    let mut next = Some(pid);
+    while let Some(own) = next.filter(|own| found.insert(*own)) {
+        next = parents.get(&own).copied();
+    }
+    found
+}
+
 /// True if there are units of servers before this one, and all of them are fed.
 fn has_all_before(run: &RecordedRun, wanted: usize, fed: &HashSet<usize>) -> bool {
     let earlier = (1..wanted).zip(&run.units);
@@ -233,18 +280,7 @@ fn keep_silent_connections(run: &RecordedRun, unit: &RecordedUnit, stay: &mut Ke
     let silent = accepted.into_iter();
     let silent = silent.filter(|(_, id, time)| *time < before && !of_units.contains(id));
     let silent = silent.map(|(process, connection, time)| {
-        let kept = RecordedUnit {
-            process,
-            connection,
-            is_client: false,
-            began: time,
-            after: 0,
-            until: unit.ended,
-            ended: time,
-            worked_until: time,
-            sent: time,
-            lasts: time,
-        };
+        let kept = RecordedUnit::without_bytes(process, connection, (time, unit.ended));
         (connection, kept)
     });
     let mut silent: HashMap<ResourceId, RecordedUnit> = silent.collect();
@@ -414,7 +450,9 @@ mod tests {
     use super::{BEHIND, choose, thin};
     use crate::input::InputItem;
     use crate::output::OutputItem;
-    use crate::process::{AcceptedConnection, Made, ReadyTurn, RecordedProcess, ResourceStreams};
+    use crate::process::{
+        AcceptedConnection, Made, ReadyTurn, RecordedChild, RecordedProcess, ResourceStreams,
+    };
     use crate::ready::IN;
     use crate::recorded::RecordedRun;
     use crate::resource::{Origin, Resource, ResourceId};
@@ -520,6 +558,45 @@ mod tests {
         let ids = turns.map(|turn| turn.ready.iter().filter_map(|(id, _)| *id).collect());
         let ids: Vec<Vec<ResourceId>> = ids.collect();
         assert_eq!(ids, [vec![ONE, LISTENER], vec![TWO]]);
+    }
+
+    #[test]
+    fn a_connection_that_a_process_accepts_for_one_below_it_stays() {
+        const OTHER: ResourceId = LATE + 1;
+        const PASSED: ResourceId = LATE + 2;
+        const LATER: ResourceId = LATE + 3;
+        let mut run = served();
+        let mut listener = ResourceStreams {
+            is_listener: true,
+            ..ResourceStreams::default()
+        };
+        let socket = |origin| Resource::new(origin, b"", libc::S_IFSOCK);
+        run.resources.push(socket(Origin::Socket));
+        for (id, time) in [(PASSED, accepted_at(TWO) + 12), (LATER, accepted_at(LATE))] {
+            run.resources.push(socket(Origin::Accepted(OTHER)));
+            listener.accepted.push_back(AcceptedConnection {
+                made: Made::Resource(id),
+                address: Vec::new(),
+                time,
+            });
+        }
+        let mut above = RecordedProcess {
+            pid: 7,
+            ..RecordedProcess::default()
+        };
+        above.streams.insert(OTHER, listener);
+        above.children.push_back(RecordedChild {
+            pid: 8,
+            is_made: true,
+            is_aside: false,
+            time: 1,
+        });
+        (run.processes[0].pid, run.processes[0].parent) = (8, 7);
+        run.processes.push(above);
+        choose(&mut run, 2, &[], 1).unwrap();
+        let accepted = run.processes[1].streams[&OTHER].accepted.iter();
+        let made: Vec<Made> = accepted.map(|one| one.made.clone()).collect();
+        assert_eq!(made, [Made::Resource(PASSED)]);
     }
 
     #[test]

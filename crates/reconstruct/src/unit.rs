@@ -35,6 +35,26 @@ pub struct RecordedUnit {
 }
 
 impl RecordedUnit {
+    /// A connection on which no byte moved. `span`: when it was accepted, and until when it stays.
+    pub fn without_bytes(
+        process: usize,
+        connection: ResourceId,
+        (began, until): (u64, u64),
+    ) -> RecordedUnit {
+        RecordedUnit {
+            process,
+            connection,
+            is_client: false,
+            began,
+            after: 0,
+            until,
+            ended: began,
+            worked_until: began,
+            sent: began,
+            lasts: began,
+        }
+    }
+
     /// True for a call of this unit that returned at a time in this program. Another program than
     /// its own works on the connection for it, as those of CGI do.
     pub fn has(&self, process: usize, time: u64) -> bool {
