@@ -146,14 +146,16 @@ impl Supervisor {
     }
 
     /// The latest moment that a thread of a program has come to, but not behind the next recorded
-    /// call of this thread. `own`: its time by its own calls and sleeps. `None`: it is alone.
+    /// call of this thread, and not behind the answer to the chosen request. `own`: its time by its
+    /// own calls and sleeps. `None`: it is alone.
     fn time_of_others(&mut self, thread: u32, index: usize, own: i64) -> Option<i64> {
         if self.matchers[index].rest.threads.is_empty() {
             return None;
         }
         let next = self.notes_moment(thread, index, own);
         let latest = self.passed[index].latest;
-        Some(next.map_or(latest, |next| latest.min(next)))
+        let bounds = [next, self.answer_time(index)].into_iter().flatten();
+        Some(bounds.fold(latest, i64::min))
     }
 
     /// Notes that a thread has come to this moment, for the other threads. Whether it slept so long
@@ -239,16 +241,19 @@ impl Supervisor {
     /// Ns from a recorded call to the recorded write of the next bytes on the connection of the
     /// chosen request. `None`: this program does not write them, or they have left.
     fn time_until_answer(&self, index: usize, reached: u64) -> Option<i64> {
+        let answer = self.answer_time(index)?;
+        Some(answer.saturating_sub(self.clock.at(reached)?))
+    }
+
+    /// When the next bytes on the connection of the chosen request were written in the record, in
+    /// ns since 1970. `None`: as for [`Self::time_until_answer`].
+    fn answer_time(&self, index: usize) -> Option<i64> {
         let unit = self.part.as_ref().map(|part| part.unit)?;
         let streams = &self.matchers[index].rest.streams;
         let output = &streams.get(&unit.connection)?.output;
         let is_due = unit.process == index && output.remaining() > 0;
         let written = output.next_time().filter(|_| is_due)?;
-        Some(
-            self.clock
-                .at(written)?
-                .saturating_sub(self.clock.at(reached)?),
-        )
+        self.clock.at(written)
     }
 
     /// Ns since 1970 when a wait of this length ends that a thread begins now.
