@@ -120,31 +120,3 @@ fn a_program_that_failed_in_a_handler_of_its_exit_is_equal_if_it_does_so_again()
     };
     is_equal_again(&place);
 }
-
-/// Waits for the output of a child, and works for a while without a call. The child works before it
-/// executes the program that writes.
-const LATE_CHILD: &str = r#"
-import os, select, signal
-ended = []
-signal.signal(signal.SIGCHLD, lambda *_: ended.append(1))
-r, w = os.pipe()
-if os.fork() == 0:
-    os.dup2(w, 1); os.getuid(); sum(range(20_000_000))
-    os.execv("/bin/echo", ["echo", "done"])
-os.close(w)
-select.select([r], [], [])
-sum(range(10_000_000))
-os.read(r, 9)
-print(len(ended))
-"#;
-
-#[test]
-fn a_wait_is_over_when_a_child_has_ended_that_executed_another_program() {
-    if !needs("a child that executes a program", &["python3"]) {
-        return;
-    }
-    let place = Place::new();
-    place.write_aged("late.py", LATE_CHILD);
-    place.deep("RECORD python3 late.py > out");
-    is_equal_again(&place);
-}
