@@ -145,7 +145,7 @@ impl Supervisor {
         })
     }
 
-    /// The latest moment that a thread of a program has come to, but not behind the next recorded
+    /// The latest moment that a thread of a program has come to. It is not behind the next recorded
     /// call of this thread, and not behind the answer to the chosen request. `own`: its time by its
     /// own calls and sleeps. `None`: it is alone.
     fn time_of_others(&mut self, thread: u32, index: usize, own: i64) -> Option<i64> {
