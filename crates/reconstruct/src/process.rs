@@ -96,7 +96,8 @@ pub struct ReadyTurn {
     pub time: u64,
     /// The thread that waited.
     pub thread: u32,
-    /// That when the program then learned by a signal that a child had ended, before its next call.
+    /// That when a signal told the program that a child had ended: in this wait, or before its next
+    /// call.
     pub child_ended: Option<u64>,
 }
 

@@ -1,10 +1,10 @@
-//! Reads in which or behind which a program learned by a signal that a child had ended.
+//! Reads and waits in which or behind which a program learned by a signal that a child had ended.
 #![allow(clippy::unwrap_used)]
 
 use backstory_abi::deep;
-use backstory_deep::Call;
+use backstory_deep::{Call, Section};
 use backstory_reconstruct::RecordedRun;
-use libc::{EAGAIN, SIGALRM, SIGCHLD, SYS_close, SYS_read, c_long};
+use libc::{EAGAIN, POLLIN, SIGALRM, SIGCHLD, SYS_close, SYS_poll, SYS_read, c_long};
 
 const FIRST_THREAD: u32 = 10;
 const SECOND_THREAD: u32 = 11;
@@ -27,6 +27,22 @@ fn read(result: i64, time: u64) -> Call {
     call(FIRST_THREAD, SYS_read, result, time)
 }
 
+/// A wait that has input at descriptor 0.
+fn wait(time: u64) -> Call {
+    let events = [POLLIN, POLLIN].map(i16::to_le_bytes).concat();
+    let list = Section {
+        kind: deep::ENTERED,
+        arg: 0,
+        bytes: [&[0u8; 4][..], &events].concat(),
+    };
+    Call {
+        fd: -1,
+        a: 1,
+        sections: vec![list],
+        ..call(FIRST_THREAD, SYS_poll, 1, time)
+    }
+}
+
 fn close(time: u64) -> Call {
     call(FIRST_THREAD, SYS_close, 0, time)
 }
@@ -46,6 +62,13 @@ fn ends(calls: Vec<Call>) -> Vec<(u64, u64)> {
     let mut found: Vec<_> = run.processes.remove(0).child_ends.into_iter().collect();
     found.sort_unstable();
     found
+}
+
+/// When the child of each wait had ended.
+fn ends_at_waits(calls: Vec<Call>) -> Vec<Option<u64>> {
+    let mut run = RecordedRun::arrange([(1, 10, 1, calls.into_iter())].into_iter());
+    let turns = run.processes.remove(0).turns;
+    turns.into_iter().map(|turn| turn.child_ended).collect()
 }
 
 #[test]
@@ -81,5 +104,29 @@ fn a_read_has_no_end_of_a_child_that_came_behind_another_call_or_in_another_thre
     for (thread, signal) in [(FIRST_THREAD, SIGALRM), (SECOND_THREAD, SIGCHLD)] {
         let other = handles(thread, signal, 150);
         assert!(ends(vec![read(0, 100), other, close(200)]).is_empty());
+    }
+}
+
+#[test]
+fn a_wait_has_the_end_of_a_child_that_was_known_before_the_next_call() {
+    let ended = |time| handles(FIRST_THREAD, SIGCHLD, time);
+    let between = vec![wait(100), ended(150), close(200)];
+    assert_eq!(ends_at_waits(between), [Some(150)]);
+    // The handler ran in the wait, so its record comes first.
+    let within = vec![ended(105), wait(100), close(200)];
+    assert_eq!(ends_at_waits(within), [Some(105)]);
+    let second = vec![wait(100), ended(205), wait(200), close(300)];
+    assert_eq!(ends_at_waits(second), [None, Some(205)]);
+    let both = vec![wait(100), ended(150), ended(205), wait(200), close(300)];
+    assert_eq!(ends_at_waits(both), [Some(150), Some(205)]);
+}
+
+#[test]
+fn a_wait_has_no_end_of_a_child_that_came_before_it_or_in_another_thread() {
+    let ended = handles(FIRST_THREAD, SIGCHLD, 50);
+    assert_eq!(ends_at_waits(vec![ended, wait(100), close(200)]), [None]);
+    for (thread, signal) in [(FIRST_THREAD, SIGALRM), (SECOND_THREAD, SIGCHLD)] {
+        let other = handles(thread, signal, 105);
+        assert_eq!(ends_at_waits(vec![other, wait(100), close(200)]), [None]);
     }
 }

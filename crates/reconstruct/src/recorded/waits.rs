@@ -26,7 +26,7 @@ impl Arranging {
             thread: call.tid,
             child_ended: None,
         };
-        self.add_turn(turn);
+        self.add_turn(call, turn);
     }
 
     pub(super) fn epoll_turn(&mut self, call: &Call) {
@@ -45,13 +45,29 @@ impl Arranging {
             thread: call.tid,
             child_ended: None,
         };
-        self.add_turn(turn);
+        self.add_turn(call, turn);
     }
 
-    fn add_turn(&mut self, turn: ReadyTurn) {
-        if !self.in_outline {
-            self.process.turns.push_back(turn);
+    /// Adds a wait. The record of a handler that ran in it came before its own, so it was taken for
+    /// one that ran behind the wait before.
+    fn add_turn(&mut self, call: &Call, mut turn: ReadyTurn) {
+        if self.in_outline {
+            return;
         }
+        let ends = self.child_signals.get(&call.tid);
+        let last = ends.and_then(|times| times.last().copied());
+        turn.child_ended = last.filter(|time| *time >= call.time);
+        if let Some(before) = self.process.turns.back_mut()
+            && turn.child_ended.is_some()
+            && before.child_ended == turn.child_ended
+        {
+            let returned = before.time;
+            let signals = self.process.signals.iter().rev();
+            let mut behind = signals.take_while(|(_, time)| *time >= returned);
+            let own = behind.find(|(signal, time)| *signal == libc::SIGCHLD && *time < call.time);
+            before.child_ended = own.map(|(_, time)| *time);
+        }
+        self.process.turns.push_back(turn);
     }
 
     /// True if `poll` waited for the kernel's own objects alone. The sets of `select` do not say
