@@ -120,3 +120,37 @@ fn a_program_that_failed_in_a_handler_of_its_exit_is_equal_if_it_does_so_again()
     };
     is_equal_again(&place);
 }
+
+/// Waits for input, which comes when its child has ended. The child works for a while before it
+/// executes its last program.
+const LATE_CHILD: &str = r#"
+import os, select, signal
+class Ended(Exception):
+    pass
+def ended(*_):
+    raise Ended
+signal.signal(signal.SIGCHLD, ended)
+try:
+    if os.fork() == 0:
+        os.getuid(); sum(range(20_000_000))
+        os.execv("/bin/true", ["true"])
+    select.select([0], [], [])
+    print("input", flush=True)
+except Ended:
+    print("ended", flush=True)
+os.read(0, 9)
+"#;
+
+#[test]
+fn a_wait_is_over_when_a_child_has_ended_that_executed_another_program() {
+    if !needs("a child that executes a program", &["python3"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write_aged("late.py", LATE_CHILD);
+    let late = "for n in $(seq 600); do grep -qs ended out && break; sleep 0.05; done; echo late";
+    place.deep(&format!("({late}) | RECORD python3 late.py > out"));
+    let out = std::fs::read_to_string(place.work().join("out")).unwrap();
+    assert_eq!(out, "ended\n");
+    is_equal_again(&place);
+}

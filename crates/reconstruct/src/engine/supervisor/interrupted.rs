@@ -94,21 +94,19 @@ impl Supervisor {
         let had_ended = |rest: &RecordedProcess| {
             rest.parent == parent && rest.ended.is_some_and(|ended| ended < time)
         };
+        // A child may execute programs one after the other, of which the last one ended.
+        let ended = self.matchers.iter().filter(|one| had_ended(&one.rest));
+        let ended: Vec<u32> = ended.map(|one| one.rest.pid).collect();
         let own = self.groups.get(&call.tid);
         let own = own.and_then(|group| self.live.get(group));
-        let mut late: Vec<u32> = self
-            .matchers
-            .iter()
-            .filter(|one| had_ended(&one.rest))
-            .map(|one| one.rest.pid)
-            .filter(|pid| own.is_some_and(|own| own.children.contains(&i64::from(*pid))))
-            .collect();
+        let is_new = |pid: &&u32| own.is_some_and(|own| own.children.contains(&i64::from(**pid)));
+        let mut late: Vec<u32> = ended.iter().filter(is_new).copied().collect();
         late.extend(self.live.iter().filter_map(|(pid, process)| {
-            let Role::Program(child) = process.role else {
+            let (Role::Program(child) | Role::Waiting(child)) = process.role else {
                 return None;
             };
-            let is_late =
-                had_ended(&self.matchers[child].rest) && has_ended(&pid.to_string()) == Some(false);
+            let is_late = ended.contains(&self.matchers[child].rest.pid)
+                && has_ended(&pid.to_string()) == Some(false);
             is_late.then_some(*pid)
         }));
         late
