@@ -200,6 +200,7 @@ impl ProcessConnections {
                 calls: 0,
                 files: Vec::new(),
                 written: Vec::new(),
+                wrote_more: false,
             });
         }
         connection.has_answer |= answers;

@@ -98,7 +98,7 @@ fn count(request: &mut Request, (epoch, call): (u64, &Call), rest: &mut usize) {
     if let Some((path, writes)) = opened(call) {
         add_file(&mut request.files, path, rest);
         if writes {
-            add_file(&mut request.written, path, rest);
+            request.wrote_more |= !add_file(&mut request.written, path, rest);
         }
     }
 }
@@ -112,11 +112,16 @@ pub(crate) fn opened(call: &Call) -> Option<(&[u8], bool)> {
     Some((path, creates || call.a & ACCESS_MODE != 0))
 }
 
-/// Adds a path to a list of files, once. `rest`: how many more are named in all lists.
-pub(crate) fn add_file(files: &mut Vec<Vec<u8>>, path: &[u8], rest: &mut usize) {
-    let known = files.iter().any(|known| known == path);
-    if !known && files.len() < MOST_FILES && *rest > 0 {
+/// Adds a path to a list of files, once. `rest`: how many more are named in all lists. False: there
+/// is no room for it.
+pub(crate) fn add_file(files: &mut Vec<Vec<u8>>, path: &[u8], rest: &mut usize) -> bool {
+    if files.iter().any(|known| known == path) {
+        return true;
+    }
+    let has_room = files.len() < MOST_FILES && *rest > 0;
+    if has_room {
         *rest -= 1;
         files.push(path.to_vec());
     }
+    has_room
 }

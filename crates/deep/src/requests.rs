@@ -51,6 +51,8 @@ pub struct Request {
     pub files: Vec<Vec<u8>>,
     /// Those of them that were opened for writing.
     pub written: Vec<Vec<u8>>,
+    /// More were opened for writing than `written` has: the lists have a bound.
+    pub wrote_more: bool,
 }
 
 /// The part of a call in the request that it belongs to.

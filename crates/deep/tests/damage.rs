@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 const READ: u16 = 0;
 const WRITE: u16 = 1;
+const CREAT: u16 = 85;
 const ACCEPT: u16 = 288;
 
 /// A server with two threads: each accepts a connection, reads twice and writes. One read goes on
@@ -270,6 +271,38 @@ fn a_log_that_claims_many_requests_has_those_up_to_the_bound() {
     });
     assert_eq!((found.len(), outside), (7, 2 * (99 - 7)));
     assert!(found.iter().all(|request| request.bytes_out == 1));
+}
+
+#[test]
+fn a_request_that_wrote_more_files_than_are_named_says_so() {
+    for (files, wrote_more) in [(999, false), (1000, false), (1001, true)] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut log = DeepWriter::open(&file(&directory), &DeepHeader::default()).unwrap();
+        let begins = vec![
+            short_call(ACCEPT, 0, (1, 3), 4, (deep::ADDRESS, &[2, 0])),
+            short_call(READ, 0, (2, 4), 1, (deep::ENTERED, b"q")),
+        ];
+        let makes = |number: u64| {
+            let path = format!("/{number}");
+            let section: WrittenSection<'_> = (deep::PATH, path.as_bytes());
+            short_call(CREAT, 0, (3 + number, -1), 9, section)
+        };
+        // The last file is opened twice.
+        let makes: Vec<Vec<u8>> = (0..files).chain([files - 1]).map(makes).collect();
+        for (seq, records) in (0..).zip(
+            [begins]
+                .into_iter()
+                .chain(makes.chunks(200).map(<[Vec<u8>]>::to_vec)),
+        ) {
+            log.chunk(&thread_chunk(10, seq, &records), Compression::Usual)
+                .unwrap();
+        }
+        log.end(&DeepEnd::default()).unwrap();
+        let found = DeepLog::open(file(&directory)).unwrap().requests();
+        assert_eq!(found.len(), 1, "{files}");
+        assert_eq!(found[0].written.len() as u64, files.min(1000), "{files}");
+        assert_eq!(found[0].wrote_more, wrote_more, "{files}");
+    }
 }
 
 #[test]

@@ -18,12 +18,17 @@ use backstory_replay::verdict::{OutputState, Verdict};
 /// Why a file cannot be compared.
 const SHARED: &str = "parts of the run that did not run again wrote it, too";
 
+/// The same if the record has too many files to say whose each one is.
+const UNNAMED: &str = "the record opens too many files to name those of the request";
+
 /// The files of the requests of a run.
 pub struct RequestOutputs {
     /// Those that the request wrote, or one that was fed for it.
     own: HashSet<Vec<u8>>,
     /// Those that other parts of the run wrote, which did not run again.
     others: HashSet<Vec<u8>>,
+    /// The request, or one that was fed for it, wrote more files. Any file may be one of these.
+    has_more: bool,
 }
 
 impl RequestOutputs {
@@ -33,8 +38,10 @@ impl RequestOutputs {
         let spellings = spellings(&log.run, &directories);
         let fed: HashSet<&usize> = request.fed.iter().collect();
         let (mut own, mut others) = (HashSet::new(), HashSet::new());
+        let mut has_more = false;
         for (number, one) in (1..).zip(&log.requests) {
             let ran = number == request.number || fed.contains(&number);
+            has_more |= ran && one.wrote_more;
             let set = match ran {
                 true => &mut own,
                 false if request.is_client => continue,
@@ -52,22 +59,28 @@ impl RequestOutputs {
             }),
         };
         others.extend(later);
-        RequestOutputs { own, others }
+        RequestOutputs {
+            own,
+            others,
+            has_more,
+        }
     }
 
-    /// True for a file that the request wrote, or one that was fed for it.
+    /// True for a file that the request wrote, or may have written, or one that was fed for it.
     pub fn has(&self, path: &[u8]) -> bool {
-        self.own.contains(path)
+        self.has_more || self.own.contains(path)
     }
 
     /// Leaves its files in the verdict. If others wrote such a file, too, and it differs, its state
-    /// is unknown.
+    /// is unknown. The same holds for a file that it may have written.
     pub fn keep_in(&self, verdict: &mut Verdict) {
         verdict.outputs.retain(|output| self.has(&output.path));
         for output in &mut verdict.outputs {
             let differs = !matches!(output.state, OutputState::Identical);
             if differs && self.others.contains(&output.path[..]) {
                 output.state = OutputState::Unknown(SHARED.to_owned());
+            } else if differs && !self.own.contains(&output.path[..]) {
+                output.state = OutputState::Unknown(UNNAMED.to_owned());
             }
         }
     }
@@ -217,4 +230,46 @@ pub fn normal(path: &Path) -> Vec<u8> {
         }
     }
     all.into_os_string().into_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RequestOutputs;
+    use backstory_replay::verdict::{OutputState, OutputVerdict, Verdict};
+    use std::collections::HashSet;
+
+    /// The states of three files that differ: one of the request, one of others, and one of which
+    /// the record does not say whose it is. `None`: the file is left out.
+    fn states(has_more: bool) -> [Option<OutputState>; 3] {
+        let paths: [&[u8]; 3] = [b"/own", b"/of others", b"/unnamed"];
+        let outputs = RequestOutputs {
+            own: HashSet::from([paths[0].to_vec()]),
+            others: HashSet::from([paths[1].to_vec()]),
+            has_more,
+        };
+        let differs = |path: &[u8]| OutputVerdict {
+            path: path.into(),
+            state: OutputState::Different,
+            fed_by: Vec::new(),
+        };
+        let mut verdict = Verdict {
+            outputs: paths.map(differs).into(),
+            ..Verdict::default()
+        };
+        outputs.keep_in(&mut verdict);
+        paths.map(|path| {
+            let mut all = verdict.outputs.iter();
+            let found = all.find(|output| output.path[..] == *path);
+            found.map(|output| output.state.clone())
+        })
+    }
+
+    #[test]
+    fn a_file_that_may_be_one_of_the_request_is_not_compared_and_is_said() {
+        let unknown = |state: &Option<OutputState>| matches!(state, Some(OutputState::Unknown(_)));
+        let [own, of_others, unnamed] = states(true);
+        assert_eq!(own, Some(OutputState::Different));
+        assert!(unknown(&of_others) && unknown(&unnamed), "{unnamed:?}");
+        assert_eq!(states(false), [Some(OutputState::Different), None, None]);
+    }
 }
