@@ -289,12 +289,9 @@ fn a_request_that_wrote_more_files_than_are_named_says_so() {
         };
         // The last file is opened twice.
         let makes: Vec<Vec<u8>> = (0..files).chain([files - 1]).map(makes).collect();
-        for (seq, records) in (0..).zip(
-            [begins]
-                .into_iter()
-                .chain(makes.chunks(200).map(<[Vec<u8>]>::to_vec)),
-        ) {
-            log.chunk(&thread_chunk(10, seq, &records), Compression::Usual)
+        let chunks = std::iter::once(&begins[..]).chain(makes.chunks(200));
+        for (seq, records) in (0..).zip(chunks) {
+            log.chunk(&thread_chunk(10, seq, records), Compression::Usual)
                 .unwrap();
         }
         log.end(&DeepEnd::default()).unwrap();

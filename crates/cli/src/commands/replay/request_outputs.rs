@@ -238,8 +238,8 @@ mod tests {
     use backstory_replay::verdict::{OutputState, OutputVerdict, Verdict};
     use std::collections::HashSet;
 
-    /// The states of three files that differ: one of the request, one of others, and one of which
-    /// the record does not say whose it is. `None`: the file is left out.
+    /// The states of three files that differ: of the request, of others, and of one of them that
+    /// the record does not name. `None`: the file is left out.
     fn states(has_more: bool) -> [Option<OutputState>; 3] {
         let paths: [&[u8]; 3] = [b"/own", b"/of others", b"/unnamed"];
         let outputs = RequestOutputs {

@@ -10,9 +10,9 @@
 use super::Supervisor;
 use crate::control::passed_descriptors;
 use crate::engine::caller::NotifiedCall;
-use crate::resource::ResourceId;
+use crate::resource::{Resource, ResourceId};
 use backstory_sys as sys;
-use libc::MSG_CMSG_CLOEXEC;
+use libc::{MSG_CMSG_CLOEXEC, S_IFMT};
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -113,18 +113,40 @@ impl Supervisor {
         Ok(control.bytes)
     }
 
-    /// True unless the record says that this passed resource is another file.
+    /// True unless the record says that this passed resource is another file. The output to it is
+    /// not compared as that of a stream, so a file is no socket.
     fn may_be(&self, file: &OwnedFd, id: ResourceId) -> bool {
-        let recorded = &self.resources[id].link;
-        let link = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
-        recorded.is_empty() || link.is_ok_and(|link| link.as_os_str().as_bytes() == recorded)
+        let Resource { kind, link, .. } = &self.resources[id];
+        let own = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        let is_there = || own.is_ok_and(|own| own.as_os_str().as_bytes() == link);
+        is_of_kind(file, *kind) && (link.is_empty() || is_there())
     }
+}
+
+/// True for a file of this type, of which the record has the bits of the mode. 0: it has none.
+fn is_of_kind(file: &OwnedFd, kind: u32) -> bool {
+    let own = || rustix::fs::fstat(file).map(|status| status.st_mode & S_IFMT);
+    kind == 0 || own().is_ok_and(|own| own == kind)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::PassedDescriptors;
+    use super::{PassedDescriptors, is_of_kind};
+    use libc::{S_IFCHR, S_IFIFO, S_IFREG, S_IFSOCK};
     use std::collections::VecDeque;
+    use std::fs::File;
+    use std::os::fd::OwnedFd;
+
+    #[test]
+    fn a_passed_file_stands_for_no_resource_of_another_type() {
+        let device: OwnedFd = File::open("/dev/null").unwrap().into();
+        for other in [S_IFREG, S_IFIFO, S_IFSOCK] {
+            assert!(!is_of_kind(&device, other), "{other:o}");
+        }
+        assert!(is_of_kind(&device, S_IFCHR));
+        // The receiver made no call that told the type.
+        assert!(is_of_kind(&device, 0));
+    }
 
     #[test]
     fn each_end_gets_the_descriptors_in_the_order_of_the_messages_if_their_number_is_the_same() {
