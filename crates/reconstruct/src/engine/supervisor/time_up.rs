@@ -56,8 +56,9 @@ impl Supervisor {
         next.is_some_and(|turn| self.awaits_earlier_units(index, turn.time))
     }
 
-    /// True if a moment, in ns since 1970, lies behind all requests of a server that are fed. Other
-    /// threads may have moved the time of the caller's program, so one with threads does not count.
+    /// True if a moment, in ns since 1970, lies behind all requests of a server that are fed. A
+    /// thread may have got the input of another one, and the time of that one with it. So a program
+    /// with threads does not count.
     fn is_behind_requests(&self, call: &NotifiedCall, moment: i64) -> bool {
         let part = self.part.as_ref().filter(|part| !part.unit.is_client);
         let end = part.and_then(|part| self.clock.at(part.end()));
