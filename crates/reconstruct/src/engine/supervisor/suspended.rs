@@ -5,6 +5,7 @@
 //!
 //! Invariant: a signal that came before the last recorded call that answered is not sent.
 
+use super::due_signals::{Sender, sender};
 use super::processes::state_and_time;
 use super::signal_sets::{bit, handled_signals};
 use super::{Response, Supervisor};
@@ -20,12 +21,6 @@ pub(super) const STILL: Duration = Duration::from_secs(1);
 
 /// A suspended program is looked at so often.
 const LOOK: Duration = Duration::from_millis(10);
-
-/// Signals that the kernel sends by itself.
-const OF_KERNEL: [i32; 13] = [
-    SIGCHLD, SIGALRM, SIGVTALRM, SIGPROF, SIGPIPE, SIGIO, SIGURG, SIGSEGV, SIGBUS, SIGFPE, SIGILL,
-    SIGTRAP, SIGSYS,
-];
 
 /// The work of all programs until the last look.
 #[derive(Debug, Clone, Copy)]
@@ -64,7 +59,8 @@ impl Supervisor {
         let known = self.suspended.remove(&call.id);
         let reached = self.matchers[index].time();
         let signals = self.matchers[index].rest.signals.iter().copied();
-        let from_outside = |one: &(i32, u64)| one.1 > reached && !OF_KERNEL.contains(&one.0);
+        let of_process = |signal| sender(signal) == Some(Sender::Process);
+        let from_outside = |one: &(i32, u64)| one.1 > reached && of_process(one.0);
         let due: Vec<(i32, u64)> = signals.filter(from_outside).collect();
         if due.is_empty() {
             return Ok(Response::Continue);

@@ -23,6 +23,10 @@ pub(super) const STEP: i64 = 1_000;
 /// Ns.
 const SECOND: i64 = 1_000_000_000;
 
+/// Most shifts that are kept of the questions of a program before the last ones. A program that
+/// runs for days has more.
+const MOST_KEPT: usize = 1024;
+
 /// The time that passed in the new execution of a program alone, and the questions for it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Passed {
@@ -30,7 +34,7 @@ pub(super) struct Passed {
     threads: HashMap<u32, ThreadClock>,
     /// The latest moment that a thread is known to have come to, in ns since 1970.
     latest: i64,
-    /// The shifts for all questions but the last one of each thread, the last question first.
+    /// The shifts for the questions before the last one of each thread, the last question first.
     shifts: Vec<ClockShift>,
     /// With exact time: the time that each thread got last, by its number and the clock.
     told: HashMap<(u32, i32), i64>,
@@ -106,6 +110,12 @@ impl Passed {
         let own = self.threads.get(&maker).copied().unwrap_or_default();
         let own = ThreadClock { asked: None, ..own };
         self.threads.insert(thread, own);
+    }
+
+    /// Another question has come behind the one with these shifts.
+    fn keep_first(&mut self, shifts: Vec<ClockShift>) {
+        drop(self.shifts.splice(..0, shifts));
+        self.shifts.truncate(MOST_KEPT);
     }
 
     /// A thread gets a recorded time.
@@ -190,7 +200,7 @@ impl Supervisor {
         };
         if let Some(before) = clock.asked.replace(asked) {
             let shifts = before.shifts(&matcher.rest.pauses, &self.clock, behind);
-            drop(passed.shifts.splice(..0, shifts));
+            passed.keep_first(shifts);
         }
     }
 
@@ -274,9 +284,21 @@ impl Supervisor {
 
 #[cfg(test)]
 mod tests {
-    use super::{AskedTime, STEP, ThreadClock};
+    use super::{AskedTime, MOST_KEPT, Passed, STEP, ThreadClock};
     use crate::shift::{ClockShift, Question};
     use crate::time::RecordedClock;
+
+    #[test]
+    fn the_shifts_of_a_long_run_are_those_of_its_last_questions() {
+        let mut passed = Passed::default();
+        let questions = 1..=2 * MOST_KEPT as u64;
+        for behind in questions.clone() {
+            let behind = Some(behind);
+            passed.keep_first(vec![ClockShift { ns: STEP, behind }]);
+        }
+        let kept = passed.shifts.iter().filter_map(|shift| shift.behind);
+        assert!(kept.eq(questions.rev().take(MOST_KEPT)));
+    }
 
     #[test]
     fn a_sleep_passes_no_recorded_answer_and_never_sets_the_clock_back() {
