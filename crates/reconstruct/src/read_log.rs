@@ -153,7 +153,11 @@ pub(crate) fn last_inputs(log: &DeepLog, words: Vec<SoughtWord>) -> (RecordedRun
 }
 
 /// Arranges a log without its requests, and looks for words in its input.
-fn arranged(log: &DeepLog, scope: Scope, words: Vec<SoughtWord>) -> (RecordedRun, Vec<SoughtWord>) {
+pub(crate) fn arranged(
+    log: &DeepLog,
+    scope: Scope,
+    words: Vec<SoughtWord>,
+) -> (RecordedRun, Vec<SoughtWord>) {
     let mut all = LogProcesses::of(log, scope, words);
     log.walk_calls(|process, call| all.take(process, call, false));
     all.finish()

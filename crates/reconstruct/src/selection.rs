@@ -175,10 +175,11 @@ fn items(process: &RecordedProcess) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::Selection;
     use crate::engine::{self, Options};
     use crate::process::{CallObject, RecordedProcess};
-    use crate::read_log::ReadLog;
-    use crate::recorded::RecordedRun;
+    use crate::read_log::{ReadLog, arranged};
+    use crate::recorded::{RecordedRun, Scope};
     use crate::resource::{Origin, Resource, ResourceId};
     use backstory_abi::{Chunk, DeepRecord, deep};
     use backstory_deep::{Compression, DeepEnd, DeepHeader, DeepLog, DeepWriter, Role};
@@ -512,6 +513,23 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_part_has_no_time_of_each_call() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = server(true).log(directory.path());
+        let outline = ReadLog::outline(&log);
+        let mut roles = outline.requests.iter().map(|request| request.role);
+        let wanted = 1 + roles.position(|role| role == Role::Server).unwrap();
+        let selection = Selection::of(&outline.run, (wanted, &[]), 0).unwrap();
+        let times = |scope| {
+            let (run, _) = arranged(&log, scope, Vec::new());
+            let threads = run.processes.iter().flat_map(|one| one.call_times.values());
+            threads.map(Vec::len).sum::<usize>()
+        };
+        assert_eq!(times(Scope::Part(Box::new(selection))), 0);
+        assert!(times(Scope::Whole) > 100);
     }
 
     #[test]

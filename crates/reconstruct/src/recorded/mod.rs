@@ -286,8 +286,8 @@ impl Arranging {
             return;
         }
         self.process.calls += 1;
-        // Nothing runs by an outline.
-        if !self.in_outline {
+        // Nothing runs by an outline. In a part, those of other requests say nothing.
+        if matches!(self.scope, Scope::Whole) {
             let own = self.process.call_times.entry(call.tid).or_default();
             own.push(call.time);
         }
