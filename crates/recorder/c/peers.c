@@ -99,7 +99,10 @@ struct listener {
 };
 _Static_assert(sizeof(struct listener) == BS_LISTENER_SIZE, "the room in bs_process");
 
-/* A descriptor with both marks is a listening socket with an entry. It neither lists nor copies. */
+/*
+ * A descriptor with both marks is a listening socket with an entry. It neither lists nor copies. A
+ * connection to which a file was copied has both, too, and the mark of a writer.
+ */
 enum { LISTENER = BS_FD_LISTED | BS_FD_COPIED };
 
 /* False also if another process may run in this memory: its descriptors are others. */
@@ -111,7 +114,7 @@ static bool can_have_entry(int fd)
 
 static bool is_listener(int fd)
 {
-    return (bs_fd_marks(fd) & LISTENER) == LISTENER;
+    return (bs_fd_marks(fd) & (LISTENER | BS_FD_WRITER)) == LISTENER;
 }
 
 static struct listener *entry_of(int fd)

@@ -67,6 +67,22 @@ fn both_ends_of_an_accepted_connection_are_those_that_the_kernel_knows() {
     }
 }
 
+#[test]
+fn a_connection_that_took_the_number_of_a_listening_socket_is_logged_with_its_bytes() {
+    if !needs("a server", &["cc"]) {
+        return;
+    }
+    let run = Run::new(PLAIN);
+    let file = run.path("file");
+    fs::write(&file, "the answer").unwrap();
+    let output = run.record(&[&*program(&run), "reuse", file.to_str().unwrap()]);
+    assert!(output.status.success(), "{output:?}");
+    let is_of_answer = |op: &Op| matches!(op, Op::Traffic { sent: 10, .. });
+    let events = run.events();
+    let logged = events.iter().filter(|event| is_of_answer(&event.op));
+    assert_eq!(logged.count(), 1);
+}
+
 const REQUESTS: usize = 300;
 
 /// The system calls of a server that answers requests, as strace counts them. The command is made

@@ -5,6 +5,9 @@
  * each as 28 bytes in hexadecimal digits.
  *
  * serve COUNT FILE: Accepts them in a loop, and answers each with the beginning of a file.
+ *
+ * reuse FILE: Answers a connection with a file by sendfile. The connection has the number that a
+ * listening socket had. Then another socket listens.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -14,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -294,10 +298,30 @@ static void serve(int count, const char *file)
     printf("%d\n", (int)getpid());
 }
 
+/* ---- reuse ----------------------------------------------------------------------------------- */
+
+static void reuse(const char *file)
+{
+    int former = listening(four(INADDR_LOOPBACK, 0));
+    int first = connected(own_end(former));
+    close(accept_with_address(former));
+    int listener = listening(four(INADDR_LOOPBACK, 0));
+    int content = open(file, O_RDONLY), client = connected(own_end(listener));
+    close(former);
+    int fd = accept_with_address(listener);
+    MUST(fd == former && sendfile(fd, content, 0, 100) > 0);
+    listening(four(INADDR_LOOPBACK, 0));
+    close(fd);
+    close(client);
+    close(first);
+}
+
 int main(int count, char **words)
 {
     if (count == 4 && strcmp(words[1], "serve") == 0)
         serve(atoi(words[2]), words[3]);
+    else if (count == 3 && strcmp(words[1], "reuse") == 0)
+        reuse(words[2]);
     else
         tell();
     return 0;
