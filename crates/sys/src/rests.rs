@@ -49,8 +49,12 @@ impl Rests {
 impl Drop for Rests {
     fn drop(&mut self) {
         if let Some(timer) = self.timer {
-            // SAFETY: the timer was created, and is deleted once.
-            unsafe { libc::timer_delete(timer) };
+            // SAFETY: the timer was created, and is deleted once. The other call takes numbers.
+            unsafe {
+                libc::timer_delete(timer);
+                // 0: as at the thread's beginning. Programs that it starts inherit the value.
+                libc::prctl(libc::PR_SET_TIMERSLACK, 0);
+            }
         }
     }
 }
@@ -129,6 +133,12 @@ mod tests {
         }
     }
 
+    /// By how many ns the kernel may prolong a sleep of the calling thread.
+    fn timer_slack() -> i32 {
+        // SAFETY: takes a number.
+        unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) }
+    }
+
     /// Computes until the thread has slept so often, or until a bound.
     fn compute(times: i64, most: Duration) -> bool {
         let (before, began) = (sleeps(), Instant::now());
@@ -139,6 +149,18 @@ mod tests {
             }
         }
         true
+    }
+
+    #[test]
+    fn a_thread_that_rested_starts_programs_with_the_timer_slack_that_it_had() {
+        let slacks = std::thread::spawn(|| {
+            crate::come_last();
+            let before = timer_slack();
+            drop(Rests::begin());
+            (before, timer_slack())
+        });
+        let (before, after) = slacks.join().unwrap();
+        assert_eq!(before, after);
     }
 
     #[test]
