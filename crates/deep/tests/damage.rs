@@ -278,7 +278,7 @@ fn a_request_that_wrote_more_files_than_are_named_says_so() {
     for (files, wrote_more) in [(999, false), (1000, false), (1001, true)] {
         let directory = tempfile::tempdir().unwrap();
         let mut log = DeepWriter::open(&file(&directory), &DeepHeader::default()).unwrap();
-        let begins = vec![
+        let begins = [
             short_call(ACCEPT, 0, (1, 3), 4, (deep::ADDRESS, &[2, 0])),
             short_call(READ, 0, (2, 4), 1, (deep::ENTERED, b"q")),
         ];
