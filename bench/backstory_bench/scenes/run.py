@@ -37,6 +37,15 @@ from .scene import Scene
 from .verdicts import DIFFERENT, EQUAL, NOTHING, verdict_of
 from .whole import Whole, command, record, whole_table
 
+OF_EXECUTIONS = (
+    "executed_calls",
+    "executed_start_calls",
+    "start_calls",
+    "start_s",
+    "executed_s",
+    "executed_start_s",
+)
+"""Columns of all attempts at a request, and of the start of the last one."""
 FIELDS = [
     "case",
     "kind",
@@ -49,12 +58,7 @@ FIELDS = [
     "fed",
     "calls",
     "request_calls",
-    "executed_calls",
-    "executed_start_calls",
-    "start_calls",
-    "start_s",
-    "executed_s",
-    "executed_start_s",
+    *OF_EXECUTIONS,
     "copy_obstacles",
     "share",
     "bytes_compared",
@@ -66,15 +70,6 @@ FIELDS = [
     "volatile_verdict",
     "volatile_why",
 ]
-OF_EXECUTIONS = (
-    "executed_calls",
-    "executed_start_calls",
-    "start_calls",
-    "start_s",
-    "executed_s",
-    "executed_start_s",
-)
-"""Columns of all attempts at a request, and of the start of the last one."""
 CLIENT_SOCKET = re.compile(r"the socket to 127\.0\.0\.1:\d+|socket:\[\d+\]")
 """The other end of a connection, whose number differs from run to run."""
 Row = dict[str, object]
