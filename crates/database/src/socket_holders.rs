@@ -1,8 +1,9 @@
 //! The processes that have a socket.
 //!
 //! In: the inode of a socket. Out: the processes with a descriptor of it, and when each began. A
-//! process inherits a socket from its parent. So the others with it are among the ancestors and
-//! descendants of the one that is found first.
+//! process inherits a socket from its parent. So the others with it are among the ancestors of the
+//! one that is found first, and among their descendants. The last ancestor that is examined may
+//! have closed the socket. A process that got it in a message (`SCM_RIGHTS`) is not found.
 //!
 //! A process that starts a program is two for a moment: the child closes the socket when it
 //! executes the program. A socket with several processes is looked at again, therefore.
@@ -103,8 +104,8 @@ fn processes() -> Vec<u32> {
         .collect()
 }
 
-/// The oldest ancestor in a row that has the socket, and all its descendants. `None` if the kernel
-/// does not list children.
+/// The oldest ancestor in a row that has the socket, its parent, and all their descendants. `None`
+/// if the kernel does not list children.
 fn family(pid: u32, inode: u64) -> Option<Vec<u32>> {
     let mut top = pid;
     while let Some(parent) = process_tree::parent(top)
@@ -112,6 +113,10 @@ fn family(pid: u32, inode: u64) -> Option<Vec<u32>> {
     {
         top = parent;
     }
+    // The parent may have closed the socket after it gave it to several children. The children of
+    // the first process are services that do not share sockets.
+    let parent = process_tree::parent(top).filter(|parent| *parent > 1);
+    let top = parent.unwrap_or(top);
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
     let mut open = vec![top];

@@ -36,7 +36,9 @@ fn waiting(place: &Place) -> (Child, Pid) {
     let begun = || {
         let text = fs::read_to_string(place.path("at-work")).unwrap_or_default();
         id = text.strip_suffix('\n').and_then(|id| id.parse().ok());
-        id.is_some()
+        // The shell wrote its number before it executed the program that waits.
+        let name = id.map(|id: i32| fs::read_to_string(format!("/proc/{id}/comm")));
+        name.is_some_and(|name| name.is_ok_and(|name| name == "sleep\n"))
     };
     assert!(eventually(Duration::from_secs(120), begun));
     (child, Pid::from_raw(id.unwrap()).unwrap())

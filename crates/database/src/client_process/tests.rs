@@ -114,6 +114,20 @@ fn a_socket_that_a_child_inherited_is_possibly_used_by_either_process() {
 }
 
 #[test]
+fn two_children_of_a_process_that_closed_their_socket_are_possibly_its_client() {
+    let (listener, stream, _accepted) = connected();
+    let heirs = [heir(&stream), heir(&stream)];
+    let own = stream.local_addr().unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(stream);
+    let client = find((&own.ip().to_string(), own.port()), port, None, now());
+    assert!(
+        is_possibly(&client, &heirs.each_ref().map(|heir| heir.0.id())),
+        "{client:?}"
+    );
+}
+
+#[test]
 fn a_client_is_certain_of_what_was_sent_before_it_was_last_seen_with_its_socket() {
     let (listener, stream, _accepted) = connected();
     let before = now();
