@@ -57,12 +57,20 @@ impl FallbackResponder {
         }
     }
 
+    /// A descriptor to poll for the next call that [`FallbackResponder::answer`] responds to, and
+    /// for the end of the last process with the filter.
+    pub(crate) fn call_or_end(&self) -> PollFd<'_> {
+        let calls = match self.thread {
+            Some(_) => PollFlags::empty(),
+            None => PollFlags::IN,
+        };
+        PollFd::from_borrowed_fd(self.listener.as_fd(), calls)
+    }
+
     /// True once no process with the filter is left.
     pub(crate) fn is_over(&self) -> bool {
-        match &self.thread {
-            Some(thread) => thread.is_finished(),
-            None => self.over || nobody_is_left(&self.listener),
-        }
+        let thread_ended = self.thread.as_ref().is_some_and(JoinHandle::is_finished);
+        self.over || thread_ended || nobody_is_left(&self.listener)
     }
 
     /// Goes on in a copy of this process after the process has ended. Until then the buffers belong
@@ -73,26 +81,6 @@ impl FallbackResponder {
         }
         continue_received(self.listener.as_fd(), &self.shared);
         continue_all(self.listener.as_fd(), &self.shared);
-    }
-}
-
-/// Returns when no process with one of the filters is left.
-pub(crate) fn until_over(mut all: Vec<FallbackResponder>) {
-    loop {
-        let waiting = all.iter().filter_map(FallbackResponder::waits_for);
-        let mut fds: Vec<_> = waiting
-            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
-            .collect();
-        if fds.is_empty() {
-            break;
-        }
-        let _ = poll(&mut fds, None);
-        drop(fds);
-        all.iter_mut().for_each(FallbackResponder::answer);
-    }
-    for one in all {
-        // It does not panic, and nothing could be done if it had.
-        let _ = one.thread.map(JoinHandle::join);
     }
 }
 

@@ -8,10 +8,12 @@
 //! - It does nothing else until it is needed.
 //! - Once it responds to the guard's notifications, it does so until no process with the filter is
 //!   left.
+//! - It reads its socket as long as it has it. So no process waits for ever to send its listener,
+//!   or for a response by a listener that it has sent.
 
 use crate::control::SEALED;
 use crate::drain::Asking;
-use crate::fallback_responder::{self, FallbackResponder, nobody_is_left};
+use crate::fallback_responder::{FallbackResponder, nobody_is_left};
 use crate::keeper_socket::KeeperSocket;
 use crate::setting::{CommandSetup, RunSetup, WatchResources};
 use crate::supervisor;
@@ -239,7 +241,24 @@ impl KeeperState {
         }
         sys::forget_children(); // zombies of the daemons
         self.serve();
-        fallback_responder::until_over(self.answering);
+        self.serve_until_over();
+    }
+
+    /// Responds to notifications, and takes further listeners, until no process with one of the
+    /// filters is left.
+    fn serve_until_over(mut self) {
+        loop {
+            self.answer();
+            self.answering.retain(|one| !one.is_over());
+            if self.answering.is_empty() {
+                return;
+            }
+            let calls = self.answering.iter().map(FallbackResponder::call_or_end);
+            let listeners = self.socket.iter().map(KeeperSocket::waits_for);
+            let listeners = listeners.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+            let mut fds: Vec<_> = calls.chain(listeners).collect();
+            let _ = poll(&mut fds, None);
+        }
     }
 
     /// Takes over from a supervisor that died before the log was finalized.
@@ -254,10 +273,12 @@ impl KeeperState {
             watch.wait(&calls);
             self.answer();
         }
-        self.take_listeners();
-        // The launcher is the parent of this process.
-        watch.leave_launcher_running(|| sys::parent() == Some(launcher));
+        watch.leave_launcher_running(|| {
+            self.answer();
+            sys::parent() == Some(launcher) // the launcher is the parent of this process
+        });
         watch.sync();
+        self.take_listeners();
         if self.answering.iter().any(|a| !a.is_over()) {
             background::spawn(&job.options.after);
             self.serve_to_the_end();
@@ -283,4 +304,70 @@ fn count_signals(tools: &WatchResources) {
         }
     }
     tools.control.keeper_counts.fetch_add(1, Ordering::AcqRel);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guard_filters::tests::guarded;
+    use crate::keeper_socket::tests::{send, send_nothing, socket_at};
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    /// After this time, a process that should go on counts as waiting for ever.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// A keeper that responds by one listener.
+    fn serving(socket: KeeperSocket, listener: OwnedFd) -> KeeperState {
+        let (from_supervisor, _) = sys::socket_pair().unwrap();
+        let buffers = Arc::new(SharedBuffers::create().unwrap());
+        KeeperState {
+            from_supervisor,
+            socket: Some(socket),
+            shared: None,
+            joining: None,
+            filters: Vec::new(),
+            answering: vec![begin((listener, buffers))],
+            in_group: false,
+        }
+    }
+
+    /// Messages that the socket of a keeper holds before a sender has to wait.
+    fn queue() -> usize {
+        let limit = std::fs::read_to_string("/proc/sys/net/unix/max_dgram_qlen");
+        let limit = limit.ok().and_then(|text| text.trim().parse().ok());
+        limit.unwrap_or(512)
+    }
+
+    #[test]
+    fn after_the_end_of_the_log_no_sender_to_the_keeper_waits_for_ever() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("socket");
+        let socket = socket_at(&path);
+        let (first, second) = (guarded(), guarded());
+        let ((Ok(served), go, daemon), (Ok(listener), may_open, opener)) = (first, second) else {
+            let why = "no filter can be installed";
+            return backstory_testkit::need::skipped("a keeper after the end of the log", why);
+        };
+        let keeper = serving(socket, served);
+        let (tell_end, ended) = channel();
+        std::thread::spawn(move || {
+            keeper.serve_until_over();
+            tell_end.send(()).unwrap();
+        });
+        let (tell, opened) = channel();
+        std::thread::spawn(move || {
+            for _ in 0..=queue() {
+                send_nothing(&path);
+            }
+            send(&path, listener.as_fd());
+            drop(listener);
+            may_open.send(()).unwrap();
+            tell.send(opener.join().unwrap()).unwrap();
+        });
+        assert_eq!(opened.recv_timeout(PATIENCE), Ok(true));
+        go.send(()).unwrap();
+        assert!(daemon.join().unwrap());
+        assert_eq!(ended.recv_timeout(PATIENCE), Ok(()));
+    }
 }

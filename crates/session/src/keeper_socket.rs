@@ -54,7 +54,7 @@ impl KeeperSocket {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::fallback_responder::FallbackResponder;
     use crate::guard_filters::tests::guarded;
@@ -68,19 +68,28 @@ mod tests {
         socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None).unwrap()
     }
 
-    /// Sends a descriptor to a socket, as a recorder does.
-    fn send(path: &Path, descriptor: BorrowedFd<'_>) {
+    fn send_request(path: &Path, descriptor: Option<BorrowedFd<'_>>) {
         let socket = datagram_socket();
         connect(&socket, &SocketAddrUnix::new(path).unwrap()).unwrap();
         let request = GuardRequest {
             kind: GUARD_LISTENER,
             ..GuardRequest::default()
         };
-        sys::send_message(socket.as_fd(), &request.to_bytes(), Some(descriptor)).unwrap();
+        sys::send_message(socket.as_fd(), &request.to_bytes(), descriptor).unwrap();
+    }
+
+    /// Sends a descriptor to a socket, as a recorder does.
+    pub(crate) fn send(path: &Path, descriptor: BorrowedFd<'_>) {
+        send_request(path, Some(descriptor));
+    }
+
+    /// Sends a message without a descriptor.
+    pub(crate) fn send_nothing(path: &Path) {
+        send_request(path, None);
     }
 
     /// A socket in this directory. The mask of the other tests stays as it is.
-    fn socket_at(path: &Path) -> KeeperSocket {
+    pub(crate) fn socket_at(path: &Path) -> KeeperSocket {
         let socket = datagram_socket();
         bind(&socket, &SocketAddrUnix::new(path).unwrap()).unwrap();
         KeeperSocket(socket)
