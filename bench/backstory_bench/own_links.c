@@ -5,13 +5,13 @@
  * `own_links DIR FILES ROUNDS` makes FILES files in the empty DIR, and removes them, in each round
  * by each way. It prints the median of ns of processor time for each file. The ways take turns.
  * The recorder needs the absolute path of the file for its record. So the second way also calls
- * getcwd(2), and the last one reads the link of the descriptor in /proc.
+ * getcwd(2), and the last one reads the link of the descriptor in /proc. `--csv FILE` at the end
+ * keeps the rounds.
  */
 #define _GNU_SOURCE
+#include "medians.h"
+
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -19,17 +19,9 @@
 static char given[4096];
 static int directory, kept;
 
-static void need(int holds, const char *what)
-{
-    if (holds)
-        return;
-    perror(what);
-    exit(1);
-}
-
 enum { REMOVE_ONLY, ABSOLUTE, CURRENT, DESCRIPTOR, WAYS };
 
-static const char *const names[] = {
+static const char *const titles[] = {
     "removed, without a link",
     "linked by an absolute path",
     "linked relative to the current directory",
@@ -58,14 +50,6 @@ static void preserve(int way, const char *name, int number)
     }
 }
 
-static double used(void)
-{
-    struct rusage r;
-    getrusage(RUSAGE_SELF, &r);
-    return (r.ru_utime.tv_sec + r.ru_stime.tv_sec) * 1e9 +
-           (r.ru_utime.tv_usec + r.ru_stime.tv_usec) * 1e3;
-}
-
 static double remove_all(int way, int files)
 {
     char name[16];
@@ -75,13 +59,13 @@ static double remove_all(int way, int files)
         need(fd >= 0 && write(fd, name, 4) == 4, name);
         close(fd);
     }
-    double start = used();
+    double start = processor_time(RUSAGE_SELF);
     for (int f = 0; f < files; f++) {
         snprintf(name, sizeof name, "file%d", f);
         preserve(way, name, f);
         need(unlinkat(directory, name, 0) == 0, "unlinkat");
     }
-    double end = used();
+    double end = processor_time(RUSAGE_SELF);
     for (int f = 0; f < files && way != REMOVE_ONLY; f++) {
         snprintf(name, sizeof name, "%d", f);
         need(unlinkat(kept, name, 0) == 0, "unlinkat");
@@ -89,14 +73,9 @@ static double remove_all(int way, int files)
     return (end - start) / files;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 int main(int argc, char **argv)
 {
+    FILE *csv = csv_of(&argc, argv);
     if (argc != 4)
         return 2;
     int files = atoi(argv[2]), rounds = atoi(argv[3]);
@@ -105,14 +84,11 @@ int main(int argc, char **argv)
     need(mkdir("kept", 0700) == 0, "mkdir");
     kept = open("kept", O_RDONLY | O_DIRECTORY);
     need(directory >= 0 && kept >= 0, "open");
-    double *all = calloc((size_t)WAYS * rounds, sizeof *all);
+    struct series all = new_series(titles, WAYS, rounds, "cpu_ns");
     for (int r = 0; r < rounds; r++)
         for (int w = 0; w < WAYS; w++)
-            all[w * rounds + r] = remove_all(w, files);
-    for (int w = 0; w < WAYS; w++) {
-        qsort(all + (size_t)w * rounds, rounds, sizeof *all, compare);
-        printf("%s: %.0f ns (%.0f to %.0f)\n", names[w], all[w * rounds + rounds / 2],
-               all[w * rounds], all[w * rounds + rounds - 1]);
-    }
+            rounds_of(&all, w, 0)[r] = remove_all(w, files);
+    write_csv(csv, &all, argc, argv);
+    print_medians(&all);
     rmdir("kept");
 }

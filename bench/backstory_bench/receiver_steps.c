@@ -4,22 +4,20 @@
  * process, in one call or in several.
  *
  * `receiver_steps TIMES ROUNDS` prints the median of ns of processor time of each way. The ways
- * take turns. The process that is read is a child that waits.
+ * take turns. The process that is read is a child that waits until its parent ends. `--csv FILE` at
+ * the end keeps the rounds.
  */
 #define _GNU_SOURCE
+#include "medians.h"
+
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define PAGE 4096
 #define STRINGS 64
@@ -35,15 +33,6 @@ static pid_t child;
 static int kept, watched;
 static char *there;
 static char buffer[2 * PAGE];
-
-static void need(int holds, const char *what)
-{
-    if (holds)
-        return;
-    perror(what);
-    kill(child, SIGKILL);
-    exit(1);
-}
 
 static void open_and_identify(void)
 {
@@ -110,22 +99,24 @@ static const struct {
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 
-static double used(void)
+/* A process with the pages of its parent, which it has changed. It lives as long as the parent. */
+static void make_child(void)
 {
-    struct rusage r;
-    getrusage(RUSAGE_SELF, &r);
-    return (r.ru_utime.tv_sec + r.ru_stime.tv_sec) * 1e9 +
-           (r.ru_utime.tv_usec + r.ru_stime.tv_usec) * 1e3;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    int ends[2];
+    char byte;
+    need(pipe(ends) == 0, "pipe");
+    child = fork();
+    need(child >= 0, "fork");
+    close(ends[child == 0]);
+    if (child == 0) {
+        memset(there, 'b', 2 * PAGE);
+        _exit(read(ends[0], &byte, 1) != 0);
+    }
 }
 
 int main(int argc, char **argv)
 {
+    FILE *csv = csv_of(&argc, argv);
     if (argc != 3)
         return 2;
     int times = atoi(argv[1]), rounds = atoi(argv[2]);
@@ -134,29 +125,23 @@ int main(int argc, char **argv)
     there = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     need(there != MAP_FAILED, "mmap");
     memset(there, 'a', 2 * PAGE);
-    child = fork();
-    need(child >= 0, "fork");
-    if (child == 0) {
-        memset(there, 'b', 2 * PAGE);
-        pause();
-        _exit(0);
-    }
+    make_child();
     kept = syscall(SYS_pidfd_open, child, 0);
     watched = epoll_create1(EPOLL_CLOEXEC);
     need(kept >= 0 && watched >= 0, "pidfd_open");
-    double *all = calloc((size_t)WAYS * rounds, sizeof *all);
+    const char *titles[WAYS];
+    for (int w = 0; w < WAYS; w++)
+        titles[w] = ways[w].what;
+    struct series all = new_series(titles, WAYS, rounds, "cpu_ns");
     for (int r = 0; r < rounds; r++)
         for (int w = 0; w < WAYS; w++) {
-            double start = used();
+            double start = processor_time(RUSAGE_SELF);
             for (int i = 0; i < times; i++)
                 ways[w].step();
-            all[w * rounds + r] = (used() - start) / times;
+            rounds_of(&all, w, 0)[r] = (processor_time(RUSAGE_SELF) - start) / times;
         }
-    for (int w = 0; w < WAYS; w++) {
-        qsort(all + (size_t)w * rounds, rounds, sizeof *all, compare);
-        printf("%s: %.0f ns (%.0f to %.0f)\n", ways[w].what, all[w * rounds + rounds / 2],
-               all[w * rounds], all[w * rounds + rounds - 1]);
-    }
+    write_csv(csv, &all, argc, argv);
+    print_medians(&all);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
 }

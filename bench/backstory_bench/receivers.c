@@ -4,9 +4,12 @@
  * `receivers COUNT ROUNDS FILE` lets a process open FILE COUNT times. Each open is notified, and
  * the receiver answers it after the steps of the guard: read the path, check the caller, statx. The
  * ways take turns. For each way, the program prints ns an open and close: wall time, and processor
- * time of both processes. The figures are medians of ROUNDS, with the least and the most.
+ * time of both processes. The figures are medians of ROUNDS, with the least and the most. `--csv
+ * FILE` at the end keeps the rounds.
  */
 #define _GNU_SOURCE
+#include "medians.h"
+
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -14,19 +17,14 @@
 #include <poll.h>
 #include <sched.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
 #define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
@@ -36,27 +34,11 @@ enum way { SLEEP, SYNC, SPIN, ADAPT, NATIVE, WAYS };
 static const char *const titles[] = {"sleeps, ordinary wake-up", "sleeps, SYNC_WAKE_UP",
                                      "spins with poll(2)", "spins 20 us, then sleeps", "no filter"};
 
-static void need(int holds, const char *what)
-{
-    if (holds)
-        return;
-    perror(what);
-    exit(1);
-}
-
 static double now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return t.tv_sec * 1e9 + t.tv_nsec;
-}
-
-static double used(int who)
-{
-    struct rusage r;
-    getrusage(who, &r);
-    return (r.ru_utime.tv_sec + r.ru_stime.tv_sec) * 1e9 +
-           (r.ru_utime.tv_usec + r.ru_stime.tv_usec) * 1e3;
 }
 
 /* A filter that notifies openat alone. */
@@ -104,13 +86,13 @@ static void work(int socket, enum way way, int count, const char *file)
     else
         need(write(socket, "", 1) == 1, "write");
     need(read(socket, &go, 1) == 1, "read");
-    double start = now(), cpu = used(RUSAGE_SELF);
+    double start = now(), cpu = processor_time(RUSAGE_SELF);
     for (int i = 0; i < count; i++) {
         int fd = open(file, O_RDONLY);
         need(fd >= 0, file);
         close(fd);
     }
-    double result[2] = {(now() - start) / count, (used(RUSAGE_SELF) - cpu) / count};
+    double result[2] = {(now() - start) / count, (processor_time(RUSAGE_SELF) - cpu) / count};
     need(write(socket, result, sizeof result) == sizeof result, "write");
     _exit(0);
 }
@@ -154,7 +136,7 @@ static void one(enum way way, int count, const char *file, double *wall, double 
     if (way == SYNC)
         need(ioctl(listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, 1UL) == 0, "SET_FLAGS");
     need(write(ends[0], "", 1) == 1, "write");
-    double before = used(RUSAGE_SELF);
+    double before = processor_time(RUSAGE_SELF);
     for (int i = 0; i < count && way != NATIVE; i++) {
         struct seccomp_notif n = {0};
         if (way == SPIN || way == ADAPT)
@@ -164,7 +146,7 @@ static void one(enum way way, int count, const char *file, double *wall, double 
         struct seccomp_notif_resp r = {.id = n.id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
         need(ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &r) == 0, "SEND");
     }
-    double own = (used(RUSAGE_SELF) - before) / count, result[2];
+    double own = (processor_time(RUSAGE_SELF) - before) / count, result[2];
     need(read(ends[0], result, sizeof result) == sizeof result, "read");
     *wall = result[0], *cpu = result[1] + own;
     waitpid(child, NULL, 0);
@@ -173,28 +155,21 @@ static void one(enum way way, int count, const char *file, double *wall, double 
         close(listener);
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 int main(int argc, char **argv)
 {
+    FILE *csv = csv_of(&argc, argv);
     if (argc != 4)
         return 2;
     int count = atoi(argv[1]), rounds = atoi(argv[2]);
     if (count < 1 || rounds < 1)
         return 2;
-    double *wall = calloc((size_t)WAYS * rounds, sizeof *wall);
-    double *cpu = calloc((size_t)WAYS * rounds, sizeof *cpu);
+    struct series all = new_series(titles, WAYS, rounds, "wall_ns,cpu_ns");
     for (int r = 0; r < rounds; r++)
         for (int w = 0; w < WAYS; w++)
-            one(w, count, argv[3], wall + w * rounds + r, cpu + w * rounds + r);
+            one(w, count, argv[3], rounds_of(&all, w, 0) + r, rounds_of(&all, w, 1) + r);
+    write_csv(csv, &all, argc, argv);
     for (int w = 0; w < WAYS; w++) {
-        double *a = wall + w * rounds, *c = cpu + w * rounds;
-        qsort(a, rounds, sizeof *a, compare);
-        qsort(c, rounds, sizeof *c, compare);
+        const double *a = sorted(&all, w, 0), *c = sorted(&all, w, 1);
         printf("%-26s wall %6.0f (%.0f to %.0f)  processor %6.0f (%.0f to %.0f)\n", titles[w],
                a[rounds / 2], a[0], a[rounds - 1], c[rounds / 2], c[0], c[rounds - 1]);
     }

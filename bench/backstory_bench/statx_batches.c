@@ -4,19 +4,16 @@
  *
  * `statx_batches DIR DIRECTORIES FILES ROUNDS` makes DIRECTORIES directories of FILES files in the
  * empty DIR. It prints the median of ns per file of each way, all threads and the kernel's workers
- * included. The ways take turns.
+ * included. The ways take turns. `--csv FILE` at the end keeps the rounds.
  */
 #define _GNU_SOURCE
+#include "medians.h"
+
 #include <fcntl.h>
 #include <linux/io_uring.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #define MOST 1024
 #define WANTED (STATX_BASIC_STATS | STATX_BTIME)
@@ -27,14 +24,6 @@ static struct io_uring_sqe *entries;
 static struct io_uring_cqe *results;
 static struct statx found[MOST];
 static char names[MOST][16];
-
-static void need(int holds, const char *what)
-{
-    if (holds)
-        return;
-    perror(what);
-    exit(1);
-}
 
 static void make_ring(void)
 {
@@ -81,19 +70,11 @@ static void batch(int directory, int from, int count)
     }
 }
 
-static double used(void)
-{
-    struct rusage r;
-    getrusage(RUSAGE_SELF, &r);
-    return (r.ru_utime.tv_sec + r.ru_stime.tv_sec) * 1e9 +
-           (r.ru_utime.tv_usec + r.ru_stime.tv_usec) * 1e3;
-}
-
 /* `size` 0: one call a file. */
 static double walk(const char *dir, int directories, int files, int size)
 {
     char path[4096];
-    double start = used();
+    double start = processor_time(RUSAGE_SELF);
     for (int d = 0; d < directories; d++) {
         snprintf(path, sizeof path, "%s/%d", dir, d);
         int directory = open(path, O_PATH | O_DIRECTORY);
@@ -104,29 +85,16 @@ static double walk(const char *dir, int directories, int files, int size)
             need(statx(directory, names[f], AT_SYMLINK_NOFOLLOW, WANTED, found) == 0, "statx");
         close(directory);
     }
-    return (used() - start) / ((double)directories * files);
+    return (processor_time(RUSAGE_SELF) - start) / ((double)directories * files);
 }
 
-static int compare(const void *a, const void *b)
+static void make_files(const char *dir, int directories, int files)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-int main(int argc, char **argv)
-{
-    static const int sizes[] = {0, 8, 32, 128, 1000};
-    enum { WAYS = sizeof sizes / sizeof *sizes };
-    if (argc != 5)
-        return 2;
-    int directories = atoi(argv[2]), files = atoi(argv[3]), rounds = atoi(argv[4]);
-    if (files > MOST || rounds < 1)
-        return 2;
     for (int f = 0; f < files; f++)
         snprintf(names[f], sizeof names[f], "file%d", f);
     for (int d = 0; d < directories; d++) {
         char path[4096];
-        snprintf(path, sizeof path, "%s/%d", argv[1], d);
+        snprintf(path, sizeof path, "%s/%d", dir, d);
         need(mkdir(path, 0700) == 0, path);
         int directory = open(path, O_RDONLY);
         for (int f = 0; f < files; f++) {
@@ -136,15 +104,26 @@ int main(int argc, char **argv)
         }
         close(directory);
     }
+}
+
+int main(int argc, char **argv)
+{
+    static const int sizes[] = {0, 8, 32, 128, 1000};
+    static const char *const titles[] = {"one call a file", "batches of 8", "batches of 32",
+                                         "batches of 128", "batches of 1000"};
+    enum { WAYS = sizeof sizes / sizeof *sizes };
+    FILE *csv = csv_of(&argc, argv);
+    if (argc != 5)
+        return 2;
+    int directories = atoi(argv[2]), files = atoi(argv[3]), rounds = atoi(argv[4]);
+    if (files > MOST || rounds < 1)
+        return 2;
+    make_files(argv[1], directories, files);
     make_ring();
-    double *all = calloc((size_t)WAYS * rounds, sizeof *all);
+    struct series all = new_series(titles, WAYS, rounds, "cpu_ns");
     for (int r = 0; r < rounds; r++)
         for (int w = 0; w < WAYS; w++)
-            all[w * rounds + r] = walk(argv[1], directories, files, sizes[w]);
-    for (int w = 0; w < WAYS; w++) {
-        qsort(all + w * rounds, rounds, sizeof *all, compare);
-        printf(sizes[w] ? "batches of %d: " : "one call a file%.0d: ", sizes[w]);
-        printf("%.0f ns (%.0f to %.0f)\n", all[w * rounds + rounds / 2], all[w * rounds],
-               all[w * rounds + rounds - 1]);
-    }
+            rounds_of(&all, w, 0)[r] = walk(argv[1], directories, files, sizes[w]);
+    write_csv(csv, &all, argc, argv);
+    print_medians(&all);
 }
