@@ -5,7 +5,7 @@ use backstory_testkit::need::{needs, skipped};
 use serde_json::Value;
 
 use super::Place;
-use super::deep_replay::{compiled, recorded_server};
+use super::deep_replay::{compiled, recorded_server, recorded_server_with};
 use super::search::at_a_terminal;
 
 /// Gets a moment, waits for longer than that, and says whether the moment is over. The wait and the
@@ -27,29 +27,26 @@ while True:
 /// No second begins meanwhile: that would be tried first. The number of the last request is in a
 /// file.
 const WAITED: &str = r#"
-import os, socket, time
-while not os.path.exists("port"): time.sleep(0.01)
-address = ("127.0.0.1", int(open("port").read()))
+CONNECT
 number, took = 0, 1
 while took > 0.23:
     while time.time() % 1 > 0.5: time.sleep(0.01)
     number += 1
     began, moment = time.monotonic(), time.time() + 0.04
-    with socket.create_connection(address) as c:
+    with connect() as c:
         c.sendall(b"%.6f" % moment); assert c.recv(100) == b"over"
     took = time.monotonic() - began
 with open("number", "w") as f: f.write(str(number))
-socket.create_connection(address).close()
+connect().close()
 "#;
 
 #[test]
 fn a_request_that_depends_on_its_moment_is_equal_at_another_one() {
-    if !needs("a request at another moment", &["python3"]) {
-        return;
-    }
-    let place = Place::new();
+    let what = "a request at another moment";
     // The record has digests of what left, which do not say where the answers differ.
-    place.deep_server_with("", WAITER, WAITED);
+    let Some(place) = recorded_server_with("", what, WAITER, WAITED) else {
+        return;
+    };
     let number = std::fs::read_to_string(place.path("number")).unwrap();
     let Some(answer) = place.again(&["--request", &number, "--json"]) else {
         return;
@@ -89,12 +86,10 @@ while True:
 /// Asks in the middle of a second, and again in that of the next one. On a busy machine, a request
 /// can be later, and both are made again. The number of the last request is in a file.
 const DATE_KEEPER_CLIENT: &str = r#"
-import os, socket, time
-while not os.path.exists("port"): time.sleep(0.01)
-address = ("127.0.0.1", int(open("port").read()))
+CONNECT
 def ask():
     before = int(time.time())
-    with socket.create_connection(address) as c:
+    with connect() as c:
         c.sendall(b"date"); c.recv(100)
     return before if before == int(time.time()) else -1
 number = 0
@@ -105,7 +100,7 @@ while True:
     if first >= 0 and second == first + 1: break
     time.sleep(6)
 with open("number", "w") as f: f.write(str(number))
-socket.create_connection(address).close()
+connect().close()
 "#;
 
 #[test]
@@ -144,17 +139,15 @@ while True:
 /// Asks until the answer is of the second of the question, as it is unless the machine is busy. The
 /// number of the last request is in a file.
 const LOOKER_CLIENT: &str = r#"
-import os, socket, time
-while not os.path.exists("port"): time.sleep(0.01)
-address = ("127.0.0.1", int(open("port").read()))
+CONNECT
 number, answer, asked = 0, None, ""
 while answer != asked:
     time.sleep((1.2 - time.time() % 1) % 1)
     number, asked = number + 1, time.strftime("%Y-%m-%d %H:%M:%S")
-    with socket.create_connection(address) as c:
+    with connect() as c:
         c.sendall(b"date"); answer = c.recv(100).decode()
 with open("number", "w") as f: f.write(str(number))
-socket.create_connection(address).close()
+connect().close()
 "#;
 
 #[test]
@@ -190,10 +183,9 @@ for n in range(5):
 "#;
 
 const FIVE_ASKERS: &str = r#"
-import os, socket, time
-while not os.path.exists("port"): time.sleep(0.01)
+CONNECT
 for n in range(5):
-    with socket.create_connection(("127.0.0.1", int(open("port").read()))) as c:
+    with connect() as c:
         c.sendall(b"draw"); assert len(c.recv(100)) == 24
 "#;
 
@@ -214,10 +206,9 @@ for one in threads: one.join()
 "#;
 
 const THREE_ASKERS: &str = r#"
-import os, socket, time
-while not os.path.exists("port"): time.sleep(0.01)
-port, waits = int(open("port").read()), [b"0.9", b"0.6", b"0.3"]
-all = [socket.create_connection(("127.0.0.1", port)) for wait in waits]
+CONNECT
+waits = [b"0.9", b"0.6", b"0.3"]
+all = [connect() for wait in waits]
 for c, wait in zip(all, waits): c.sendall(wait)
 for c in all: assert len(c.recv(100)) == 16
 "#;
@@ -269,10 +260,9 @@ for n in range(2):
 "#;
 
 const MINUTES_CLIENT: &str = r#"
-import os, socket, time
-while not os.path.exists("port"): time.sleep(0.01)
+CONNECT
 for n in range(2):
-    with socket.create_connection(("127.0.0.1", int(open("port").read()))) as c:
+    with connect() as c:
         c.sendall(b"now"); assert c.recv(100) == b"minute 00"
 "#;
 
@@ -442,9 +432,8 @@ c.sendall(b"answer"); c.close()
 "#;
 
 const ASKER: &str = r#"
-import os, socket, time
-while not os.path.exists("port"): time.sleep(0.01)
-with socket.create_connection(("127.0.0.1", int(open("port").read()))) as c:
+CONNECT
+with connect() as c:
     c.sendall(b"question"); assert c.recv(100)
 "#;
 
@@ -501,9 +490,7 @@ const ACCEPT_ALL: &str = r#"s.setblocking(False)
 
 /// Asks on one connection that it keeps, and on others in between.
 const NOTER_CLIENT: &str = r#"
-import os, socket, time
-while not os.path.exists("port"): time.sleep(0.01)
-def connect(): return socket.create_connection(("127.0.0.1", int(open("port").read())))
+CONNECT
 def ask(c, word): c.sendall(word); assert c.recv(100)
 kept = connect()
 for word in [b"a", b"b", b"c", b"d", b"e", b"f"]:
@@ -554,9 +541,7 @@ while ended < 3:
 /// While the server waits, a connection ends and another one begins. Later, words come on two
 /// connections. The kernel has the one with the larger descriptor first.
 const ORDERLY_CLIENT: &str = r#"
-import os, socket, time
-while not os.path.exists("port"): time.sleep(0.01)
-def connect(): return socket.create_connection(("127.0.0.1", int(open("port").read())))
+CONNECT
 def ask(c, word): c.sendall(word); assert c.recv(100)
 a = connect(); ask(a, b"wait"); a.close()
 b = connect(); ask(b, b"b")
@@ -596,10 +581,9 @@ os.wait(); os.wait()
 "#;
 
 const WORKERS_CLIENT: &str = r#"
-import os, socket, time
-while not os.path.exists("port"): time.sleep(0.01)
+CONNECT
 for n in range(2):
-    with socket.create_connection(("127.0.0.1", int(open("port").read()))) as c:
+    with connect() as c:
         c.sendall(b"question"); assert c.recv(100)
 "#;
 
@@ -625,9 +609,8 @@ c.close(); os.wait()
 "#;
 
 const ERRAND_CLIENT: &str = r#"
-import os, socket, time
-while not os.path.exists("port"): time.sleep(0.01)
-with socket.create_connection(("127.0.0.1", int(open("port").read()))) as c:
+CONNECT
+with connect() as c:
     c.sendall(b"question"); assert c.recv(100) == b"done"
 "#;
 
@@ -653,9 +636,7 @@ for n in range(2):
 "#;
 
 const TOKENS_CLIENT: &str = r#"
-import os, socket, time
-while not os.path.exists("port"): time.sleep(0.01)
-def connect(): return socket.create_connection(("127.0.0.1", int(open("port").read())))
+CONNECT
 with connect() as c:
     c.sendall(b"login"); c.sendall(c.recv(100)); assert c.recv(100) == b"welcome"
 connect().close()

@@ -183,11 +183,9 @@ for n in range(3):
 "#;
 
 const CLIENT: &str = r#"
-import os, socket, time
-while not os.path.exists("port"): time.sleep(0.01)
-port = int(open("port").read())
+CONNECT
 for text in (b"one first", b"two second", b"three third"):
-    c = socket.create_connection(("127.0.0.1", port))
+    c = connect()
     c.sendall(text)
     with open("peers", "a") as f: f.write("%s:%d\n" % c.getsockname())
     assert c.recv(1000)

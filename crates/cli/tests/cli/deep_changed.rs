@@ -113,9 +113,8 @@ c.sendall(greeting.encode() + b" " + c.recv(100))
 "#;
 
 const GREETED: &str = r#"
-import os, socket, time
-while not os.path.exists("port"): time.sleep(0.01)
-with socket.create_connection(("127.0.0.1", int(open("port").read()))) as c:
+CONNECT
+with connect() as c:
     c.sendall(b"you"); assert c.recv(100)
 "#;
 

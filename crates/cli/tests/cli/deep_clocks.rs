@@ -24,8 +24,8 @@ server.server_close()
 "#;
 
 const ASKS: &str = r#"
-import os, time, urllib.request
-while not os.path.exists("port"): time.sleep(0.01)
+import urllib.request
+CONNECT
 for path in ("one", "slow", "two", "three", "last"):
     time.sleep(0.6)
     urllib.request.urlopen(f"http://127.0.0.1:{open('port').read()}/{path}").read()

@@ -89,10 +89,9 @@ for n in range(200):
 "#;
 
 const CLIENT: &str = r#"
-import os, socket, time
-while not os.path.exists("port"): time.sleep(0.01)
+CONNECT
 for n in range(200):
-    with socket.create_connection(("127.0.0.1", int(open("port").read()))) as c:
+    with connect() as c:
         c.sendall(b"request %d" % n)
         while c.recv(10000): pass
 "#;

@@ -68,10 +68,9 @@ for n in range(2):
 "#;
 
 const WRITER_CLIENT: &str = r#"
-import os, socket, time
-while not os.path.exists("port"): time.sleep(0.01)
+CONNECT
 for n in range(2):
-    c = socket.create_connection(("127.0.0.1", int(open("port").read())))
+    c = connect()
     c.sendall(b"file %d" % n); assert c.recv(100); c.close()
 "#;
 
@@ -118,9 +117,8 @@ two.close(); os.wait()
 "#;
 
 const TABLE_CLIENT: &str = r#"
-import os, socket, time
-while not os.path.exists("port"): time.sleep(0.01)
-c = socket.create_connection(("127.0.0.1", int(open("port").read())))
+CONNECT
+c = connect()
 c.sendall(b"count"); assert c.recv(100) == b"1 of all"; c.close()
 "#;
 
@@ -191,9 +189,8 @@ c.close()
 "#;
 
 const SENDER_CLIENT: &str = r#"
-import os, socket, time
-while not os.path.exists("port"): time.sleep(0.01)
-c = socket.create_connection(("127.0.0.1", int(open("port").read())))
+CONNECT
+c = connect()
 c.sendall(b"page"); got = b""
 while more := c.recv(1000): got += more
 assert len(got) == 612, got

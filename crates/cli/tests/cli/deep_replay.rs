@@ -14,6 +14,12 @@ with open("port.new", "w") as f: f.write(str(s.getsockname()[1]))
 os.rename("port.new", "port")
 "#;
 
+/// The lines of a client that waits for such a server, and connects to it by `connect()`.
+const CONNECT: &str = r#"import os, socket, time
+while not os.path.exists("port"): time.sleep(0.01)
+def connect(): return socket.create_connection(("127.0.0.1", int(open("port").read())))
+"#;
+
 /// The options of a record that has the bytes that left.
 const WITH_OUTPUTS: &str = "--outputs full --contents=lazy";
 
@@ -40,7 +46,8 @@ impl Place {
         assert_eq!(self.run(&["index", "--wait"]).status, 0);
     }
 
-    /// Records a server deeply while a client talks to it. Both are in Python.
+    /// Records a server deeply while a client talks to it. Both are in Python. The client has the
+    /// lines [`CONNECT`] in the place of its line `CONNECT`.
     pub(super) fn deep_server(&self, server: &str, client: &str) {
         self.deep_server_with(WITH_OUTPUTS, server, client);
     }
@@ -48,7 +55,7 @@ impl Place {
     /// The same with these options.
     pub(super) fn deep_server_with(&self, options: &str, server: &str, client: &str) {
         self.write_server(server);
-        self.write_aged("client.py", client);
+        self.write_aged("client.py", &client.replace("CONNECT\n", CONNECT));
         let line = "python3 client.py & RECORD python3 server.py && wait";
         self.deep_with(options, line);
     }
@@ -111,11 +118,21 @@ pub(super) fn replayed_program(
 /// A place where a server was recorded deeply while a client talked to it. `None`: there is no
 /// Python.
 pub(super) fn recorded_server(what: &str, server: &str, client: &str) -> Option<Place> {
+    recorded_server_with(WITH_OUTPUTS, what, server, client)
+}
+
+/// The same with these options.
+pub(super) fn recorded_server_with(
+    options: &str,
+    what: &str,
+    server: &str,
+    client: &str,
+) -> Option<Place> {
     if !needs(what, &["python3"]) {
         return None;
     }
     let place = Place::new();
-    place.deep_server(server, client);
+    place.deep_server_with(options, server, client);
     Some(place)
 }
 
@@ -218,10 +235,9 @@ for n in range(3): os.wait()
 "#;
 
 const CLIENT: &str = r#"
-import os, socket, time
-while not os.path.exists("port"): time.sleep(0.01)
+CONNECT
 for n in range(3):
-    c = socket.create_connection(("127.0.0.1", int(open("port").read())))
+    c = connect()
     c.sendall(b"request %d" % n); assert c.recv(100); c.close()
 "#;
 
@@ -501,10 +517,9 @@ while ended < 3:
 "#;
 
 pub(super) const KEEPER_CLIENT: &str = r#"
-import os, socket, time
-while not os.path.exists("port"): time.sleep(0.01)
+CONNECT
 def ask(*lines):
-    with socket.create_connection(("127.0.0.1", int(open("port").read()))) as c:
+    with connect() as c:
         for line in lines:
             c.sendall(line); assert c.recv(100)
 ask(b"set a 1", b"set b 2"); ask(b"get a"); ask(b"get c")
@@ -588,9 +603,7 @@ while ended < 13:
 "#;
 
 const COUNTER_CLIENT: &str = r#"
-import os, socket, time
-while not os.path.exists("port"): time.sleep(0.01)
-def connect(): return socket.create_connection(("127.0.0.1", int(open("port").read())))
+CONNECT
 def ask(c, line): c.sendall(line); assert c.recv(100)
 kept = connect()
 ask(kept, b"set a 1")
@@ -640,10 +653,9 @@ for n in range(8): os.wait()
 "#;
 
 const SHARER_CLIENT: &str = r#"
-import os, socket, time
-while not os.path.exists("port"): time.sleep(0.01)
+CONNECT
 for line in [b"get other", b"set first yellow", b"set alpha purple", b"get alpha"]:
-    with socket.create_connection(("127.0.0.1", int(open("port").read()))) as c:
+    with connect() as c:
         c.sendall(line); assert c.recv(100)
 "#;
 
@@ -684,11 +696,10 @@ fn a_request_finds_what_another_process_was_told_before_it() {
 
 /// Goes on when it has the first bytes of an answer, and takes the rest at the end.
 const HASTY_CLIENT: &str = r#"
-import os, socket, time
-while not os.path.exists("port"): time.sleep(0.01)
+CONNECT
 kept = []
 for line in [b"get other", b"set alpha purple", b"get alpha"]:
-    c = socket.create_connection(("127.0.0.1", int(open("port").read())))
+    c = connect()
     c.sendall(line); assert c.recv(100); kept.append(c)
 for c in kept:
     while c.recv(1 << 16): pass
@@ -749,9 +760,8 @@ while True:
 "#;
 
 const PATIENT_CLIENT: &str = r#"
-import os, socket, time
-while not os.path.exists("port"): time.sleep(0.01)
-with socket.create_connection(("127.0.0.1", int(open("port").read()))) as c, c.makefile("rb") as f:
+CONNECT
+with connect() as c, c.makefile("rb") as f:
     for line in [b"one\n", b"two\n"]:
         c.sendall(line); assert (f.readline(), f.readline()) == (line, b"done\n")
     c.sendall(b"end\n"); c.recv(1)
@@ -790,16 +800,15 @@ fn threads_with_another_result_each_time_are_counted_and_never_equal() {
 
 #[test]
 fn a_text_is_found_where_it_entered_and_where_it_left() {
-    if !needs("a search in a server's bytes", &["python3"]) {
-        return;
-    }
-    let place = Place::new();
+    let what = "a search in a server's bytes";
     // The record has digests of what left: only another execution shows the bytes.
-    place.deep_server_with("", KEEPER, KEEPER_CLIENT);
+    let Some(place) = recorded_server_with("", what, KEEPER, KEEPER_CLIENT) else {
+        return;
+    };
     let found = |more: &[&str]| place.run(&[&["when", "--run", "deep", "--json"], more].concat());
     let answer = found(&["set a 1"]);
     if answer.err.contains("namespace") {
-        return skipped("a search in a server's bytes", &answer.err);
+        return skipped(what, &answer.err);
     }
     let list = |answer: &Answer| -> Vec<String> {
         let all: Value = serde_json::from_str(&answer.out).unwrap();
@@ -862,10 +871,9 @@ for n in range(2):
 "#;
 
 const MONITOR_CLIENT: &str = r#"
-import os, socket, time
-while not os.path.exists("port"): time.sleep(0.01)
+CONNECT
 for n in range(2):
-    c = socket.create_connection(("127.0.0.1", int(open("port").read())))
+    c = connect()
     for m in range(2):
         c.sendall(b"file %d%d" % (n, m)); assert c.recv(100)
     c.close()
@@ -901,10 +909,9 @@ for n in range(3):
 "#;
 
 const WRITER_CLIENT: &str = r#"
-import os, socket, time
-while not os.path.exists("port"): time.sleep(0.01)
+CONNECT
 for n in range(3):
-    c = socket.create_connection(("127.0.0.1", int(open("port").read())))
+    c = connect()
     c.sendall(b"file %d" % n); assert c.recv(100); c.close()
 "#;
 

@@ -75,10 +75,9 @@ for n in range(2):
 "#;
 
 const TWO_CONNECTIONS: &str = r#"
-import os, socket, time
-while not os.path.exists("port"): time.sleep(0.01)
+CONNECT
 for line in (b"one", b"two"):
-    with socket.create_connection(("127.0.0.1", int(open("port").read()))) as c:
+    with connect() as c:
         c.sendall(line); assert c.recv(100)
 "#;
 

@@ -8,7 +8,7 @@ use backstory_testkit::need::{needs, skipped};
 use serde_json::Value;
 
 use super::Place;
-use super::deep_replay::{KEEPER, KEEPER_CLIENT};
+use super::deep_replay::{KEEPER, KEEPER_CLIENT, recorded_server, recorded_server_with};
 
 /// The words before the address of a connection's other end.
 const SOCKET: &str = "the socket to ";
@@ -60,12 +60,7 @@ fn bytes(all: &[Value]) -> Vec<&str> {
 /// A deep run of a server that keeps values. The record has digests of its answers. `None`: Python
 /// is missing.
 fn keeper() -> Option<Place> {
-    if !needs("a search in a server's bytes", &["python3"]) {
-        return None;
-    }
-    let place = Place::new();
-    place.deep_server_with("", KEEPER, KEEPER_CLIENT);
-    Some(place)
+    recorded_server_with("", "a search in a server's bytes", KEEPER, KEEPER_CLIENT)
 }
 
 #[test]
@@ -152,10 +147,9 @@ for n in range(2):
 "#;
 
 const FILER_CLIENT: &str = r#"
-import os, socket, time
-while not os.path.exists("port"): time.sleep(0.01)
+CONNECT
 for n in range(2):
-    c = socket.create_connection(("127.0.0.1", int(open("port").read())))
+    c = connect()
     c.sendall(b"file %d" % n); assert c.recv(100); c.close()
 "#;
 
@@ -174,11 +168,9 @@ fn recorded_call(place: &Place, number: &Value) -> Call {
 
 #[test]
 fn a_write_to_a_file_has_its_own_call_and_request_in_a_whole_run_and_in_the_request() {
-    if !needs("a search in a server's files", &["python3"]) {
+    let Some(place) = recorded_server("a search in a server's files", FILER, FILER_CLIENT) else {
         return;
-    }
-    let place = Place::new();
-    place.deep_server(FILER, FILER_CLIENT);
+    };
     for file in ["file 1", "log"] {
         let Some(whole) = found(&place, &["--to", file]) else {
             return;
