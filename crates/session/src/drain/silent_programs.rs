@@ -3,21 +3,39 @@
 //! could not attach. Perhaps nothing that such a program did is recorded.
 //!
 //! Invariant: each execution with `EXEC_ANNOUNCED` is reported unless a recorder follows in its
-//! process. Too many processes are reported, too.
+//! process. Too many processes are reported, too. There are never many more entries than processes,
+//! however many have come and gone.
 
 use backstory_abi::{self as abi, op};
 use backstory_eventlog::Reason;
 use backstory_eventlog::chunk::{ChunkView, SkippedRecords};
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 use std::collections::HashMap;
 
 /// Most processes that are remembered.
 const PROCESSES: usize = 4 << 20;
+/// Entries before any process is looked for.
+const LEAST: usize = 4096;
 
 /// The executions that wait for their recorder.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct SilentPrograms {
     processes: HashMap<u32, Announcement>,
+    /// At this many entries the ended processes are forgotten. At least half of the entries are
+    /// then new, so each costs one look.
+    limit: usize,
     too_many: bool,
+}
+
+impl Default for SilentPrograms {
+    fn default() -> SilentPrograms {
+        SilentPrograms {
+            processes: HashMap::new(),
+            limit: LEAST,
+            too_many: false,
+        }
+    }
 }
 
 /// The latest program of a process, and whether its recorder is awaited.
@@ -27,6 +45,9 @@ struct Announcement {
     epoch: u64,
     /// A program was executed after that start.
     waits: bool,
+    /// Since processes were last forgotten, a chunk has said something about this one. More chunks
+    /// of it may follow, also after its end.
+    is_new: bool,
 }
 
 impl SilentPrograms {
@@ -47,10 +68,8 @@ impl SilentPrograms {
         if let Some(process) = self.process(pid)
             && head.epoch > process.epoch
         {
-            *process = Announcement {
-                epoch: head.epoch,
-                waits: false,
-            };
+            process.epoch = head.epoch;
+            process.waits = false;
         }
         let mut at = abi::Chunk::SIZE;
         while let Some((found, record)) = view.next(at, &mut SkippedRecords::default()) {
@@ -72,11 +91,25 @@ impl SilentPrograms {
     }
 
     fn process(&mut self, pid: u32) -> Option<&mut Announcement> {
+        if self.processes.len() >= self.limit {
+            self.forget();
+        }
         if self.processes.len() >= PROCESSES && !self.processes.contains_key(&pid) {
             self.too_many = true;
             return None;
         }
-        Some(self.processes.entry(pid).or_default())
+        let process = self.processes.entry(pid).or_default();
+        process.is_new = true;
+        Some(process)
+    }
+
+    /// Forgets the processes that have ended and wait for no recorder.
+    fn forget(&mut self) {
+        self.processes.retain(|pid, process| {
+            let may_speak = std::mem::take(&mut process.is_new) || process.waits;
+            may_speak || exists(*pid)
+        });
+        self.limit = LEAST.max(2 * self.processes.len());
     }
 
     /// The reason why the run is not complete. `None` if every recorder announced itself.
@@ -84,6 +117,13 @@ impl SilentPrograms {
         let silent = self.too_many || self.processes.values().any(|process| process.waits);
         silent.then(|| Reason::undecoded(0, abi::OPAQUE_UNGUARDED.as_bytes()).to_string())
     }
+}
+
+/// True if the process exists or has not been collected by its parent. A process that may not be
+/// signalled exists, too.
+fn exists(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
 }
 
 #[cfg(test)]
@@ -136,6 +176,24 @@ mod tests {
         );
         assert!(!reported(&[chunk(7, 1, &[(0, PLAIN, -libc::ENOENT)])]));
         assert!(!reported(&[chunk(7, 1, &[(0, 0, 0)])]), "the guard sees it");
+    }
+
+    #[test]
+    fn processes_that_have_ended_are_forgotten_unless_their_recorder_is_awaited() {
+        // No process has these numbers (`PID_MAX_LIMIT` in proc(5)).
+        let ended = 5 << 20;
+        let mut silent = SilentPrograms::default();
+        silent.look(&chunk(ended, 1, &[(0, PLAIN, 0)]));
+        silent.look(&chunk(std::process::id(), 1, &[]));
+        for pid in 1..100_000 {
+            silent.look(&chunk(ended + pid, 2, &[(0, PLAIN, 0)]));
+            silent.look(&chunk(ended + pid, 3, &[]));
+            assert!(silent.processes.len() <= 4 * LEAST);
+        }
+        assert!(silent.processes.contains_key(&std::process::id()));
+        assert!(silent.reason().is_some());
+        silent.look(&chunk(ended, 2, &[]));
+        assert!(silent.reason().is_none());
     }
 
     #[test]
