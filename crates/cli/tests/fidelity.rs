@@ -93,7 +93,7 @@ fn reconstructed(bench: &Bench, case: &Case) -> String {
         )
     };
     let failed = |why: &str| row([""; 4], "failed", why);
-    let options = "--contents=lazy --deep --outputs=full --time=exact";
+    let options = "--contents=lazy --deep --outputs=full --time=exact --fixed-addresses";
     let options: Vec<&str> = options.split(' ').collect();
     let Ok((_, store)) = bench.recorded(case, &options) else {
         return failed("it was not recorded");
