@@ -46,6 +46,7 @@ mod time_up;
 mod tool;
 mod turns;
 mod waiting;
+mod waits_behind;
 mod written;
 
 use super::call_words;

@@ -5,6 +5,7 @@
 //! served when the client waits behind it, and none of its threads works.
 
 use super::overtime::Overtime;
+use super::waits_behind::{LONGEST_BEHIND, WaitsBehind};
 use super::{Response, Supervisor};
 use crate::engine::Options;
 use crate::engine::caller::NotifiedCall;
@@ -25,11 +26,6 @@ const QUIET: Duration = Duration::from_millis(100);
 /// A request that was not served is over after so long without a call and without work.
 pub const STALLED: Duration = Duration::from_secs(2);
 
-/// The first bytes of a unit wait for the answer of an earlier unit in another process. The wait
-/// ends when that process has made no call for so long, and no process has worked meanwhile. After
-/// [`STALLED`] the request would end.
-const LONGEST_BEHIND: Duration = Duration::from_secs(1);
-
 /// The chosen request.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
@@ -41,8 +37,8 @@ pub(super) struct Part {
     end: u64,
     /// When the time of a wait was last up in a program that serves none of them.
     woke: Option<Instant>,
-    /// When the wait for the unit behind these began.
-    behind_since: Option<Instant>,
+    /// The waits for the units behind these.
+    behind: WaitsBehind,
     /// The recorded time of the last connection that each program accepted, and whether it has
     /// made no child since.
     accepted: HashMap<usize, (u64, bool)>,
@@ -63,8 +59,6 @@ pub(super) struct Part {
     has_ended: bool,
     /// Processor time without a call, and since when it is the same.
     used: Option<(u64, Instant)>,
-    /// The same when the wait for the unit behind these began, or was last prolonged.
-    used_behind: Option<u64>,
     /// The work behind the last byte, since the last call.
     pub(super) overtime: Option<Overtime>,
     /// The request was over although programs still worked, after so long without a call.
@@ -81,7 +75,7 @@ impl Part {
             unit,
             all,
             answered: 0,
-            behind_since: None,
+            behind: WaitsBehind::default(),
             accepted: HashMap::new(),
             progress: HashMap::new(),
             number: options.request.unwrap_or(0),
@@ -93,7 +87,6 @@ impl Part {
             waits: false,
             has_ended: false,
             used: None,
-            used_behind: None,
             overtime: None,
             worked_on: None,
         }
@@ -194,7 +187,7 @@ impl Supervisor {
         let owes = |unit: &RecordedUnit| owes(&self.matchers, unit);
         while part.all.get(part.answered).is_some_and(|unit| !owes(unit)) {
             part.answered += 1;
-            part.behind_since = None;
+            part.behind.clear();
         }
         let earlier = part.all.iter().enumerate().skip(part.answered);
         // On a busy machine, the client may go on long before the call that sends the answer
@@ -204,22 +197,19 @@ impl Supervisor {
         else {
             return false;
         };
-        let server = first.process;
+        let awaited = *first;
+        let (server, waiter) = (awaited.process, (index, id));
         let progress = part.progress.get(&server).copied();
-        let waited = part.behind_since.map(|since| {
-            let since = progress.map_or(since, |last| last.max(since));
-            since.elapsed()
-        });
-        if waited.is_some_and(|waited| waited < LONGEST_BEHIND) {
+        let waits = &part.behind;
+        if waits.are_young(waiter, &awaited, progress, Instant::now()) {
             return true;
         }
-        let now = self.processor_time();
+        let used = self.processor_time();
         let Some(part) = &mut self.part else {
             return false;
         };
         // A process that still computes may answer. On a busy machine that takes long.
-        if waited.is_none() || part.used_behind != Some(now) {
-            (part.behind_since, part.used_behind) = (Some(Instant::now()), Some(now));
+        if part.behind.goes_on(waiter, awaited, used, Instant::now()) {
             return true;
         }
         // It will not come. Nor will the others of a program that was not started.
@@ -229,7 +219,7 @@ impl Supervisor {
             part.all
                 .retain(|unit| number.next() < Some(answered) || unit.process != server);
         }
-        part.behind_since = None;
+        part.behind.leave(&awaited);
         false
     }
 
