@@ -354,7 +354,7 @@ fn family(script: &str, rang: u64, child_ends: Option<Call>, status: i32, output
 }
 
 fn a_sleeping_child_is_killed_when_the_timer_of_its_parent_rang() {
-    // A process that is killed waits for three seconds, unless a timer rings later.
+    // With this patience, a process that is killed waits for three seconds, or longer for a timer.
     let script = "
 import os, signal, time
 def ring(*_): os.write(1, b'rang '); os.kill(child, signal.SIGTERM)
@@ -364,6 +364,46 @@ signal.signal(signal.SIGALRM, ring); signal.alarm(4)
 os.write(1, b'%d' % os.waitpid(child, 0)[1])
 ";
     family(script, 4_000, None, libc::SIGTERM, b"15");
+}
+
+fn a_killed_child_waits_for_its_killer_as_long_as_the_patience_allows() {
+    const PARENT: u32 = 100;
+    // No process can have this number, so the child has one of its own.
+    const CHILD: u32 = 5_000_000;
+    let Some(python) = program("python3") else {
+        return;
+    };
+    // A process outside the run killed the child, and none does now.
+    let script = "
+import os, time
+child = os.fork()
+if child == 0: time.sleep(100); os._exit(3)
+os.write(1, b'%d' % os.waitpid(child, 0)[1])
+";
+    let words = ["python3", "-I", "-S", "-c", script];
+    let parent = vec![
+        timed_at(1, begin(&python, &words, "/")),
+        timed_at(10, call(libc::SYS_fork, -1, i64::from(CHILD))),
+        timed_at(500, waited(CHILD, libc::SIGTERM)),
+        timed_at(501, descriptor(1, 1, S_IFIFO, "pipe:[8]")),
+        timed_at(502, write_full(1, b"15")),
+        timed_at(503, exit(0)),
+    ];
+    let child = vec![timed_at(12, begin_forked())];
+    let all = [
+        (1, PARENT, 0, parent.into_iter()),
+        (2, CHILD, PARENT, child.into_iter()),
+    ];
+    let mut run = RecordedRun::arrange(all.into_iter());
+    run.clock = milliseconds();
+    let options = Options {
+        patience: Duration::from_secs(1),
+        ..Options::default()
+    };
+    let result = reconstruct(run, &options, || Ok(())).unwrap();
+    assert_eq!(result.stopped, None, "{result:?}");
+    assert_eq!(result.likeness(), Likeness::Equal, "{result:?}");
+    assert_eq!(result.output, b"15");
 }
 
 fn a_child_sleeps_until_the_timer_of_its_parent_rang_before() {
@@ -621,6 +661,7 @@ fn main() {
         a_signal_comes_in_the_read_that_it_interrupted,
         a_sleep_lasts_until_the_signal_that_ended_it,
         a_sleeping_child_is_killed_when_the_timer_of_its_parent_rang,
+        a_killed_child_waits_for_its_killer_as_long_as_the_patience_allows,
         a_child_sleeps_until_the_timer_of_its_parent_rang_before,
         a_child_has_the_user_that_its_parent_had_when_it_was_made,
         a_program_that_is_gone_is_an_error,

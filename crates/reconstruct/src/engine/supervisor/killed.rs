@@ -15,8 +15,9 @@ use backstory_sys as sys;
 use std::fs;
 use std::time::Duration;
 
-/// A process waits so long for the one that kills it, and the killer for its output.
-const LONGEST: Duration = Duration::from_secs(3);
+/// With the usual patience, a process waits so long for the one that kills it, and the killer for
+/// its output.
+const USUAL: Duration = Duration::from_secs(3);
 
 /// Parked calls are looked at so often for a signal that ends their process.
 pub(super) const LOOK: Duration = Duration::from_millis(20);
@@ -59,7 +60,7 @@ impl Supervisor {
     /// The same for a process of which the record may not say that a signal killed it.
     pub(super) fn awaits_kill(&self, index: usize) -> bool {
         let is_own = self.matchers[index].rest.killed_by == Some(libc::SIGPIPE);
-        let waits = || self.parked_for < LONGEST || self.parked_for < self.longest(index);
+        let waits = || self.parked_for < self.longest(index);
         index != self.first && !is_own && waits()
     }
 
@@ -68,10 +69,11 @@ impl Supervisor {
         let since = self.matchers[index].passed_until();
         let killed_at = self.killed_at(index);
         let Some(killed_at) = killed_at.filter(|at| self.has_timer(index, since, *at)) else {
-            return LONGEST;
+            return longest_wait(self.patience);
         };
         let recorded = self.clock.between(since, killed_at);
-        recorded.saturating_add(LONGEST).min(self.patience / 2)
+        let longest = recorded.saturating_add(longest_wait(self.patience));
+        longest.min(self.patience / 2)
     }
 
     /// When a signal killed a process, or else one above it.
@@ -141,7 +143,7 @@ impl Supervisor {
     /// A child without a record goes no further, unless it executes a program: in the record it was
     /// killed before. If no signal comes, it is killed here.
     pub(super) fn await_early_killer(&mut self, call: &NotifiedCall, signal: i32) -> Response {
-        if self.parked_for < LONGEST {
+        if self.parked_for < longest_wait(self.patience) {
             return Response::Park;
         }
         let group = self.group_of(call);
@@ -213,7 +215,8 @@ impl Supervisor {
             let is_over = *started && has_made_all && matcher.wrote_all(&self.resources);
             matcher.rest.killed_by == Some(signal) && !is_over
         });
-        match is_early && self.part.is_none() && self.parked_for < LONGEST {
+        let may_wait = self.parked_for < longest_wait(self.patience);
+        match is_early && self.part.is_none() && may_wait {
             true => Response::Park,
             false => Response::Continue,
         }
@@ -245,7 +248,7 @@ impl Supervisor {
         // Between two calls, the process sleeps, or waits in the kernel.
         let goes_on = || !ran.in_call && !due.is_in_kernel() && self.is_awake(other);
         let is_early = would_kill(pid, signal) || owes() || goes_on();
-        if is_early && self.parked_for < LONGEST {
+        if is_early && self.parked_for < longest_wait(self.patience) {
             return Some(true);
         }
         if is_early {
@@ -258,6 +261,12 @@ impl Supervisor {
         }
         Some(false)
     }
+}
+
+/// How long a process waits for its killer, and a killer for the other process. The patience would
+/// end all before if this were longer. On a slow machine, a user gives more patience.
+fn longest_wait(patience: Duration) -> Duration {
+    USUAL.min(patience / 2).max(patience / 10)
 }
 
 /// The signal that ends a thread's process with a dump as soon as its call returns. `status`: the
@@ -289,8 +298,17 @@ fn would_kill(pid: i32, signal: i32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::dumping_signal;
+    use super::{dumping_signal, longest_wait};
     use libc::{SIGABRT, SIGQUIT, SIGTERM};
+    use std::time::Duration;
+
+    #[test]
+    fn a_killed_process_waits_for_a_part_of_the_patience() {
+        for (patience, waits) in [(1, 500), (4, 2_000), (6, 3_000), (30, 3_000), (300, 30_000)] {
+            let longest = longest_wait(Duration::from_secs(patience));
+            assert_eq!(longest, Duration::from_millis(waits), "{patience} s");
+        }
+    }
 
     #[test]
     fn a_signal_ends_a_parked_call_unless_the_process_keeps_it() {
