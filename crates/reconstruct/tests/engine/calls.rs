@@ -43,6 +43,11 @@ pub fn begin(program: &str, arguments: &[&str], directory: &str) -> Call {
     with(call, deep::PATH, 5, directory.as_bytes())
 }
 
+/// Adds the address at which the stack of a program began to its beginning.
+pub fn with_stack(begin: Call, address: u64) -> Call {
+    with(begin, deep::LEFT, 7, &address.to_le_bytes())
+}
+
 /// The first use of a descriptor.
 pub fn descriptor(fd: i32, number: u64, kind: u32, link: &str) -> Call {
     let mut call = call(c_long::from(deep::DESCRIPTOR), fd, i64::from(kind));

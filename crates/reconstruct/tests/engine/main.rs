@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod calls;
+mod executions;
 mod threads;
 
 use backstory_deep::Call;
@@ -14,6 +15,7 @@ use backstory_reconstruct::time::RecordedClock;
 use backstory_reconstruct::verdict::{Likeness, Reconstruction};
 use backstory_reconstruct::window::end_at_gaps;
 use calls::*;
+use executions::*;
 use libc::{S_IFCHR, S_IFIFO, S_IFSOCK};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -664,6 +666,7 @@ fn main() {
         a_killed_child_waits_for_its_killer_as_long_as_the_patience_allows,
         a_child_sleeps_until_the_timer_of_its_parent_rang_before,
         a_child_has_the_user_that_its_parent_had_when_it_was_made,
+        an_execution_that_fails_leaves_the_memory_of_its_caller_as_it_was,
         a_program_that_is_gone_is_an_error,
         a_peer_that_waits_for_the_answer_closes_after_it,
         the_record_says_which_files_a_program_may_use,

@@ -68,6 +68,7 @@ use backstory_sys as sys;
 use child_work::ChildWork;
 use due_signals::DueSignals;
 use interrupted::HiddenList;
+use lowered_stack::LongerPath;
 use own_calls::OwnCalls;
 use part::Part;
 pub use part::STALLED;
@@ -191,6 +192,8 @@ pub struct Supervisor {
     places: Places,
     pipes: Pipes,
     passed_descriptors: PassedDescriptors,
+    /// The paths in calls that execute programs, by thread.
+    longer_paths: HashMap<u32, LongerPath>,
     /// The children that programs wait for, by thread.
     child_work: HashMap<u32, ChildWork>,
     /// The tool is the byte engine.
@@ -278,6 +281,7 @@ impl Supervisor {
 
     /// Responds to a new call.
     fn receive(&mut self, call: &NotifiedCall) {
+        self.leaves_execution(call);
         if self.closing.is_some() || self.leaves_suspended(call) {
             return self.answer(call, Response::Continue);
         }

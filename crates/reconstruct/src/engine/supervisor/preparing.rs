@@ -59,6 +59,7 @@ impl Supervisor {
                 (false, None) => Pipes::default(),
             },
             passed_descriptors: PassedDescriptors::default(),
+            longer_paths: HashMap::new(),
             shows: shows.map(|(_, id, _)| *id),
             started: vec![false; run.processes.len()],
             passed: vec![Passed::default(); run.processes.len()],
