@@ -6,7 +6,7 @@ use super::Place;
 use super::deep_replay::{compiled, recorded_program};
 
 /// Records a shell line deeply, and runs it again. Its outputs are equal.
-fn runs_again(script: &str, line: &str) {
+pub(super) fn runs_again(script: &str, line: &str) {
     let place = Place::new();
     place.write_aged("script.py", script);
     place.deep(line);

@@ -41,6 +41,7 @@ mod deep_isolated;
 mod deep_machine;
 mod deep_messages;
 mod deep_own_calls;
+mod deep_passed;
 mod deep_processes;
 mod deep_replay;
 mod deep_sleeps;
