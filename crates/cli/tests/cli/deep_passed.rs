@@ -37,3 +37,22 @@ print(os.wait()[1], [os.pread(fd, 100, 0) for fd in fds])
 "#;
     runs_again(script, "RECORD /usr/bin/python3 script.py > out");
 }
+
+#[test]
+fn a_descriptor_that_was_passed_and_not_received_holds_no_lock() {
+    let script = r#"
+import fcntl, os, socket
+one, two = socket.socketpair()
+if os.fork() == 0:
+    one.close(); two.recv(1); two.close(); os._exit(0)
+two.close()
+file, other = [os.open("locked", os.O_RDWR | os.O_CREAT) for _ in range(2)]
+fcntl.flock(file, fcntl.LOCK_EX)
+socket.send_fds(one, [b"x"], [file])
+os.close(file)
+os.wait()
+try: print(fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB))
+except OSError as error: print(error.strerror)
+"#;
+    runs_again(script, "RECORD /usr/bin/python3 script.py > out");
+}

@@ -241,6 +241,7 @@ impl Supervisor {
             self.look_again(for_ends);
             if for_ends {
                 looked = Instant::now();
+                self.close_passed();
             }
             self.reap();
             let silent = last_call.elapsed();

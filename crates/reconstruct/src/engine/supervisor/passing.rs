@@ -9,10 +9,12 @@
 //! of each are compared with those that the record of the receiver has. If none fits, it has those
 //! of the first one.
 //!
-//! Absent: the addresses of peers. A socket is a stand-in, and the receiver's record alone says what
-//! it gets.
+//! Invariant: copies are open only while a program may still receive them. Absent: the addresses of
+//! peers. A socket is a stand-in, and the receiver's record alone says what it gets.
 
 use super::Supervisor;
+use super::ends::is_alive;
+use super::processes::Role;
 use crate::control::{RecordedControl, passed_descriptors};
 use crate::engine::caller::NotifiedCall;
 use crate::resource::{Resource, ResourceId};
@@ -75,6 +77,12 @@ impl PassedDescriptors {
         next.truncate(count);
         next
     }
+
+    /// Closes the descriptors of the messages to other ends than these.
+    fn retain(&mut self, receives: impl Fn(ResourceId) -> bool) {
+        self.sent
+            .retain(|receiver, queue| !queue.is_empty() && receives(*receiver));
+    }
 }
 
 impl Supervisor {
@@ -97,7 +105,7 @@ impl Supervisor {
         }
         let bytes = call.bytes(control, length.min(MOST_BYTES) as usize)?;
         let numbers = passed_descriptors(&bytes);
-        if numbers.is_empty() {
+        if numbers.is_empty() || !self.is_received(receiver) {
             return Ok(());
         }
         let one = |(_, fd): &(usize, i32)| match self.stand_ins.of(call.tid, *fd) {
@@ -168,6 +176,33 @@ impl Supervisor {
             resources: &self.resources,
             idents: &self.idents,
         }
+    }
+
+    /// Closes the copies that no program receives any more.
+    pub(super) fn close_passed(&mut self) {
+        if self.passed_descriptors.sent.is_empty() {
+            return;
+        }
+        let mut passed = std::mem::take(&mut self.passed_descriptors);
+        passed.retain(|receiver| self.is_received(receiver));
+        self.passed_descriptors = passed;
+    }
+
+    /// True if a program that has not ended still receives descriptors at this end in the record.
+    fn is_received(&self, receiver: ResourceId) -> bool {
+        let mut all = self.matchers.iter().enumerate();
+        all.any(|(index, matcher)| {
+            let streams = matcher.rest.streams.get(&receiver);
+            let mut control = streams.into_iter().flat_map(|own| own.control.values());
+            let is_due = control.any(|control| !control.passed.is_empty());
+            is_due && (!self.started[index] || self.is_running(index))
+        })
+    }
+
+    /// True if a process runs this program now.
+    fn is_running(&self, index: usize) -> bool {
+        let mut live = self.live.iter();
+        live.any(|(pid, process)| process.role == Role::Program(index) && is_alive(*pid))
     }
 }
 
@@ -243,8 +278,10 @@ mod tests {
     use crate::resource::{Origin, Resource, ResourceId};
     use libc::{S_IFCHR, S_IFIFO, S_IFREG, S_IFSOCK};
     use rustix::fs::{MemfdFlags, fstat, memfd_create};
+    use rustix::pipe::pipe;
     use std::collections::{HashMap, VecDeque};
     use std::fs::File;
+    use std::io::Read;
     use std::os::fd::OwnedFd;
 
     /// The end that receives.
@@ -358,5 +395,18 @@ mod tests {
         for other in ["/d/other", "/e/#12 (deleted)", "/d/#", "/d/#x", "#12", ""] {
             assert!(!is_same("/d/#12 (deleted)", other), "{other}");
         }
+    }
+
+    #[test]
+    fn descriptors_that_no_program_receives_any_more_are_closed() {
+        let (read, write) = pipe().unwrap();
+        let mut passed = queue([vec![SentDescriptor::File(write)]]);
+        passed.retain(|receiver| receiver == END);
+        assert!(!passed.sent.is_empty());
+        passed.retain(|receiver| receiver != END);
+        let mut rest = Vec::new();
+        // Otherwise the read would wait for ever.
+        assert!(passed.sent.is_empty());
+        File::from(read).read_to_end(&mut rest).unwrap();
     }
 }
