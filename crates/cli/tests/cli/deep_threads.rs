@@ -122,6 +122,59 @@ thread.join()
 }
 
 #[test]
+fn an_event_loop_answers_its_threads_before_a_peer_goes_on() {
+    if !needs("an event loop with threads", &["python3"]) {
+        return;
+    }
+    // A client uses two connections in turn. The kernel's object tells the loop of each answer.
+    let script = r#"
+import os, queue, select, socket, threading
+server = socket.create_server(("127.0.0.1", 0))
+if os.fork() == 0:
+    jobs, done, woken = queue.SimpleQueue(), queue.SimpleQueue(), os.eventfd(0)
+    def work():
+        while True:
+            connection, question = jobs.get()
+            sum(range(50_000))
+            done.put((connection, b"answer to " + question))
+            os.eventfd_write(woken, 1)
+    threading.Thread(target=work, daemon=True).start()
+    loop, connections, served = select.epoll(), {}, open("served", "wb", 0)
+    for awaited in (server, woken): loop.register(awaited, select.EPOLLIN)
+    while True:
+        for fd, _ in loop.poll():
+            if fd == server.fileno():
+                connection = server.accept()[0]
+                connections[connection.fileno()] = connection
+                loop.register(connection, select.EPOLLIN)
+            elif fd == woken:
+                os.eventfd_read(woken)
+                connection, answer = done.get()
+                served.write(answer + b"\n")
+                connection.sendall(answer)
+            elif question := connections[fd].recv(100):
+                jobs.put((connections[fd], question))
+            else:
+                connections.pop(fd).close()
+                if not connections: os._exit(0)
+def ask(connection, question):
+    connection.sendall(question)
+    return connection.recv(100)
+kept = socket.create_connection(server.getsockname())
+for n in range(4):
+    print(ask(kept, b"kept %d" % n))
+    with socket.create_connection(server.getsockname()) as other:
+        for m in range(2): print(ask(other, b"other %d.%d" % (n, m)))
+kept.close()
+os.wait()
+"#;
+    let place = Place::new();
+    place.write_aged("both.py", script);
+    record(&place, "RECORD python3 both.py > out");
+    is_same(&place);
+}
+
+#[test]
 fn threads_get_the_pipes_and_sockets_that_they_made_in_the_record() {
     if !needs("threads that make pipes", &["python3"]) {
         return;

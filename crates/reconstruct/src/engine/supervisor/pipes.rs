@@ -16,9 +16,11 @@
 
 use super::Supervisor;
 use super::processes::{Role, state_and_time};
+use super::waiting::Awaited;
 use crate::engine::caller::NotifiedCall;
 use crate::engine::proc_texts::threads;
 use crate::process::RecordedProcess;
+use crate::ready::IN;
 use crate::resource::ResourceId;
 use libc::SYS_socketpair;
 use std::collections::{HashMap, HashSet};
@@ -51,6 +53,16 @@ struct AwaitedBytes {
     looked: Instant,
 }
 
+/// A program that waits are held for, with those that it waits for itself.
+#[derive(Debug)]
+struct HeldFor {
+    /// Their calls, and their processor time when they last made none for a while.
+    progress: (u64, u64),
+    /// Since when they have done nothing.
+    since: Instant,
+    is_in_vain: bool,
+}
+
 /// The pipes of a run, and the calls that wait for their bytes.
 #[derive(Debug, Default)]
 pub(super) struct Pipes {
@@ -63,6 +75,8 @@ pub(super) struct Pipes {
     /// By the id of the call.
     awaited: HashMap<u64, AwaitedBytes>,
     in_vain: u32,
+    /// The writers that waits are held for.
+    held_for: HashMap<usize, HeldFor>,
 }
 
 impl Pipes {
@@ -185,6 +199,79 @@ impl Supervisor {
         Some(true)
     }
 
+    /// Of the descriptors in a wait for the kernel's own objects as well, those whose next bytes
+    /// another program has to write before. A read of them would wait for that program, which may
+    /// wait for what this one does when such an object is ready. Without these objects, the order
+    /// of the record is enough.
+    pub(super) fn unwritten(
+        &mut self,
+        reader: usize,
+        list: &[Awaited],
+        has_native: bool,
+    ) -> Vec<ResourceId> {
+        let mut unwritten = Vec::new();
+        if self.part.is_some() || !has_native {
+            return unwritten;
+        }
+        let input = list.iter().filter(|one| one.events & IN != 0);
+        for id in input.filter_map(|one| one.resource) {
+            let Some(end) = self.pipes.ends.get(&id).copied() else {
+                continue;
+            };
+            let streams = self.matchers[reader].rest.streams.get(&id);
+            let Some(behind) = streams.and_then(|own| own.input.next_end(true)) else {
+                continue;
+            };
+            let Some(writer) = self.owing_before(end, behind, |writer| writer != reader) else {
+                continue;
+            };
+            match self.may_still_write(writer) {
+                true => unwritten.push(id),
+                false => self.matchers[writer].streams(end).output.waive(),
+            }
+        }
+        unwritten
+    }
+
+    /// False if a program, and those that it waits for, have done nothing for [`LONGEST_ASLEEP`].
+    fn may_still_write(&mut self, writer: usize) -> bool {
+        let programs = self.pipes.behind(writer);
+        let calls: u64 = programs.iter().map(|one| self.matchers[*one].came).sum();
+        let since = Instant::now();
+        let held = self.pipes.held_for.entry(writer).or_insert(HeldFor {
+            progress: (calls, 0),
+            since,
+            is_in_vain: false,
+        });
+        if held.progress.0 == calls && held.since.elapsed() > LONGEST {
+            let own = |role: Role| matches!(role, Role::Program(one) if programs.contains(&one));
+            let live = self.live.iter().filter(|(_, process)| own(process.role));
+            let used = live.filter_map(|(pid, _)| Some(state_and_time(*pid)?.1));
+            let used: u64 = used.sum();
+            if held.progress.1 == used {
+                let is_over = held.since.elapsed() > LONGEST_ASLEEP;
+                if is_over && !std::mem::replace(&mut held.is_in_vain, true) {
+                    self.pipes.in_vain += 1;
+                    if self.pipes.in_vain >= MOST_IN_VAIN {
+                        self.pipes.ends.clear();
+                    }
+                }
+                return !is_over;
+            }
+            held.progress.1 = used;
+            held.since = since;
+        }
+        if held.progress.0 != calls {
+            let progress = (calls, held.progress.1);
+            *held = HeldFor {
+                progress,
+                since,
+                is_in_vain: false,
+            };
+        }
+        true
+    }
+
     /// True if the next bytes of a resource are those of another one that the same program has to
     /// write before. `waits`: the reader's descriptor is blocking.
     pub(super) fn owes_itself(&self, index: usize, id: ResourceId, waits: bool) -> bool {
@@ -202,17 +289,27 @@ impl Supervisor {
 
     /// A program whose recorded bytes before these have not come.
     fn owing(&self, awaited: &AwaitedBytes) -> Option<usize> {
-        let writers = self.pipes.writers.get(&awaited.end)?;
+        let may_write = |one: usize| one != awaited.reader || awaited.by_thread;
+        self.owing_before(awaited.end, awaited.behind, may_write)
+    }
+
+    /// The same for the bytes before this position of an end, of the programs that `may_write`.
+    fn owing_before(
+        &self,
+        end: ResourceId,
+        behind: u64,
+        may_write: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        let writers = self.pipes.writers.get(&end)?;
         // By position: on a busy machine, a reader goes on long before the write returns.
         let owes = |writer: usize| {
-            let streams = self.matchers[writer].rest.streams.get(&awaited.end);
+            let streams = self.matchers[writer].rest.streams.get(&end);
             streams.is_some_and(|streams| {
-                streams.output.owes(u64::MAX) && streams.output.next_start() < awaited.behind
+                streams.output.owes(u64::MAX) && streams.output.next_start() < behind
             })
         };
-        let may_write = |one: &&usize| **one != awaited.reader || awaited.by_thread;
-        let mut others = writers.iter().filter(may_write);
-        others.find(|writer| owes(**writer)).copied()
+        let mut all = writers.iter().copied();
+        all.find(|writer| may_write(*writer) && owes(*writer))
     }
 
     /// True if the writer will not come. The thread that waits may be one of the writer's.

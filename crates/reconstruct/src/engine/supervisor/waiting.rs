@@ -49,6 +49,18 @@ pub(super) struct WaitTerms {
     pub has_placeholder: bool,
 }
 
+/// Limits of what is ready: no input that one of them names is.
+struct StreamLimits {
+    /// Input that came behind output which has not left.
+    holds_back: bool,
+    /// These resources: their next input came behind answers of other programs.
+    behind: Vec<ResourceId>,
+    /// The input of these: another program has not written it.
+    unwritten: Vec<ResourceId>,
+    /// Input that came later than this.
+    until: Option<u64>,
+}
+
 /// The answer to a wait.
 pub(super) enum Ready {
     /// These descriptors, by their position in the list, with their events.
@@ -128,6 +140,11 @@ impl Supervisor {
             self.parks(index);
             return Some(Ready::Later);
         }
+        let unwritten = self.unwritten(index, list, terms.has_native);
+        if let Some(answer) = self.peer_writes_first(index, &unwritten, terms, fits) {
+            return Some(answer);
+        }
+        let comes_later = !unwritten.is_empty() && !may_time_out;
         let holds_back = self.holds_back(call, terms.has_native);
         if let Some(turn) = self.matchers[index].turn(holds_back, fits) {
             let ready = self.as_recorded(&turn, list);
@@ -157,17 +174,15 @@ impl Supervisor {
                 false => Ready::Later,
             });
         }
-        let mut ready = self.as_streams_are(index, list, (holds_back, &behind));
-        if ready.is_empty() {
-            for id in list.iter().filter_map(|one| one.resource) {
-                self.matchers[index].streams(id).input.arrive();
-                let accepted = &mut self.matchers[index].streams(id).accepted;
-                while matches!(accepted.front(), Some(a) if a.made == Made::Failed(EAGAIN)) {
-                    accepted.pop_front();
-                }
-            }
-            ready = self.as_streams_are(index, list, (holds_back, &behind));
-        }
+        let held = self.matchers[index].next_turn(fits).map(|turn| turn.time);
+        let limits = StreamLimits {
+            holds_back,
+            behind,
+            unwritten,
+            // The program gets its input in the recorded order.
+            until: held.filter(|_| holds_back && self.part.is_none()),
+        };
+        let ready = self.as_streams_come(index, list, &limits);
         let mut all = list.iter().filter_map(|one| one.resource);
         if ready.is_empty() && holds_back && all.any(|id| self.matchers[index].is_ahead(id)) {
             return Some(match terms.timeout {
@@ -180,6 +195,7 @@ impl Supervisor {
         let blocks = !may_time_out && (self.part.is_some() || self.parked_for < LONGEST_BLOCKED);
         Some(match ready.is_empty() {
             false => Ready::Some(ready),
+            true if comes_later => Ready::Later,
             true if terms.has_native && (self.parked_for < native || blocks) => {
                 self.parks(index);
                 Ready::Later
@@ -289,25 +305,69 @@ impl Supervisor {
         ready
     }
 
-    /// The descriptors that are ready without a recorded wait. Those that are `behind` are not.
+    /// The answer if the next recorded wait that `fits` accepts got bytes that are `unwritten`. The
+    /// kernel's own objects come first: the peer may wait for what they bring about.
+    fn peer_writes_first(
+        &mut self,
+        index: usize,
+        unwritten: &[ResourceId],
+        terms: WaitTerms,
+        fits: impl Fn(&ReadyTurn) -> bool,
+    ) -> Option<Ready> {
+        let turn = self.matchers[index].next_turn(fits)?;
+        let mut input = turn.ready.iter().filter(|(_, events)| events & IN != 0);
+        if !input.any(|(id, _)| id.is_some_and(|id| unwritten.contains(&id))) {
+            return None;
+        }
+        Some(match terms.timeout {
+            Some(0) if !self.matchers[index].idles() => Ready::TimeUp,
+            _ => Ready::Later,
+        })
+    }
+
+    /// The descriptors that are ready without a recorded wait, within these limits. If none is,
+    /// time passes.
+    fn as_streams_come(
+        &mut self,
+        index: usize,
+        list: &[Awaited],
+        limits: &StreamLimits,
+    ) -> Vec<(usize, u32)> {
+        let ready = self.as_streams_are(index, list, limits);
+        if !ready.is_empty() || limits.until.is_some() {
+            return ready;
+        }
+        for id in list.iter().filter_map(|one| one.resource) {
+            self.matchers[index].streams(id).input.arrive();
+            let accepted = &mut self.matchers[index].streams(id).accepted;
+            while matches!(accepted.front(), Some(a) if a.made == Made::Failed(EAGAIN)) {
+                accepted.pop_front();
+            }
+        }
+        self.as_streams_are(index, list, limits)
+    }
+
+    /// The same at this moment.
     fn as_streams_are(
         &mut self,
         index: usize,
         list: &[Awaited],
-        (holds_back, behind): (bool, &[ResourceId]),
+        limits: &StreamLimits,
     ) -> Vec<(usize, u32)> {
         let mut ready = Vec::new();
         let connection = self.next_connection(index, list);
         for (at, awaited) in list.iter().enumerate() {
-            let Some(id) = awaited.resource.filter(|id| !behind.contains(id)) else {
+            let Some(id) = awaited.resource.filter(|id| !limits.behind.contains(id)) else {
                 continue;
             };
+            let is_later = |time: Option<u64>| limits.until.is_some_and(|last| time > Some(last));
             let streams = self.matchers[index].streams(id);
-            let connects = streams.has_connection();
+            let connects = streams.has_connection() && !is_later(streams.next_connection());
             let mut events = 0;
             let next = streams.input.next_input();
             let is_late = connection.is_some_and(|connection| next > Some(connection));
-            let arrived = streams.input.is_ready() && !(holds_back && streams.is_ahead());
+            let is_late = is_late || is_later(next) || limits.unwritten.contains(&id);
+            let arrived = streams.input.is_ready() && !(limits.holds_back && streams.is_ahead());
             if arrived && !is_late || connects {
                 events |= IN;
             }
