@@ -175,6 +175,28 @@ impl InputStream {
         self.starts.pop_front();
     }
 
+    /// So many recorded bytes from this position of the resource on. `None`: something else is
+    /// there, or the program has taken some of them.
+    pub fn recorded_at(&self, start: u64, length: usize) -> Option<Vec<u8>> {
+        let mut found = Vec::new();
+        let mut untaken = self.taken;
+        for (item, begin) in self.items.iter().zip(&self.starts) {
+            let InputItem::Bytes(bytes) = item else {
+                continue;
+            };
+            let next = usize::try_from((start + found.len() as u64).checked_sub(*begin)?).ok()?;
+            if next < std::mem::take(&mut untaken) {
+                return None;
+            }
+            let rest = bytes.get(next..).unwrap_or_default();
+            found.extend_from_slice(&rest[..rest.len().min(length - found.len())]);
+            if found.len() == length {
+                return Some(found);
+            }
+        }
+        None
+    }
+
     /// Number of bytes that were taken so far.
     pub fn position(&self) -> u64 {
         self.position

@@ -2,7 +2,7 @@
 
 use backstory_testkit::need::{needs, skipped};
 
-use super::deep_replay::{compiled, is_equal};
+use super::deep_replay::{compiled, is_equal, recorded_program};
 use super::{Answer, Place};
 
 /// True if this machine lets a program have fixed addresses. A container may refuse that
@@ -169,4 +169,49 @@ fn handshakes_of_openssl_come_again() {
         tries.push(found);
     }
     panic!("no try was equal: {tries:?}");
+}
+
+/// A handler of signals tells the program by a pipe where a value is, as libuv's does.
+const TOLD_ITSELF: &str = r#"
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+struct watcher { int signals; };
+static struct watcher *watcher;
+static int ends[2];
+static void handle(int signal)
+{
+    (void)signal;
+    if (write(ends[1], &watcher, sizeof watcher) != sizeof watcher)
+        _exit(3);
+}
+int main(void)
+{
+    struct watcher *found;
+    watcher = calloc(1, sizeof *watcher);
+    if (!watcher || pipe(ends) || signal(SIGUSR1, handle) == SIG_ERR)
+        return 1;
+    for (int n = 0; n < 3; n++) {
+        raise(SIGUSR1);
+        if (read(ends[0], &found, sizeof found) != sizeof found)
+            return 2;
+        printf("%d signals\n", ++found->signals);
+    }
+    return 0;
+}
+"#;
+
+#[test]
+fn a_program_reads_the_addresses_that_it_wrote_into_its_own_pipe() {
+    let line = "RECORD ./itself > out";
+    // Without fixed addresses, those of the record lead nowhere.
+    let Some(place) = recorded_program("", "itself", TOLD_ITSELF, line) else {
+        return;
+    };
+    let out = std::fs::read_to_string(place.path("out")).unwrap();
+    assert_eq!(out, "1 signals\n2 signals\n3 signals\n");
+    if let Some(answer) = place.again(&[]) {
+        assert!(is_equal(&answer), "{answer:?}");
+    }
 }

@@ -137,7 +137,7 @@ impl Supervisor {
         let taken = self.matchers[index].read(id, room(&buffers), blocks, peek);
         let from = self.matchers[index].streams(id).input.last_start();
         self.places.moved(call, Direction::Received, id, from);
-        let (bytes, address) = match taken {
+        let (mut bytes, address) = match taken {
             Taken::Bytes(bytes, address) => (bytes, address),
             Taken::Absent => return Ok(Response::Errno(EAGAIN)),
             Taken::End => (Vec::new(), Vec::new()),
@@ -150,6 +150,7 @@ impl Supervisor {
                 return Ok(self.beyond_the_record(call, index, label));
             }
         };
+        self.reads_from_itself(id, from, &mut bytes, peek);
         call.scatter(&buffers, &bytes)?;
         if !peek {
             self.sees(call.int(0), index, id, Direction::Received, &bytes);
@@ -330,8 +331,10 @@ impl Supervisor {
         if self.is_killed_here(index, id) {
             return self.kill_as_recorded(call, index, EPIPE);
         }
+        let recorded = self.writes_to_itself(index, id, to, bytes);
+        let compared = recorded.as_deref().unwrap_or(bytes);
         let resource = &self.resources[id];
-        if let Some(errno) = self.matchers[index].write((id, resource), bytes, &self.rules) {
+        if let Some(errno) = self.matchers[index].write((id, resource), compared, &self.rules) {
             let quiet = matches!(call.number, SYS_sendto | SYS_sendmsg | SYS_sendmmsg)
                 && call.int(if call.number == SYS_sendmsg { 2 } else { 3 }) & MSG_NOSIGNAL != 0;
             if errno == EPIPE

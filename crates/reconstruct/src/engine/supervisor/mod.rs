@@ -28,6 +28,7 @@ mod numbers;
 mod outside;
 mod overtime;
 mod own_calls;
+mod own_pipes;
 mod part;
 mod passing;
 mod pipes;
@@ -70,6 +71,7 @@ use due_signals::DueSignals;
 use interrupted::HiddenList;
 use lowered_stack::LongerPath;
 use own_calls::OwnCalls;
+use own_pipes::OwnPipes;
 use part::Part;
 pub use part::STALLED;
 use passing::PassedDescriptors;
@@ -191,6 +193,7 @@ pub struct Supervisor {
     /// For a tool that asks for them.
     places: Places,
     pipes: Pipes,
+    own_pipes: OwnPipes,
     passed_descriptors: PassedDescriptors,
     /// The paths in calls that execute programs, by thread.
     longer_paths: HashMap<u32, LongerPath>,

@@ -3,6 +3,7 @@
 use super::clock;
 use super::due_signals::DueSignals;
 use super::own_calls::OwnCalls;
+use super::own_pipes::OwnPipes;
 use super::part::Part;
 use super::passing::PassedDescriptors;
 use super::pipes::Pipes;
@@ -50,6 +51,7 @@ impl Supervisor {
             false => LiveProcess::tool(),
         };
         let is_whole = options.process.is_none() && options.request.is_none() && !run.is_cut;
+        let users = users(&run.processes);
         Supervisor {
             listener,
             pipes: match (is_whole, options.request) {
@@ -58,6 +60,7 @@ impl Supervisor {
                 (false, Some(_)) => Pipes::of(&run.processes, &[]),
                 (false, None) => Pipes::default(),
             },
+            own_pipes: OwnPipes::of(&run.processes, &users),
             passed_descriptors: PassedDescriptors::default(),
             longer_paths: HashMap::new(),
             shows: shows.map(|(_, id, _)| *id),
@@ -94,7 +97,7 @@ impl Supervisor {
             resources: run.resources,
             killed_early: run.killed_early,
             made: made(&run.processes),
-            users: users(&run.processes),
+            users,
             matchers: run.processes.into_iter().map(ProcessMatcher::new).collect(),
             first,
             child,
