@@ -236,6 +236,9 @@ pub struct Reconstruction {
     /// is not recorded, as the order of threads within a data race.
     #[serde(default)]
     pub unsteady: u32,
+    /// The first difference of such an execution, if this one has none.
+    #[serde(default)]
+    pub unsteady_difference: Option<Divergence>,
     /// Files that the recorded programs wrote, and whose bytes were to be compared, and were not.
     #[serde(default)]
     pub uncompared: Vec<String>,
@@ -300,12 +303,20 @@ impl Reconstruction {
     /// Compares with another execution of the same input. Both then count as different if their
     /// first differences are not the same. Volatile parts may differ from execution to execution.
     pub fn compare_again(&mut self, other: &Reconstruction) {
-        let place = |one: &Reconstruction| {
-            let mut all = one.processes.iter().filter_map(|p| p.divergence.as_ref());
-            let first = all.find(|difference| difference.volatile.is_none());
-            first.map(|d| (d.kind, d.pid, d.object.clone(), d.position, d.came.clone()))
-        };
-        self.unsteady += u32::from(place(self) != place(other));
+        let place = |d: &Divergence| (d.kind, d.pid, d.object.clone(), d.position, d.came.clone());
+        let (own, others) = (self.first_lasting(), other.first_lasting());
+        let is_other = own.map(place) != others.map(place);
+        let difference = others.filter(|_| own.is_none()).cloned();
+        if is_other {
+            self.unsteady += 1;
+            self.unsteady_difference = difference;
+        }
+    }
+
+    /// The first difference that is not volatile.
+    fn first_lasting(&self) -> Option<&Divergence> {
+        let mut all = self.processes.iter().filter_map(|p| p.divergence.as_ref());
+        all.find(|difference| difference.volatile.is_none())
     }
 
     /// The first difference, in the order of the processes.
@@ -398,6 +409,9 @@ mod tests {
             let mut result = execution(2, now);
             result.compare_again(&execution(2, then));
             assert_eq!(result.unsteady, unsteady, "{then:?} {now:?}");
+            let elsewhere = result.unsteady_difference.as_ref();
+            let expected = then.filter(|_| now.is_none());
+            assert_eq!(elsewhere.map(|d| d.position), expected, "{then:?} {now:?}");
             let is_different = result.likeness() == Likeness::Different;
             assert!(is_different, "{then:?} {now:?}");
         }

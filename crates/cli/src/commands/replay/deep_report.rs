@@ -161,6 +161,12 @@ pub fn text(reconstruction: &Reconstruction, style: Style, out: &mut impl Write)
     if let Some((process, first)) = differing.next() {
         divergence(first, style, out)?;
         complaint(process, processes, style, out)?;
+    } else if let Some(elsewhere) = &reconstruction.unsteady_difference {
+        writeln!(
+            out,
+            "  the last execution had no difference; another one had:"
+        )?;
+        divergence(elsewhere, style, out)?;
     }
     for (_, other) in differing.take(SHOWN) {
         writeln!(
@@ -406,6 +412,10 @@ pub fn value(reconstruction: &Reconstruction) -> Value {
         ),
         ("shallow", reconstruction.shallow.into()),
         ("unsteady", u64::from(reconstruction.unsteady).into()),
+        (
+            "unsteady_difference",
+            difference(reconstruction.unsteady_difference.as_ref()),
+        ),
         ("compared_nothing", reconstruction.compared_nothing().into()),
         ("bytes_compared", reconstruction.compared().into()),
         ("bytes_counted", reconstruction.counted().into()),
@@ -470,23 +480,26 @@ fn seconds(ns: u64) -> Value {
     Value::Number(format!("{:.6}", Duration::from_nanos(ns).as_secs_f64()))
 }
 
-fn process(process: &ProcessVerdict) -> Value {
-    let difference = match &process.divergence {
-        None => Value::Null,
-        Some(found) => Value::Object(vec![
-            ("kind", found.kind.words().into()),
-            ("object", (&found.object).into()),
-            ("position", found.position.into()),
-            ("within", found.within.into()),
-            ("recorded", (&found.recorded).into()),
-            ("came", (&found.came).into()),
-            ("volatile", found.volatile.as_ref().into()),
-            ("calls", Value::array(&found.calls)),
-            ("log_calls", Value::array(&found.log_calls)),
-            ("recorded_source", origin_value(found.origins.0.as_ref())),
-            ("came_source", origin_value(found.origins.1.as_ref())),
-        ]),
+fn difference(found: Option<&Divergence>) -> Value {
+    let Some(found) = found else {
+        return Value::Null;
     };
+    Value::Object(vec![
+        ("kind", found.kind.words().into()),
+        ("object", (&found.object).into()),
+        ("position", found.position.into()),
+        ("within", found.within.into()),
+        ("recorded", (&found.recorded).into()),
+        ("came", (&found.came).into()),
+        ("volatile", found.volatile.as_ref().into()),
+        ("calls", Value::array(&found.calls)),
+        ("log_calls", Value::array(&found.log_calls)),
+        ("recorded_source", origin_value(found.origins.0.as_ref())),
+        ("came_source", origin_value(found.origins.1.as_ref())),
+    ])
+}
+
+fn process(process: &ProcessVerdict) -> Value {
     let complaint = (!process.complaint.is_empty()).then(|| quoted(&process.complaint));
     Value::Object(vec![
         ("pid", process.pid.into()),
@@ -501,6 +514,6 @@ fn process(process: &ProcessVerdict) -> Value {
         ("gap", process.gap.as_ref().into()),
         ("threads", (process.threads as u64).into()),
         ("own_calls", process.own_calls.into()),
-        ("difference", difference),
+        ("difference", difference(process.divergence.as_ref())),
     ])
 }

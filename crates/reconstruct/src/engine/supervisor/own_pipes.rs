@@ -2,7 +2,7 @@
 //!
 //! Such bytes can be addresses of this execution: libuv's handlers of signals write some for the
 //! event loop. So the reader gets the new bytes, and their output counts as equal if there are as
-//! many. What the program does with them is compared where it leaves the program.
+//! many. A difference shows in what the program outputs later.
 //!
 //! Absent: pipes that other programs read or write as well, and messages.
 
