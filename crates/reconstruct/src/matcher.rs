@@ -3,7 +3,9 @@
 //! In: the calls of the new execution, as their meaning. Out: what each call gets, and the first
 //! divergence. Invariant: a call that was not recorded moves no stream.
 
+mod pairs;
 mod sockets;
+mod taken;
 mod threads;
 
 use crate::divergence::{Divergence, DivergenceKind};
@@ -18,6 +20,7 @@ use crate::ready::IN;
 use crate::resource::{Resource, ResourceId};
 use crate::volatile::VolatileRules;
 use backstory_ordering::SmallSort;
+use pairs::TakenPair;
 use sockets::TakenSocket;
 pub use sockets::is_of_libc;
 use std::collections::{HashMap, VecDeque};
@@ -89,6 +92,8 @@ pub struct ProcessMatcher {
     endless: EndlessWaits,
     /// The sockets that calls made again.
     taken_sockets: HashMap<ResourceId, TakenSocket>,
+    /// The pipes and pairs of sockets that calls made again, by the end that is written.
+    taken_pairs: HashMap<ResourceId, TakenPair>,
     recent: VecDeque<String>,
     pub(crate) exact: ExactPositions,
 }
@@ -111,6 +116,7 @@ impl ProcessMatcher {
             left: 0,
             endless: EndlessWaits::default(),
             taken_sockets: HashMap::new(),
+            taken_pairs: HashMap::new(),
             recent: VecDeque::new(),
             exact: ExactPositions::default(),
         }
@@ -380,20 +386,6 @@ impl ProcessMatcher {
             }
         });
         let made = self.rest.opens.get_mut(path)?.pop_front();
-        self.made(made)
-    }
-
-    /// The next recorded pipe or pair of sockets, by the number of the call. It is one of this
-    /// recorded thread, if it made one.
-    pub fn pair(&mut self, call: u16, thread: u32) -> Option<(ResourceId, ResourceId)> {
-        self.skip(|rest, time| {
-            if let Some(queue) = rest.pairs.get_mut(&call) {
-                skip_to(queue, time);
-            }
-        });
-        let rest = &mut self.rest;
-        let at = place_of(&rest.movers, rest.is_part, rest.pairs.get(&call)?, thread);
-        let made = rest.pairs.get_mut(&call)?.remove(at);
         self.made(made)
     }
 

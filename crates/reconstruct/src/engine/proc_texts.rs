@@ -1,4 +1,4 @@
-//! The texts of `/proc` with a field in each line: `status` and `fdinfo` (proc(5)).
+//! The texts of `/proc` with a field in each line: `status`, `fdinfo` and `limits` (proc(5)).
 
 use std::fs;
 
@@ -18,6 +18,13 @@ pub fn signals(status: &str, name: &str) -> u64 {
 /// The flags of an open file, from `fdinfo`.
 pub fn open_flags(info: &str) -> Option<u32> {
     u32::from_str_radix(field(info, "flags")?, 8).ok()
+}
+
+/// The soft limit of the number of open files, from `limits`. `None`: the text has none.
+pub fn open_files(limits: &str) -> Option<u64> {
+    let mut lines = limits.lines();
+    let values = lines.find_map(|line| line.strip_prefix("Max open files"))?;
+    values.split_whitespace().next()?.parse().ok()
 }
 
 /// The number of pid namespaces in which a process has a number, from that of `/proc` down.

@@ -5,6 +5,7 @@
 //! that makes it may take a recorded socket of the program. The address that the socket connects to
 //! then tells whose it is. Invariant: a socket that was returned is the next one of its kind again.
 
+use super::taken::TakenTime;
 use super::{ProcessMatcher, place_of};
 use crate::process::{Made, skip_to};
 use crate::resource::ResourceId;
@@ -22,11 +23,7 @@ pub fn is_of_libc(address: &str) -> bool {
 pub(super) struct TakenSocket {
     /// Domain and type.
     key: (i32, i32),
-    /// When the recorded call returned.
-    returned: u64,
-    /// The time that had been reached before: by the process, and by the thread that called.
-    before: u64,
-    of_caller: u64,
+    time: TakenTime,
 }
 
 impl ProcessMatcher {
@@ -41,12 +38,8 @@ impl ProcessMatcher {
         let at = place_of(&rest.movers, rest.is_part, rest.sockets.get(&key)?, thread);
         let made = rest.sockets.get_mut(&key)?.remove(at);
         if let Some((Made::Resource(id), returned)) = &made {
-            let taken = TakenSocket {
-                key,
-                returned: *returned,
-                before: self.time,
-                of_caller: self.threads.callers_time().unwrap_or(self.time),
-            };
+            let time = self.taken_at(*returned);
+            let taken = TakenSocket { key, time };
             self.taken_sockets.insert(*id, taken);
         }
         self.made(made)
@@ -59,12 +52,8 @@ impl ProcessMatcher {
             return false;
         };
         let queue = self.rest.sockets.entry(taken.key).or_default();
-        queue.push_front((Made::Resource(id), taken.returned));
-        self.matched = self.matched.saturating_sub(1);
-        if self.time == taken.returned {
-            self.time = taken.before;
-        }
-        self.threads.take_back(taken.returned, taken.of_caller);
+        queue.push_front((Made::Resource(id), taken.time.returned));
+        self.take_back(taken.time);
         true
     }
 }

@@ -192,6 +192,9 @@ impl Supervisor {
             self.compare_written(call, index)?;
             return Ok(Response::Continue);
         };
+        if self.is_tools_pipe(call, index, id) {
+            return Ok(Response::Continue);
+        }
         if call.number == SYS_sendmmsg {
             return self.write_messages(call, index, id);
         }

@@ -45,6 +45,7 @@ mod thread_clocks;
 mod thread_states;
 mod time_up;
 mod tool;
+mod tool_pipes;
 mod turns;
 mod waiting;
 mod waits_behind;
