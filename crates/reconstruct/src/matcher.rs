@@ -3,6 +3,7 @@
 //! In: the calls of the new execution, as their meaning. Out: what each call gets, and the first
 //! divergence. Invariant: a call that was not recorded moves no stream.
 
+mod complaints;
 mod pairs;
 mod sockets;
 mod taken;
@@ -20,6 +21,7 @@ use crate::ready::IN;
 use crate::resource::{Resource, ResourceId};
 use crate::volatile::VolatileRules;
 use backstory_ordering::SmallSort;
+pub use complaints::COMPLAINT_SHOWN;
 use pairs::TakenPair;
 use sockets::TakenSocket;
 pub use sockets::is_of_libc;
@@ -30,9 +32,6 @@ use threads::ThreadPositions;
 
 /// Calls that a report shows before a divergence.
 pub(crate) const CALLS_SHOWN: usize = 6;
-
-/// Most bytes of standard error that a report has: the last lines of a trace.
-const COMPLAINT_SHOWN: usize = 400;
 
 /// Length and flags (`GRND_NONBLOCK`) of the request that glibc's allocator makes. A recorder in
 /// the process does not see it.
@@ -74,8 +73,11 @@ pub struct ProcessMatcher {
     /// Ns from a date that came to the recorded one: the first such date that differs, and no other
     /// part differs before.
     pub apart: Option<i64>,
-    /// The end of what left through standard error, from the first byte on that differs there.
+    /// The end of what left through standard error, from the first byte on that differs there. Also
+    /// of what left through standard descriptors that the recorded program did not use.
     pub complaint: Vec<u8>,
+    /// Most bytes of it.
+    complaint_room: usize,
     /// Number of calls that the record answered.
     pub matched: u64,
     /// Bytes that came in from the record.
@@ -111,6 +113,7 @@ impl ProcessMatcher {
             volatile: Vec::new(),
             apart: None,
             complaint: Vec::new(),
+            complaint_room: COMPLAINT_SHOWN,
             matched: 0,
             entered: 0,
             left: 0,
@@ -313,14 +316,9 @@ impl ProcessMatcher {
         }
         let (known, behind) = (output.remaining() > 0, output.behind());
         let difference = output.leave(bytes, rules);
-        let (has_parted, behind) = (output.has_parted(), output.behind() - behind);
+        let behind = output.behind() - behind;
         self.matched += u64::from(known);
         self.left += bytes.len() as u64 - behind;
-        if has_parted && self.is_standard_error(id) && !self.rest.is_past_record() {
-            self.complaint.extend_from_slice(bytes);
-            let more = self.complaint.len().saturating_sub(COMPLAINT_SHOWN);
-            self.complaint.drain(..more);
-        }
         if let Some(difference) = difference
             && self.compares(id)
         {
@@ -366,11 +364,6 @@ impl ProcessMatcher {
         // Bytes that left before were matched as such.
         self.matched += u64::from(interruption.after == 0);
         self.reached(interruption.time);
-    }
-
-    fn is_standard_error(&self, id: ResourceId) -> bool {
-        let mut inherited = self.rest.inherited.iter();
-        inherited.any(|(fd, one, _)| *fd == 2 && *one == id)
     }
 
     /// False for a resource whose output depends on input that the process did not get.

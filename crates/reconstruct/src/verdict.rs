@@ -34,7 +34,8 @@ pub struct ProcessVerdict {
     /// The names of the volatile parts of its output that differ.
     #[serde(default)]
     pub volatile: Vec<String>,
-    /// The end of what it wrote to standard error, from the first byte on that differs there.
+    /// The end of what it wrote to standard error, from the first byte on that differs there. Also
+    /// of what it wrote to standard descriptors that it did not use in the record.
     #[serde(default)]
     pub complaint: Vec<u8>,
     /// Why its log is not whole.

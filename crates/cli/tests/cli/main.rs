@@ -44,6 +44,7 @@ mod deep_own_calls;
 mod deep_passed;
 mod deep_processes;
 mod deep_replay;
+mod deep_sanitizer;
 mod deep_sleeps;
 mod deep_sshd;
 mod deep_starts;

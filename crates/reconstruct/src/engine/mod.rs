@@ -47,6 +47,8 @@ pub struct Options {
     pub has_log: bool,
     /// Another program in the place of the recorded one.
     pub binary: Option<PathBuf>,
+    /// The program is a build with a sanitizer, whose report is kept in full.
+    pub is_sanitized: bool,
     /// The program is ended after so long without a call, if it uses no processor time.
     pub patience: Duration,
     /// Only the request with this number is fed, from 1.
@@ -87,6 +89,7 @@ impl Default for Options {
             tool: Vec::new(),
             has_log: false,
             binary: None,
+            is_sanitized: false,
             patience: Duration::from_secs(30),
             request: None,
             fed: Vec::new(),

@@ -46,6 +46,8 @@ pub struct DeepRequest {
     build: Option<String>,
     request: Option<usize>,
     tool: Vec<Vec<u8>>,
+    /// The program is a build with a sanitizer.
+    is_sanitized: bool,
     patience: u64,
     /// Time-stamp counters between which the run is compared.
     pub window: (Option<u64>, Option<u64>),
@@ -148,6 +150,7 @@ impl DeepRequest {
     pub fn as_recorded(&self) -> DeepRequest {
         DeepRequest {
             tool: Vec::new(),
+            is_sanitized: false,
             inputs: Vec::new(),
             request_input: None,
             arguments: Vec::new(),
@@ -277,6 +280,7 @@ impl DeepRequest {
                     .first()
                     .is_some_and(|tool| tool.ends_with(b"/valgrind")),
             binary: None,
+            is_sanitized: self.is_sanitized,
             patience: Duration::from_secs(self.patience),
             request: self.request,
             fed: self.attempt.fed.clone(),

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use backstory_reconstruct::divergence::{ByteOrigin, Divergence, quoted};
+use backstory_reconstruct::matcher::COMPLAINT_SHOWN;
 use backstory_reconstruct::shift::ClockShift;
 use backstory_reconstruct::verdict::{
     FileCounts, Likeness, ProcessVerdict, Reconstruction, RequestVerdict,
@@ -11,6 +12,7 @@ use backstory_reconstruct::verdict::{
 use backstory_replay::verdict::{OutputState, Verdict};
 
 use crate::json::Value;
+use crate::text::line::printable;
 use crate::text::style::{Role, Style};
 use crate::text::words::{counted, noun};
 
@@ -158,15 +160,18 @@ pub fn text(reconstruction: &Reconstruction, style: Style, out: &mut impl Write)
     let mut differing = processes
         .iter()
         .filter_map(|process| Some((process, process.divergence.as_ref()?)));
-    if let Some((process, first)) = differing.next() {
+    let first = differing.next();
+    if let Some((_, first)) = first {
         divergence(first, style, out)?;
-        complaint(process, processes, style, out)?;
     } else if let Some(elsewhere) = &reconstruction.unsteady_difference {
         writeln!(
             out,
             "  the last execution had no difference; another one had:"
         )?;
         divergence(elsewhere, style, out)?;
+    }
+    if !whole_reports(reconstruction, style, out)? {
+        complaint(first.map(|(process, _)| process), processes, style, out)?;
     }
     for (_, other) in differing.take(SHOWN) {
         writeln!(
@@ -223,16 +228,45 @@ pub fn unrecorded(reconstruction: &Reconstruction) -> Vec<String> {
     lines
 }
 
+/// The reports of a build with a sanitizer, line by line. True if a program made one.
+pub fn whole_reports(
+    reconstruction: &Reconstruction,
+    style: Style,
+    out: &mut impl Write,
+) -> io::Result<bool> {
+    let all = reconstruction.processes.iter();
+    let mut all = all.filter(|process| process.complaint.len() > COMPLAINT_SHOWN);
+    let mut has_any = false;
+    for process in all.by_ref().take(SHOWN) {
+        has_any = true;
+        let said = style.paint(Role::Dim, "stderr  ");
+        let (pid, program) = (process.pid, &process.program);
+        writeln!(out, "    {said} of process {pid} ({program}):")?;
+        let text = process.complaint.trim_ascii_end();
+        for line in text.split(|byte| *byte == b'\n') {
+            writeln!(out, "      {}", printable(line))?;
+        }
+    }
+    if let more @ 1.. = all.count() {
+        writeln!(
+            out,
+            "    and {}",
+            counted(more, "more report", "more reports")
+        )?;
+    }
+    Ok(has_any)
+}
+
 /// The complaint of the first process that differs. If it has none, that of another one: a shell
 /// may have started the server that complained.
 fn complaint(
-    first: &ProcessVerdict,
+    first: Option<&ProcessVerdict>,
     all: &[ProcessVerdict],
     style: Style,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let complained = |process: &&ProcessVerdict| !process.complaint.is_empty();
-    let own = Some(first).filter(complained);
+    let own = first.filter(complained);
     let Some(process) = own.or_else(|| all.iter().find(complained)) else {
         return Ok(());
     };

@@ -66,7 +66,9 @@ fn tell(number: usize, report: &Report<'_>) -> io::Result<()> {
     };
     let mut out = io::stderr().lock();
     write!(out, "{number:>6}  ")?;
-    deep_report::line(reconstruction, Style::of_stderr(), &mut out)?;
+    let style = Style::of_stderr();
+    deep_report::line(reconstruction, style, &mut out)?;
+    deep_report::whole_reports(reconstruction, style, &mut out)?;
     for path in report.different() {
         writeln!(out, "        different: {}", shown(path))?;
     }

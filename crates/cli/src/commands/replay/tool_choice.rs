@@ -22,6 +22,8 @@ pub struct ToolChoice {
     pub words: Vec<Vec<u8>>,
     /// The build that runs instead of the recorded program.
     pub build: Option<PathBuf>,
+    /// That build has a sanitizer, whose report the user wants.
+    pub is_sanitized: bool,
     /// Files are needed that the run did not use.
     pub needs_host: bool,
 }
@@ -49,7 +51,10 @@ impl ToolChoice {
                     "--with asan= needs a build with a sanitizer, as in --with asan=./server-asan",
                 ));
             }
-            (Some(path), None) => choice.build = Some(OsString::from_vec(path.to_vec()).into()),
+            (Some(path), None) => {
+                choice.build = Some(OsString::from_vec(path.to_vec()).into());
+                choice.is_sanitized = true;
+            }
         }
         Ok(choice)
     }
@@ -148,12 +153,12 @@ mod tests {
         let with = OsString::from("asan=./a build/server");
         let choice = ToolChoice::of(Some(&with), None).unwrap();
         let path = PathBuf::from("./a build/server");
-        assert!(choice.words.is_empty() && choice.needs_host);
+        assert!(choice.words.is_empty() && choice.needs_host && choice.is_sanitized);
         assert_eq!(choice.build.as_ref(), Some(&path));
         assert!(ToolChoice::of(Some(&with), Some(&path)).is_err());
         assert!(ToolChoice::of(Some(&OsString::from("asan=")), None).is_err());
         let other = ToolChoice::of(None, Some(&path)).unwrap();
-        assert!(other.build == Some(path) && !other.needs_host);
+        assert!(other.build == Some(path) && !other.needs_host && !other.is_sanitized);
     }
 
     #[test]

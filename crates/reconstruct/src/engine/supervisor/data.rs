@@ -190,6 +190,7 @@ impl Supervisor {
         let Some(Ends { write: id, .. }) = self.ends(call) else {
             self.sees_native(call, index, Direction::Sent);
             self.compare_written(call, index)?;
+            self.note_unheard(call, index);
             return Ok(Response::Continue);
         };
         if self.is_tools_pipe(call, index, id) {
@@ -348,6 +349,7 @@ impl Supervisor {
             }
             return Response::Errno(errno);
         }
+        self.matchers[index].complains(id, fd, bytes);
         if self.shows == Some(id) {
             let shown = &mut self.result.output;
             let room = MOST_SHOWN.saturating_sub(shown.len());

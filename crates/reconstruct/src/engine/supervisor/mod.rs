@@ -47,6 +47,7 @@ mod time_up;
 mod tool;
 mod tool_pipes;
 mod turns;
+mod unheard;
 mod waiting;
 mod waits_behind;
 mod written;

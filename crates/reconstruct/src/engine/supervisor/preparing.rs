@@ -98,7 +98,7 @@ impl Supervisor {
             killed_early: run.killed_early,
             made: made(&run.processes),
             users,
-            matchers: run.processes.into_iter().map(ProcessMatcher::new).collect(),
+            matchers: matchers(run.processes, options),
             first,
             child,
             began: Instant::now(),
@@ -129,6 +129,15 @@ fn executed_by_tool(directory: &[u8], program: PathBuf) -> PathBuf {
     let words = script::interpreter(directory, program.as_os_str().as_bytes());
     let interpreter = words.into_iter().next();
     interpreter.map_or(program, |path| OsString::from_vec(path).into())
+}
+
+/// The programs at their beginning.
+fn matchers(processes: Vec<RecordedProcess>, options: &Options) -> Vec<ProcessMatcher> {
+    let mut all: Vec<ProcessMatcher> = processes.into_iter().map(ProcessMatcher::new).collect();
+    if options.is_sanitized {
+        all.iter_mut().for_each(ProcessMatcher::keep_whole_report);
+    }
+    all
 }
 
 /// The handlers that ran in each program.

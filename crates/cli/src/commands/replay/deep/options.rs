@@ -53,6 +53,7 @@ pub fn request(
         build: None,
         request: None,
         tool: choice.words,
+        is_sanitized: choice.is_sanitized,
         patience: given.patience.max(1),
         window: (None, None),
         volatile: given.volatile.clone(),
