@@ -51,6 +51,7 @@ mod deep_starts;
 mod deep_terminal;
 mod deep_threads;
 mod deep_time;
+mod deep_tools;
 mod deep_valgrind;
 mod deep_when;
 mod deep_whole;

@@ -10,7 +10,7 @@ use crate::process::{ProcessStart, RecordedProcess};
 use backstory_sys as sys;
 use std::ffi::{CString, OsStr, c_char};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, IsTerminal, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -174,9 +174,12 @@ fn become_program(
             rustix::io::fcntl_setfd(&log, rustix::io::FdFlags::empty())?;
             std::mem::forget(log);
         }
-        if !launch.has_tool {
-            // Without a terminal of its own, the program cannot reach the user's.
+        // Without a terminal of its own, the program cannot reach the user's. A tool keeps a
+        // terminal and its keys. Signals to its group go through the supervisor.
+        if !launch.has_tool || !io::stdin().is_terminal() {
             sys::leave_session();
+        }
+        if !launch.has_tool {
             placeholder::put();
         }
         rustix::process::chdir(launch.directory.as_c_str())?;

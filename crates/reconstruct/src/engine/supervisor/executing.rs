@@ -139,6 +139,10 @@ impl Supervisor {
                 }
                 self.become_role(call, Role::Shallow);
             }
+            _ if call.number == libc::SYS_kill => {
+                let sent = self.signal_group(call, call.int(0), call.int(1));
+                return Ok(sent.unwrap_or(Response::Continue));
+            }
             Some(Role::Waiting(index)) if executes => {
                 let path = executed_path(call)?;
                 // A search through PATH tries names that do not exist.

@@ -195,7 +195,7 @@ impl Supervisor {
     /// record, it waits until that one has a handler or has ended.
     pub(super) fn send_signal(&mut self, call: &NotifiedCall) -> Response {
         let (pid, signal) = (call.int(0), call.int(1));
-        if let Some(sent) = self.signal_group(pid, signal) {
+        if let Some(sent) = self.signal_group(call, pid, signal) {
             return sent;
         }
         if let Some(is_early) = self.comes_before_its_place(call, pid, signal) {

@@ -288,7 +288,10 @@ impl Supervisor {
     /// Responds to a new call.
     fn receive(&mut self, call: &NotifiedCall) {
         self.leaves_execution(call);
-        if self.closing.is_some() || self.leaves_suspended(call) {
+        if self.closing.is_some() {
+            return self.answer(call, self.closing_response(call));
+        }
+        if self.leaves_suspended(call) {
             return self.answer(call, Response::Continue);
         }
         self.show_lists(call);

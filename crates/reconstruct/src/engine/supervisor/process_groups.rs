@@ -5,7 +5,12 @@
 //! a group. In: questions, changes, and signals to groups. Out: recorded answers. Invariant: a
 //! process leads a group or a session here where it led one in the record. Logs of earlier
 //! recorders lack these calls, and the kernel answers.
+//!
+//! A tool at a terminal stays in the group of its user. A program that a tracer starts is in the
+//! group of the tracer. Invariant: no signal of a program to its group reaches a tool, or a process
+//! outside of the replay. None of a tool reaches a process outside.
 
+use super::processes::Role;
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
 use crate::process::CallObject;
@@ -14,9 +19,13 @@ use libc::{SYS_getpgrp, SYS_getsid, SYS_setpgid, SYS_setsid};
 use std::fs;
 use std::io;
 
-/// The group and the session of a process here.
+/// The number of a group that is outside of the pid namespace.
+const OUTSIDE: u32 = 0;
+
+/// The parent, the group and the session of a process here.
 #[derive(Debug, Clone, Copy)]
 struct Membership {
+    parent: u32,
     group: u32,
     session: u32,
 }
@@ -24,10 +33,11 @@ struct Membership {
 impl Membership {
     fn of(pid: u32) -> Option<Membership> {
         let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-        // State and parent come before.
-        let mut fields = sys::process_tree::stat_fields(&stat)?.skip(2);
+        // The state comes before.
+        let mut fields = sys::process_tree::stat_fields(&stat)?.skip(1);
         let mut next = || fields.next()?.parse().ok();
         Some(Membership {
+            parent: next()?,
             group: next()?,
             session: next()?,
         })
@@ -104,18 +114,69 @@ impl Supervisor {
         }
     }
 
-    /// Sends a signal to a group of the record that another one stands for. `pid`: as for `kill`.
-    /// `None`: the kernel knows the group, or it is that of the supervisor.
-    pub(super) fn signal_group(&self, pid: i32, signal: i32) -> Option<Response> {
-        let recorded = u32::try_from(pid.checked_neg()?).ok()?;
-        let here = *self.foreign_groups.get(&recorded)?;
-        let own = Membership::of(std::process::id())?;
-        if here == own.group {
+    /// Sends a signal to a group that the kernel does not know by this number, or that has others
+    /// than programs of the replay. `pid`: as for `kill`. `None`: the kernel sends the signal.
+    pub(super) fn signal_group(
+        &self,
+        call: &NotifiedCall,
+        pid: i32,
+        signal: i32,
+    ) -> Option<Response> {
+        let named = u32::try_from(pid.checked_neg()?).ok()?;
+        let here = match named {
+            0 => Membership::of(self.group_of(call))?.group,
+            // All processes of the namespace.
+            1 => return None,
+            _ => self.foreign_groups.get(&named).copied().unwrap_or(named),
+        };
+        if self.has_others(here) {
+            return Some(self.signal_members(call, here, signal));
+        }
+        if named == 0 || named == here {
             return None;
         }
         Some(match sys::kill(-(here as sys::Pid), signal) {
             Ok(()) => Response::Value(0),
             Err(error) => error.into(),
         })
+    }
+
+    /// True if the tool or the supervisor is in a group, or processes outside of the namespace are.
+    fn has_others(&self, group: u32) -> bool {
+        let has = |pid| Membership::of(pid).is_some_and(|own| own.group == group);
+        group == OUTSIDE || has(std::process::id()) || self.has_tool && has(self.child as u32)
+    }
+
+    /// Sends a signal to the programs of a group. If a tool sends it, tools get it, too.
+    fn signal_members(&self, call: &NotifiedCall, group: u32, signal: i32) -> Response {
+        let by_tool = self.is_tool(self.group_of(call)) == Some(true);
+        let entries = fs::read_dir("/proc").into_iter().flatten();
+        let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        let members = pids.filter(|pid: &u32| {
+            let gets = self
+                .is_tool(*pid)
+                .is_some_and(|is_tool| by_tool || !is_tool);
+            gets && Membership::of(*pid).is_some_and(|own| own.group == group)
+        });
+        let mut failed = libc::ESRCH;
+        let mut sent = false;
+        for pid in members.collect::<Vec<u32>>() {
+            match sys::kill(pid as sys::Pid, signal) {
+                Ok(()) => sent = true,
+                Err(error) => failed = error.raw_os_error().unwrap_or(failed),
+            }
+        }
+        match sent {
+            true => Response::Value(0),
+            false => Response::Errno(failed),
+        }
+    }
+
+    /// Whether a process is one of a tool. One that has made no call yet is as its parent. `None`:
+    /// it does not belong to the replay.
+    fn is_tool(&self, pid: u32) -> Option<bool> {
+        let known = |pid: u32| self.live.get(&pid).map(|process| process.role);
+        let role = known(pid).or_else(|| known(Membership::of(pid)?.parent))?;
+        Some(matches!(role, Role::Tool | Role::Loading(_)))
     }
 }

@@ -6,6 +6,7 @@
 
 use super::processes::{Role, state_and_time};
 use super::{Response, Supervisor};
+use crate::engine::caller::NotifiedCall;
 use backstory_sys as sys;
 use std::io::{IsTerminal, stdin};
 use std::time::{Duration, Instant};
@@ -76,6 +77,16 @@ impl Supervisor {
             self.answer(&call, Response::Errno(libc::EINTR));
         }
         true
+    }
+
+    /// The response to a call while programs end: the kernel makes it. A signal to a group reaches
+    /// no process outside of the replay.
+    pub(super) fn closing_response(&self, call: &NotifiedCall) -> Response {
+        let sent = match call.number {
+            libc::SYS_kill => self.signal_group(call, call.int(0), call.int(1)),
+            _ => None,
+        };
+        sent.unwrap_or(Response::Continue)
     }
 
     /// True if the tool has ended, or has to be ended.

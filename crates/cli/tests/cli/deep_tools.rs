@@ -1,0 +1,87 @@
+//! `replay --deep --with`: a tool of the user, and the program that it runs.
+
+use backstory_testkit::need::{needs, skipped};
+
+use super::deep_replay::compiled;
+use super::{Answer, Place};
+
+/// Answers one client, and waits for another one. At its end, it sends the signal to its group, as
+/// Apache does.
+const GROUP: &str = r#"
+#include <arpa/inet.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+static void end(int number)
+{
+    signal(number, SIG_IGN);
+    kill(0, number);
+    _exit(0);
+}
+int main(void)
+{
+    struct sockaddr_in own = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof own;
+    char bytes[100];
+    int server = socket(AF_INET, SOCK_STREAM, 0);
+    signal(SIGTERM, end);
+    if (bind(server, (struct sockaddr *)&own, length) || listen(server, 5) ||
+        getsockname(server, (struct sockaddr *)&own, &length))
+        return 1;
+    FILE *port = fopen("port.new", "w");
+    fprintf(port, "%d", ntohs(own.sin_port));
+    if (fclose(port) || rename("port.new", "port"))
+        return 2;
+    for (int number = 0; number < 2; number++) {
+        int client = accept(server, 0, 0);
+        ssize_t got = read(client, bytes, sizeof bytes);
+        if (got > 0 && write(client, bytes, (size_t)got) != got)
+            return 3;
+        close(client);
+    }
+    return 0;
+}
+"#;
+
+/// Has an answer, and then makes a connection without a request.
+const CLIENT: &str = r#"
+import os, socket, time
+while not os.path.exists("port"): time.sleep(0.01)
+def connect(): return socket.create_connection(("127.0.0.1", int(open("port").read())))
+with connect() as c:
+    c.sendall(b"one"); assert c.recv(100) == b"one"
+with connect(): pass
+"#;
+
+/// A script of a user: replays a request under a tool that reports at the end, and goes on.
+const SCRIPT: &str = r#"
+"$B" replay deep --deep --request 1 --tries 1 --output-dir "$1" \
+    --with "sh -c '\"\$0\" \"\$@\"; echo reported >&2'"
+echo "status $? alive"
+"#;
+
+#[test]
+fn a_signal_of_a_program_to_its_group_reaches_neither_its_tool_nor_the_users_script() {
+    let what = "a signal to a process group under a tool";
+    let place = Place::new();
+    if !needs(what, &["python3", "setsid", "script"]) || !compiled(&place, "", "group", GROUP) {
+        return;
+    }
+    place.write_aged("client.py", CLIENT);
+    place.write_aged("script.sh", SCRIPT);
+    place.deep("python3 client.py & RECORD ./group && wait");
+    // Each has a group of its own: if the signal left the replay, it would end this test, too.
+    for line in [
+        "exec setsid -w sh script.sh ../home/without 2>&1 < /dev/null",
+        "exec script -qefc 'sh script.sh ../home/terminal' /dev/null < /dev/null",
+    ] {
+        let Answer { out, .. } = place.shell(line);
+        if out.contains("namespace") {
+            return skipped(what, &out);
+        }
+        for part in ["reported", "equal", "status 0 alive"] {
+            assert!(out.contains(part), "{line}: {part}: {out}");
+        }
+    }
+}
