@@ -5,6 +5,39 @@ use backstory_testkit::need::{needs, skipped};
 use super::deep_replay::compiled;
 use super::{Answer, Place};
 
+/// Prints its input.
+const COPY: &str = r#"
+#include <unistd.h>
+static int copy(char *line)
+{
+    ssize_t length = read(0, line, 100);
+    return length > 0 && write(1, line, (size_t)length) == length ? 0 : 1;
+}
+int main(void)
+{
+    char line[100];
+    return copy(line);
+}
+"#;
+
+#[test]
+fn a_debugger_stops_in_a_program_that_the_user_named_by_a_relative_path() {
+    let place = Place::new();
+    if !needs("a deep replay under gdb", &["gdb"]) || !compiled(&place, "", "server", COPY) {
+        return;
+    }
+    place.deep("echo one | RECORD ./server > out");
+    let tool = "gdb -q -batch -ex 'break copy' -ex run -ex 'print 6 * 7' -ex continue";
+    let Some(answer) = place.again(&["--patience", "10", "--with", tool]) else {
+        return;
+    };
+    assert_eq!(answer.status, 0, "{answer:?}");
+    assert!(answer.err.contains("equal: 1 program"), "{answer:?}");
+    for part in ["Breakpoint 1, copy", "= 42"] {
+        assert!(answer.out.contains(part), "{part}: {answer:?}");
+    }
+}
+
 /// Answers one client, and waits for another one. At its end, it sends the signal to its group, as
 /// Apache does.
 const GROUP: &str = r#"

@@ -59,6 +59,13 @@ impl Supervisor {
         Ok(start.program == path || start.arguments == arguments(call)?)
     }
 
+    /// True if a tool executes the first program by this path.
+    fn is_first(&self, call: &NotifiedCall, path: &[u8]) -> bool {
+        let executed = fs::canonicalize(program_file(call, path));
+        let own = fs::canonicalize(&self.program);
+        executed.is_ok_and(|executed| own.is_ok_and(|own| own == executed))
+    }
+
     /// True if a call executes the shell by which a debugger starts the program. It may be the
     /// program of the record, too, as the interpreter of a script.
     fn is_startup_shell(&self, call: &NotifiedCall) -> io::Result<bool> {
@@ -177,16 +184,10 @@ impl Supervisor {
                 return Ok(Response::Value(0));
             }
             Some(Role::Tool) if executes && !self.started[self.first] => {
-                let path = call.string(call.args[0])?;
-                let path = Path::new(OsStr::from_bytes(&path));
-                let same = |a: &Path, b: &Path| {
-                    a == b
-                        || fs::canonicalize(a)
-                            .is_ok_and(|a| fs::canonicalize(b).is_ok_and(|b| a == b))
-                };
-                if is_loader(path) {
+                let path = executed_path(call)?;
+                if is_loader(Path::new(OsStr::from_bytes(&path))) {
                     self.become_role(call, self.loaded_role(self.first));
-                } else if same(path, &self.program) && !self.is_startup_shell(call)? {
+                } else if self.is_first(call, &path) && !self.is_startup_shell(call)? {
                     self.become_role(call, Role::Program(self.first));
                 }
             }

@@ -25,7 +25,7 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 impl Supervisor {
@@ -124,11 +124,14 @@ impl Supervisor {
     }
 }
 
-/// The program that a tool executes: of a script, it is the interpreter.
+/// The program that a tool executes: of a script, it is the interpreter. The path is absolute: a
+/// debugger executes a relative one by its absolute path.
 fn executed_by_tool(directory: &[u8], program: PathBuf) -> PathBuf {
     let words = script::interpreter(directory, program.as_os_str().as_bytes());
     let interpreter = words.into_iter().next();
-    interpreter.map_or(program, |path| OsString::from_vec(path).into())
+    let program = interpreter.map_or(program, |path| OsString::from_vec(path).into());
+    let root = Path::new("/");
+    root.join(OsStr::from_bytes(directory)).join(program)
 }
 
 /// The programs at their beginning.
@@ -165,4 +168,31 @@ fn made(processes: &[RecordedProcess]) -> HashMap<u32, usize> {
         made.extend(pids.map(|pid| (pid, index)));
     }
     made
+}
+
+#[cfg(test)]
+mod tests {
+    use super::executed_by_tool;
+    use std::fs;
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::{Path, PathBuf};
+
+    #[test]
+    fn a_tool_executes_a_relative_program_or_interpreter_in_the_directory_of_the_program() {
+        let directory = tempfile::tempdir().unwrap();
+        let own = directory.path();
+        fs::write(own.join("script"), "#!bin/run -x\n").unwrap();
+        let executed =
+            |program: &str| executed_by_tool(own.as_os_str().as_bytes(), PathBuf::from(program));
+        for (program, path) in [
+            ("./server", own.join("server")),
+            ("/bin/cat", PathBuf::from("/bin/cat")),
+            ("./script", own.join("bin/run")),
+        ] {
+            assert_eq!(executed(program), path, "{program}");
+        }
+        // The record has no directory.
+        let unknown = executed_by_tool(b"", PathBuf::from("server"));
+        assert_eq!(unknown, Path::new("/server"));
+    }
 }
