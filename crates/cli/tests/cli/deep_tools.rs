@@ -1,6 +1,7 @@
 //! `replay --deep --with`: a tool of the user, and the program that it runs.
 
-use backstory_testkit::need::{needs, skipped};
+use backstory_testkit::need::{find, needs, skipped};
+use backstory_testkit::ports::free_port;
 
 use super::deep_replay::compiled;
 use super::{Answer, Place};
@@ -116,5 +117,104 @@ fn a_signal_of_a_program_to_its_group_reaches_neither_its_tool_nor_the_users_scr
         for part in ["reported", "equal", "status 0 alive"] {
             assert!(out.contains(part), "{line}: {part}: {out}");
         }
+    }
+}
+
+/// Passes its own process id and that of a child to the kernel, in calls that are not notified.
+const NUMBERED: &str = r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void)
+{
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
+        return 1;
+    int own = fcntl(ends[0], F_SETOWN, getpid());
+    pid_t child = fork();
+    while (child == 0)
+        pause();
+    int other = fcntl(ends[0], F_SETOWN, child);
+    kill(child, SIGKILL);
+    waitpid(child, 0, 0);
+    printf("%d %d\n", own, other);
+    return 0;
+}
+"#;
+
+/// gdb, which runs a program to its end.
+const DEBUGGER: &str = "gdb -q -batch -ex run";
+
+#[test]
+fn a_program_under_a_tool_has_its_recorded_process_id() {
+    let place = Place::new();
+    if !compiled(&place, "", "numbered", NUMBERED) {
+        return;
+    }
+    place.deep("RECORD ./numbered > out");
+    assert_eq!(place.shell("cat out").out, "0 0\n");
+    for tool in ["env", "perf", "strace", "valgrind", DEBUGGER] {
+        let name = tool.split(' ').next().unwrap();
+        if !needs("a process id under a tool", &[name]) {
+            continue;
+        }
+        let Some(answer) = place.again(&["--with", tool]) else {
+            return;
+        };
+        let is_equal = answer.err.contains("equal: 1 program");
+        assert!(answer.status == 0 && is_equal, "{tool}: {answer:?}");
+    }
+}
+
+/// One worker, which serves a page.
+const NGINX: &str = "daemon off; worker_processes 1; pid t/pid; error_log t/error; events {}
+http {
+    access_log t/access; client_body_temp_path t/b; proxy_temp_path t/p;
+    fastcgi_temp_path t/f; uwsgi_temp_path t/u; scgi_temp_path t/s;
+    server { listen 127.0.0.1:PORT; root www; }
+}
+";
+
+/// Requests the page, and ends the server.
+const VISITOR: &str = "for n in $(seq 300); do
+    curl -s -o got http://127.0.0.1:PORT/ && break
+    sleep 0.1
+done
+kill -QUIT $(cat t/pid)
+";
+
+#[test]
+fn nginx_makes_its_worker_and_serves_a_request_under_a_tool() {
+    if !needs("nginx under a tool", &["nginx", "curl"]) {
+        return;
+    }
+    let place = Place::new();
+    let port = free_port().unwrap().to_string();
+    assert_eq!(place.shell("mkdir t www").status, 0);
+    for (name, text) in [
+        ("www/index.html", "page\n"),
+        ("conf", NGINX),
+        ("visitor.sh", VISITOR),
+    ] {
+        place.write_aged(name, &text.replace("PORT", &port));
+    }
+    let nginx = find("nginx").unwrap();
+    let server = format!("RECORD {} -p . -e t/error -c conf", nginx.display());
+    place.deep(&format!("sh visitor.sh & {server} && wait"));
+    for tool in ["strace -f -o /dev/null", DEBUGGER] {
+        let name = tool.split(' ').next().unwrap();
+        if !needs("nginx under a tool", &[name]) {
+            continue;
+        }
+        let request = ["--request", "1", "--tries", "1", "--with", tool];
+        let Some(answer) = place.again(&request) else {
+            return;
+        };
+        let is_equal = answer.err.contains("equal: 2 programs ran again");
+        assert!(answer.status == 0 && is_equal, "{tool}: {answer:?}");
     }
 }

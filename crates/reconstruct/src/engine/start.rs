@@ -8,7 +8,7 @@ use super::stack::{StackStrings, is_elf};
 use crate::error::Error;
 use crate::process::{ProcessStart, RecordedProcess};
 use backstory_sys as sys;
-use std::ffi::{CString, OsStr, c_char};
+use std::ffi::{CStr, CString, OsStr, c_char};
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -22,6 +22,21 @@ pub const TOOL_LOG: i32 = CHANNEL + 1;
 
 /// Status of a child that could not execute the program.
 pub const NOT_EXECUTED: i32 = 127;
+
+/// Tools that execute the program in their own process.
+const WRAPPERS: [&[u8]; 11] = [
+    b"chrt",
+    b"env",
+    b"ionice",
+    b"nice",
+    b"nohup",
+    b"numactl",
+    b"prlimit",
+    b"setarch",
+    b"stdbuf",
+    b"taskset",
+    b"valgrind",
+];
 
 /// Everything that the child needs, prepared before the fork.
 struct Launch {
@@ -38,6 +53,12 @@ struct Launch {
 fn c_string(bytes: &[u8]) -> CString {
     let end = bytes.iter().position(|byte| *byte == 0);
     CString::new(&bytes[..end.unwrap_or(bytes.len())]).unwrap_or_default()
+}
+
+/// True for the path of a tool that executes the program in its own process.
+fn is_wrapper(tool: &CStr) -> bool {
+    let name = tool.to_bytes().rsplit(|byte| *byte == b'/').next();
+    name.is_some_and(|name| WRAPPERS.contains(&name))
 }
 
 /// The path of the program, as it was recorded or chosen.
@@ -134,7 +155,8 @@ pub fn start(
     };
     let filter = filter::program(needs);
     let (own, its) = sys::socket_pair().map_err(&fail)?;
-    if !launch.has_tool {
+    // Other tools execute the program in a child, which gets this number (`numbers.rs`).
+    if !launch.has_tool || options.follows_bytes || is_wrapper(&launch.path) {
         next_pid(process.pid);
     }
     let child = sys::fork().map_err(&fail)?;

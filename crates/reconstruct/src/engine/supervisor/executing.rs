@@ -183,6 +183,7 @@ impl Supervisor {
             Some(Role::Loading(index)) if self.starts(call, index) => {
                 return Ok(Response::Value(0));
             }
+            Some(Role::Tool) if creates(call) => return self.tool_creates(call),
             Some(Role::Tool) if executes && !self.started[self.first] => {
                 let path = executed_path(call)?;
                 if is_loader(Path::new(OsStr::from_bytes(&path))) {
@@ -196,6 +197,12 @@ impl Supervisor {
         }
         Ok(Response::Continue)
     }
+}
+
+/// True for a call that creates a process or thread.
+fn creates(call: &NotifiedCall) -> bool {
+    use libc::{SYS_clone, SYS_clone3, SYS_fork, SYS_vfork};
+    matches!(call.number, SYS_fork | SYS_vfork | SYS_clone | SYS_clone3)
 }
 
 /// The position of the path among the arguments of `execve` or `execveat`.

@@ -1,10 +1,16 @@
 //! The numbers of new processes and threads: each gets its recorded one.
+//!
+//! Under a tool, too: a program passes its own number to calls that are not notified, such as
+//! `F_SETOWN` of fcntl(2). Invariant: a tool takes no recorded number, unless it executes the
+//! program in its own process.
 
-use super::Supervisor;
+use super::processes::creation_flags;
+use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
 use crate::engine::start::{last_pid, next_pid};
 use std::collections::HashSet;
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -13,7 +19,25 @@ use std::time::Duration;
 const CREATION_CHECKS: usize = 1_000;
 const CHECK: Duration = Duration::from_micros(100);
 
+/// The processes and threads of a tool get numbers from here on. Recorded ones are seldom so low.
+const LOWEST_OF_TOOLS: u32 = 2;
+
 impl Supervisor {
+    /// A tool creates a process or thread. Until the program has started, each process may be the
+    /// one that executes it, and gets its number. If the number is in use, as by a process that the
+    /// tool makes to try the kernel, it is too early for the program.
+    pub(super) fn tool_creates(&mut self, call: &NotifiedCall) -> io::Result<Response> {
+        let recorded = self.matchers[self.first].rest.pid;
+        let is_process = creation_flags(call)? & libc::CLONE_THREAD as u64 == 0;
+        let is_free = || !Path::new(&format!("/proc/{recorded}")).exists();
+        let number = match is_process && !self.started[self.first] && is_free() {
+            true => recorded,
+            false => LOWEST_OF_TOOLS,
+        };
+        self.announce(call, number);
+        Ok(Response::Continue)
+    }
+
     /// The recorded thread that was created next.
     pub(super) fn next_thread(&self, index: usize) -> Option<u32> {
         let all = self.matchers[index].rest.threads.iter().copied();

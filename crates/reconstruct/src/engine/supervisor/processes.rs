@@ -229,11 +229,7 @@ impl Supervisor {
 
     /// A new process or thread. It gets the recorded number.
     pub(super) fn fork(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
-        let flags = match call.number {
-            libc::SYS_clone => call.args[0],
-            libc::SYS_clone3 => call.word(call.args[0])?,
-            _ => 0,
-        };
+        let flags = creation_flags(call)?;
         let is_process = flags & libc::CLONE_THREAD as u64 == 0;
         if is_process && !self.skips_to_child(index) {
             return Ok(Response::Errno(libc::EAGAIN));
@@ -444,6 +440,15 @@ pub(super) fn state_and_time(pid: u32) -> Option<(char, u64)> {
     let user: u64 = fields.nth(10)?.parse().ok()?;
     let system: u64 = fields.next()?.parse().ok()?;
     Some((state, user + system))
+}
+
+/// The flags of a call that creates a process or thread.
+pub(super) fn creation_flags(call: &NotifiedCall) -> io::Result<u64> {
+    Ok(match call.number {
+        libc::SYS_clone => call.args[0],
+        libc::SYS_clone3 => call.word(call.args[0])?,
+        _ => 0,
+    })
 }
 
 /// True if a recorded call that failed had made a child before: that of `posix_spawn`. The program
