@@ -10,6 +10,7 @@
 //! operations, records behind one that was never finished, or a directory that was moved.
 
 mod records;
+mod remembered_names;
 pub(super) mod unfiltered;
 
 use super::FileKey;
@@ -18,6 +19,7 @@ use super::paths::{Paths, ThreadKey};
 use backstory_abi::{CHUNK_DEEP, CHUNK_MAGIC, Chunk, DONE, RESERVED, Record, op};
 use backstory_arena::ChunkSupply;
 use backstory_files::{NearDirectories, executable};
+use remembered_names::RememberedNames;
 use rustc_hash::{FxHashMap, FxHashSet};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
@@ -80,6 +82,8 @@ struct ReadSet {
     executed: FxHashSet<Vec<u8>>,
     /// The directories of this examination. Later their paths may lead to others.
     near: NearDirectories,
+    /// Names that were looked up in earlier examinations.
+    remembered: RememberedNames,
     /// Finds what the loader of a plain program reads, if programs start without the filter.
     loaded: Option<unfiltered::LoadedFiles>,
     /// The same for a library that a process loads while it runs.
@@ -282,6 +286,14 @@ impl ReadSet {
         self.looked.clear();
         self.executed.clear();
         self.near = NearDirectories::default();
+        self.remembered.end();
+    }
+
+    /// Adds a file that was read.
+    fn add(&mut self, file: FileKey) {
+        if self.files.insert(file) {
+            self.fresh.push(file);
+        }
     }
 
     /// The offset of the first record of a chunk that was not examined yet.
@@ -344,8 +356,17 @@ impl ReadSet {
     /// Remembers the file that a path leads to. With `moved`, the path is a new name, and a final
     /// link is not followed. Returns false if the path leads to no file.
     fn read(&mut self, path: &[u8], moved: bool) -> bool {
-        if super::is_interface(path) || !moved && self.looked.contains(path) {
+        if super::is_interface(path) {
             return true;
+        }
+        if !moved {
+            if let Some(file) = self.remembered.file(path) {
+                self.add(file);
+                return true;
+            }
+            if self.looked.contains(path) {
+                return true;
+            }
         }
         let follow = if moved {
             AtFlags::SYMLINK_NOFOLLOW
@@ -367,10 +388,7 @@ impl ReadSet {
         let device = rustix::fs::makedev(st.stx_dev_major, st.stx_dev_minor);
         match FileType::from_raw_mode(st.stx_mode.into()) {
             FileType::RegularFile => {
-                let file = (device as u32, st.stx_ino);
-                if self.files.insert(file) {
-                    self.fresh.push(file);
-                }
+                self.add((device as u32, st.stx_ino));
             }
             // Files read below it may now be elsewhere.
             FileType::Directory | FileType::Symlink if moved => self.everything = true,

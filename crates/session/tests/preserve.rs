@@ -408,6 +408,32 @@ fn every_version_that_was_read_is_kept() {
     assert_eq!(versions, ["11\n", "22\n", "33\n", "44\n", "55\n"]);
 }
 
+/// The supervisor does not look up a name each time if its directory has not changed for three
+/// seconds.
+#[test]
+fn a_file_in_the_place_of_one_that_was_read_again_and_again_is_kept() {
+    let make = |&guard: &&str| {
+        let run = Run::new(&["--contents", "lazy", "--guard", guard]);
+        fs::create_dir(run.path("d")).unwrap();
+        for (name, content) in [("d/a", "1\n"), ("other", "2\n"), ("written", "x\n")] {
+            fs::write(run.path(name), content).unwrap();
+        }
+        run
+    };
+    let runs: Vec<Run> = SEEING.iter().map(make).collect();
+    std::thread::sleep(std::time::Duration::from_millis(3200));
+    // Before it writes, the shell sends a request, with which the reads are looked up.
+    let reads = "for i in 1 2 3; do cat d/a; echo $i > written; done";
+    for (run, guard) in runs.iter().zip(SEEING) {
+        let output = run.shell(&format!("{reads}; mv -f other d/a; {reads}; echo 3 > d/a"));
+        assert_eq!(text(&output.stdout), "1\n1\n1\n2\n2\n2\n", "{guard}");
+        let of_it = kept(run).into_iter().filter(|k| k.path.ends_with("d/a"));
+        let versions: Vec<_> = of_it.map(|k| text(&k.bytes.unwrap())).collect();
+        assert_eq!(versions, ["1\n", "2\n"], "{guard}");
+        run.assert_tidy();
+    }
+}
+
 #[test]
 fn a_file_that_was_moved_after_it_was_read_is_kept() {
     keeps_however_seen("cat data; mv data moved; echo x > data; echo new > moved");

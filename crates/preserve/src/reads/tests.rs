@@ -168,6 +168,28 @@ fn what_an_announced_library_needs_counts_as_read_before_it_is_loaded() {
     assert!(known.everything, "it may be another library by now");
 }
 
+/// The names in directories that rest are not looked up at each examination.
+#[test]
+fn a_file_that_is_read_at_each_examination_counts_as_read_each_time() {
+    let (dir, mut known) = process_in_directory();
+    known.remembered.rest = 0;
+    let path = dir.path().join("d/file");
+    let mut read = |expected: FileKey| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        opens(&mut known, PROCESS, "d/file");
+        known.forget_places();
+        // It changes, so that its next content is unread.
+        assert!(known.files.remove(&expected), "not read");
+        assert!(known.files.is_empty() && !known.everything);
+    };
+    let (_, old) = file(&path);
+    (0..4).for_each(|_| read(old));
+    std::fs::rename(dir.path().join("program"), &path).unwrap();
+    let (_, new) = file(&path);
+    assert_ne!(new, old);
+    (0..4).for_each(|_| read(new));
+}
+
 #[test]
 fn everything_counts_as_read_once_a_program_may_read_anything() {
     let (_dir, mut known) = process_in_directory();

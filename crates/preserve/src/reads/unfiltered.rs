@@ -161,9 +161,7 @@ impl ReadSet {
             return;
         };
         for file in loaded.iter().map(crate::key) {
-            if self.files.insert(file) {
-                self.fresh.push(file);
-            }
+            self.add(file);
         }
     }
 }
