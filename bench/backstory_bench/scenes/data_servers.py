@@ -154,7 +154,7 @@ class Sshd(Scene):
     its own user."""
 
     name = program = "sshd"
-    most = 20
+    most = 60
 
     def command(self, top: Path, port: int) -> list[str]:
         if os.geteuid() == 0:
