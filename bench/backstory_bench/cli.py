@@ -48,6 +48,8 @@ from .replay import run_replay
 from .result_tables import add_parser as add_tables
 from .scenes import CASES as SCENES
 from .scenes import main_scenes
+from .scenes.tools import TOOLS as SCENE_TOOLS
+from .scenes.tools import tool_names
 from .servers import MODES as SERVER_MODES
 from .servers import USUAL as USUAL_SERVER_MODES
 from .servers import main_servers
@@ -439,9 +441,21 @@ def _parser() -> argparse.ArgumentParser:
     )
     p.add_argument("--cases", default=",".join(SCENES), help=f"comma-separated: {', '.join(SCENES)}")
     p.add_argument(
-        "--requests", type=int, default=5000, help="requests made of each server; with 20000, the share is below 1 %%"
+        "--tools",
+        type=tool_names,
+        metavar="TOOL,TOOL",
+        help=f"reconstruct a request of each server without a tool and under these: {', '.join(SCENE_TOOLS)}",
     )
-    p.add_argument("--picks", type=int, default=10, help="random requests, or runs of a client, that are reconstructed")
+    p.add_argument(
+        "--requests",
+        type=int,
+        help="requests made of each server (default: 5000; with --tools: 30); with 20000, the share is below 1 %%",
+    )
+    p.add_argument(
+        "--picks",
+        type=int,
+        help="random requests, or runs of a client, that are reconstructed (default: 10; with --tools: 1)",
+    )
     p.add_argument("--tries", type=int, default=14, help="attempts for each request (the paper: 14)")
     p.add_argument("--seed", type=int, default=18)
     p.add_argument("--limit", type=float, default=120.0, metavar="SECONDS", help="time for one reconstruction")

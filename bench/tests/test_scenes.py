@@ -15,7 +15,8 @@ from backstory_bench.scenes import CASES
 from backstory_bench.scenes.all_attempts import attempts_table, starts_table
 from backstory_bench.scenes.beside_paper import beside_paper, needed
 from backstory_bench.scenes.clients import VIEWS, GitClient, KeptAlive, ManyPages, serving
-from backstory_bench.scenes.run import FIELDS, answer_row, answered, difference, judged, record_words, summary
+from backstory_bench.scenes.replays import answer_row, difference, judged, record_words
+from backstory_bench.scenes.run import FIELDS, answered, summary
 from backstory_bench.scenes.tls import TLS_CLIENTS, TLS_SERVERS, make_pem
 from backstory_bench.scenes.verdicts import EQUAL, NOTHING, verdict_of
 from backstory_bench.scenes.web import SIZES, ask, make_files
@@ -192,8 +193,8 @@ def test_requests_of_the_programs_role_in_which_bytes_left_are_picked() -> None:
         {"number": number, "role": role, "bytes_out": sent}
         for number, role, sent in ((1, "client", 70), (2, "server", 5), (3, "client", 0), (4, "client", 9))
     ]
-    assert answered(requests, "client") == [1, 4]
-    assert answered(requests, "server") == [2]
+    assert [request["number"] for request in answered(requests, "client")] == [1, 4]
+    assert [request["number"] for request in answered(requests, "server")] == [2]
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")

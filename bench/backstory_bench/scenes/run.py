@@ -4,6 +4,8 @@ Of the record of a server, ten random requests are reconstructed, each alone. A 
 ten times, and each run is reconstructed whole. A client that views many pages is recorded once, and
 ten random requests of it are reconstructed. Programs without a peer are recorded with exact time,
 once each. A case that fails is a row with its reason.
+
+With `--tools`, a request of each server is reconstructed under these tools instead.
 """
 
 from __future__ import annotations
@@ -14,7 +16,6 @@ import http.client
 import json
 import os
 import random
-import re
 import shutil
 import statistics
 import subprocess
@@ -33,19 +34,14 @@ from .all_attempts import attempts_table, starts_table
 from .beside_paper import beside_paper, needed
 from .cases import CASES
 from .clients import Client, ManyPages, serving
+from .replays import CLIENT_SOCKET, OF_EXECUTIONS, Row, backstory, index, reconstruct, record_words
 from .scene import Scene
+from .tools import FIELDS as TOOL_FIELDS
+from .tools import KIND as OF_TOOLS
+from .tools import tool_rows, tools_table
 from .verdicts import DIFFERENT, EQUAL, NOTHING, verdict_of
 from .whole import Whole, command, record, whole_table
 
-OF_EXECUTIONS = (
-    "executed_calls",
-    "executed_start_calls",
-    "start_calls",
-    "start_s",
-    "executed_s",
-    "executed_start_s",
-)
-"""Columns of all attempts at a request, and of the start of the last one."""
 FIELDS = [
     "case",
     "kind",
@@ -70,133 +66,38 @@ FIELDS = [
     "volatile_verdict",
     "volatile_why",
 ]
-CLIENT_SOCKET = re.compile(r"the socket to 127\.0\.0\.1:\d+|socket:\[\d+\]")
-"""The other end of a connection, whose number differs from run to run."""
-Row = dict[str, object]
+
+REQUESTS, PICKS = 5000, 10
+REQUESTS_FOR_TOOLS = 30
 
 
-def backstory(store: Path, *words: str) -> list[str]:
-    """Returns a command of backstory with this store."""
-    command, *rest = words
-    return [backstory_program.chosen(), command, "--store", str(store), *rest]
-
-
-def difference(answer: Mapping[str, Any], texts: bool = False) -> str:
-    """Returns the first difference of a reconstruction in a few words. `texts`: with both sides."""
-    found = answer["reconstruction"]
-    if found is None:
-        return "no reconstruction"
-    if found["stopped"]:
-        return str(found["stopped"])
-    for process in found["processes"]:
-        differs = process["difference"]
-        if differs:
-            words = f"{differs['kind']} of {differs['object']}, byte {differs['position']}"
-            if texts:
-                words += f": recorded {differs['recorded'][:60]}, came {differs['came'][:60]}"
-            return words
-    if found["not_started"]:
-        return f"{found['not_started'][0]} was not started again"
-    return ""
-
-
-def differing_file(answer: Mapping[str, Any]) -> str:
-    """Returns the first file that is not as recorded, in a few words; empty if all are."""
-    for output in answer["outputs"]:
-        if output["state"] in ("different", "missing"):
-            return f"{output['state']} file {output['path']}"
-    return ""
-
-
-def judged(answer: Mapping[str, Any], texts: bool = False) -> tuple[str, str]:
-    """Returns the verdict of a reconstruction, and its first difference in a few words.
-
-    The verdict of the programs has their connections and pipes. A file that differs counts, too.
-    """
-    verdict = str(answer["reconstruction"]["verdict"])
-    if verdict in EQUAL and not answer["identical"]:
-        return DIFFERENT, differing_file(answer)
-    return verdict, "" if verdict == "equal" else difference(answer, texts) or differing_file(answer)
-
-
-def answer_row(answer: Mapping[str, Any], texts: bool = False) -> Row:
-    """Returns the columns that an answer of `replay --deep --json` has."""
-    found = answer["reconstruction"]
-    verdict, why = judged(answer, texts)
-    row: Row = {"verdict": verdict, "calls": found["calls"], "recorded_calls": found["recorded_calls"]}
-    row |= {name: found[name] for name in ("tries", "clock_shift_ns")}
-    request = found["request"]
-    if request:
-        row |= {"fed": len(request["fed"]), "request_calls": request["calls"]}
-        # Earlier builds do not have all of them.
-        row |= {name: request.get(name, "") for name in OF_EXECUTIONS}
-        row["copy_obstacles"] = "; ".join(request["copy_obstacles"])
-    row["share"] = f"{found['calls'] / max(found['recorded_calls'], 1):.6f}"
-    row["bytes_compared"] = sum(process["bytes_compared"] for process in found["processes"])
-    row["bytes_counted"] = sum(process["bytes_counted"] for process in found["processes"])
-    row["files_compared"] = found["files"]["equal"] + found["files"]["different"]
-    row["unsteady"] = found["unsteady"]
-    row["why"] = why
-    return row
-
-
-def reconstruct(
-    store: Path, run: str, more: Sequence[str], limit: float, owner: str | None = None, texts: bool = False
-) -> Row:
-    """Reconstructs a run or a part of it, as the owner of the store."""
-    with tempfile.TemporaryDirectory(prefix="scene-") as out:
-        if owner:
-            shutil.chown(out, owner, owner)
-        words = backstory(store, "replay", run, "--deep", "--json", "--output-dir", f"{out}/replay", *more)
-        began = time.monotonic()
-        try:
-            done = subprocess.run(
-                words, capture_output=True, text=True, check=False, timeout=limit, user=owner, cwd=out
-            )
-        except subprocess.TimeoutExpired:
-            return {"verdict": "failed", "seconds": f"{limit:.1f}", "why": f"no result within {limit:.0f} s"}
-        seconds = f"{time.monotonic() - began:.2f}"
-    try:
-        answer = json.loads(done.stdout)
-    except json.JSONDecodeError:
-        return {"verdict": "failed", "seconds": seconds, "why": done.stderr.strip()[-200:].replace("\n", " ")}
-    return answer_row(answer, texts) | {"seconds": seconds}
-
-
-def record_words(store: Path, name: str, *more: str) -> list[str]:
-    """Returns the words before a command that is recorded deeply."""
-    words = ("record", "--deep", "--outputs", "full", "--contents", "lazy", "--name", name)
-    return [*backstory(store, *words), *more, "--"]
-
-
-def index(store: Path, owner: str | None) -> None:
-    """Waits until a run is in the store."""
-    subprocess.run(backstory(store, "index", "--wait"), check=True, capture_output=True, user=owner)
-
-
-def answered(requests: Sequence[Mapping[str, Any]], role: str) -> list[int]:
-    """Returns the numbers of the requests in which a program of this role sent bytes.
+def answered(requests: Sequence[Mapping[str, Any]], role: str) -> list[Mapping[str, Any]]:
+    """Returns the requests in which a program of this role sent bytes.
 
     A connection on which nothing left has nothing to compare.
     """
-    return [request["number"] for request in requests if request["role"] == role and request["bytes_out"] > 0]
+    return [request for request in requests if request["role"] == role and request["bytes_out"] > 0]
 
 
 def request_rows(
     scene: Scene, store: Path, rng: random.Random, args: argparse.Namespace, owner: str | None = None
 ) -> list[Row]:
-    """Reconstructs some requests of a recorded program, each alone."""
+    """Reconstructs some requests of a recorded program, each alone, or under each tool."""
     index(store, owner)
     words = backstory(store, "requests", scene.name, "--json")
     listed = subprocess.run(words, capture_output=True, text=True, check=True, user=owner)
     role = "client" if scene.is_client else "server"
-    numbers = answered(json.loads(listed.stdout), role)
-    if not numbers:
+    # A number with a fraction stays text: a moment has more digits than a float.
+    requests = answered(json.loads(listed.stdout, parse_float=str), role)
+    if not requests:
         raise RuntimeError(f"the record has no request of a {role} in which bytes left")
+    picked = rng.sample(requests, min(args.picks, len(requests)))
+    if args.tools:
+        return tool_rows(scene.name, store, picked, args, owner)
     rows = []
-    for number in rng.sample(numbers, min(args.picks, len(numbers))):
+    for number in (request["number"] for request in picked):
         row = reconstruct(store, scene.name, ["--request", str(number), "--tries", str(args.tries)], args.limit, owner)
-        rows.append({"case": scene.name, "kind": role, "requests": len(numbers), "request": number} | row)
+        rows.append({"case": scene.name, "kind": role, "requests": len(requests), "request": number} | row)
         print(f"{scene.name}: request {number}: {row['verdict']} {row['why']}", file=sys.stderr)
     return rows
 
@@ -310,9 +211,8 @@ def scene_rows(scene: Scene, args: argparse.Namespace) -> list[Row]:
     except FAILURES as error:
         why = " ".join(str(error).split())[:300]
         print(f"{scene.name}: failed: {why}", file=sys.stderr)
-        return [
-            {"case": scene.name, "kind": "client" if scene.is_client else "server", "verdict": "failed", "why": why}
-        ]
+        kind = OF_TOOLS if args.tools else "client" if scene.is_client else "server"
+        return [{"case": scene.name, "kind": kind, "verdict": "failed", "why": why}]
     finally:
         if args.keep is None:
             shutil.rmtree(top, ignore_errors=True)
@@ -357,15 +257,42 @@ def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
     return lines
 
 
+def tables_of(rows: Sequence[Mapping[str, object]]) -> dict[str, list[str]]:
+    """Returns the tables that have rows, by their names on the page."""
+    kinds = [row.get("kind") for row in rows]
+    parts = [row for row, kind in zip(rows, kinds, strict=True) if kind not in ("whole", OF_TOOLS)]
+    tables = {}
+    if parts or not rows:
+        tables = {
+            "results": summary(parts),
+            "requests": needed(parts),
+            "attempts": attempts_table(parts),
+            "paper": beside_paper(parts, EQUAL),
+            "starts": starts_table(parts),
+        }
+    if "whole" in kinds:
+        tables["whole"] = whole_table(rows, EQUAL)
+    if OF_TOOLS in kinds:
+        tables["tools"] = tools_table(rows)
+    return tables
+
+
 def main_scenes(args: argparse.Namespace) -> int:
     """Runs the command: reconstructs, or reads earlier results, and prints or renews the tables."""
     rows: list[Row] = []
     for path in args.results or []:
         rows += all_rows(path)
+    if args.requests is None:
+        args.requests = REQUESTS_FOR_TOOLS if args.tools else REQUESTS
+    if args.picks is None:
+        args.picks = 1 if args.tools else PICKS
+    fields = TOOL_FIELDS if args.tools else FIELDS
     names = [] if args.results else args.cases.split(",")
     for number, name in enumerate(names):
         scene = CASES[name]
         lacking = scene.missing()
+        if args.tools and (scene.is_client or isinstance(scene, Whole)):
+            lacking = "--tools is for servers"
         if lacking:
             print(f"SKIPPED: {name}: {lacking}")
             continue
@@ -373,18 +300,9 @@ def main_scenes(args: argparse.Namespace) -> int:
         rows += scene_rows(scene, args)
         progress.show("")
         if args.out:
-            whole = [{field: row.get(field, "") for field in FIELDS} for row in rows]
-            write_rows(args.out, FIELDS, whole, backstory_program.chosen())
-    parts = [row for row in rows if row.get("kind") != "whole"]
-    tables = {
-        "results": summary(parts),
-        "requests": needed(parts),
-        "attempts": attempts_table(parts),
-        "paper": beside_paper(parts, EQUAL),
-        "starts": starts_table(parts),
-    }
-    if len(parts) < len(rows):
-        tables["whole"] = whole_table(rows, EQUAL)
+            whole = [{field: row.get(field, "") for field in fields} for row in rows]
+            write_rows(args.out, fields, whole, backstory_program.chosen())
+    tables = tables_of(rows)
     print("\n\n".join("\n".join(lines) for lines in tables.values()))
     if args.page:
         put_tables(Path(args.page), tables)
