@@ -16,14 +16,15 @@ pub struct DeepProgram {
     pub began: u64,
     /// True if nothing is missing: the process is deep from its beginning to its end.
     pub is_whole: bool,
+    /// True if its last records may be missing, because the log is cut or damaged.
+    pub lacks_end: bool,
 }
 
 impl DeepLog {
     /// The programs that were recorded deeply, in the order of their beginning.
     pub fn programs(&self) -> Vec<DeepProgram> {
-        let lost = self
-            .end()
-            .is_none_or(|end| end.records_lost > 0 || end.shallow_because.is_some());
+        let lost = self.lacks_because().is_some();
+        let lacks_ends = self.damage().lacks_ends();
         let programs = self.processes().iter().map(|process| {
             let begin = self
                 .thread_calls(process.epoch, process.own_pid)
@@ -36,16 +37,31 @@ impl DeepLog {
                     && !self.ends_shallow(process.epoch, *tid)
                     && !(lost && self.has_gap(process.epoch, *tid))
             };
-            // Records that were lost at the end leave no gap behind them.
-            let ended = !lost || self.has_exited(process.epoch, process.own_pid);
+            // Records that were lost at the end leave no gap behind them. A thread besides the
+            // first one has no last record.
+            let is_alone = process.tids.len() == 1;
+            let has_exited = || self.has_exited(process.epoch, process.own_pid);
+            let ended = !lost || has_exited() && (is_alone || !lacks_ends);
             DeepProgram {
                 process: process.clone(),
                 program: program.map(<[u8]>::to_vec),
                 began: begin.as_ref().map_or(0, |call| call.time),
                 is_whole: begin.is_some() && ended && tids.clone().all(whole),
+                lacks_end: lacks_ends && !ended,
             }
         });
         programs.collect()
+    }
+
+    /// Why records can be missing without a trace in the stream of their thread. `None`: none are.
+    pub fn lacks_because(&self) -> Option<String> {
+        let damage = self.damage();
+        let end = self.end().filter(|_| !damage.lacks_ends());
+        let Some(end) = end else {
+            return damage.words();
+        };
+        let lost = (end.records_lost > 0).then(|| format!("{} records are lost", end.records_lost));
+        end.shallow_because.clone().or(lost)
     }
 
     fn ends_shallow(&self, epoch: u64, tid: u32) -> bool {

@@ -4,11 +4,13 @@
 //! stream is read, one chunk at a time.
 
 use crate::compact::expanded;
+use crate::damage::{DeepDamage, lost_chunks};
 use crate::error::Error;
 use crate::facts::{DeepEnd, DeepHeader};
 use crate::read_meter::ReadMeter;
 use crate::writer::{COMPACT, VERSION, ZSTD};
 use backstory_abi::{CHUNK_DEEP, CHUNK_SIZE, Chunk};
+use backstory_eventlog::Log;
 use backstory_eventlog::frame::{self, Frame, FrameKind, LogPiece};
 use backstory_eventlog::map::MappedFile;
 use backstory_eventlog::run::ClockPoint;
@@ -20,19 +22,6 @@ use zstd::zstd_safe::get_frame_content_size;
 
 /// Most bytes of the records of a chunk.
 const MOST_RECORDS: usize = CHUNK_SIZE as usize - Chunk::SIZE;
-
-/// The parts of a deep log that could not be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct DeepDamage {
-    /// Bytes between undamaged frames, or after the last.
-    pub bytes: u64,
-    /// Undamaged frames that this program cannot read.
-    pub unknown_frames: u64,
-    /// True if the header is missing or damaged.
-    pub no_header: bool,
-    /// True if the file was cut off: it has no end.
-    pub no_end: bool,
-}
 
 /// A program in a process, as far as the deep log knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,8 +51,8 @@ pub struct DeepLog {
     map: MappedFile,
     header: DeepHeader,
     end: Option<DeepEnd>,
-    /// The last reading of the clocks before the end.
-    reading: Option<ClockPoint>,
+    /// The first and the last reading of the clocks: those of the file, or of the log beside it.
+    readings: Option<(ClockPoint, ClockPoint)>,
     damage: DeepDamage,
     processes: Vec<DeepProcess>,
     /// The chunks of each epoch and thread, by their number.
@@ -84,7 +73,7 @@ impl DeepLog {
             map: MappedFile::default(),
             header: DeepHeader::default(),
             end: None,
-            reading: None,
+            readings: None,
             damage: DeepDamage {
                 no_header: true,
                 no_end: true,
@@ -94,10 +83,14 @@ impl DeepLog {
             streams: BTreeMap::new(),
             meter: ReadMeter::default(),
         };
-        let mut frames = 0;
+        let (mut frames, mut lost) = (0, 0u64);
         for piece in frame::walk(map.bytes()) {
             match piece {
-                LogPiece::Garbage(range) => log.damage.bytes += range.len() as u64,
+                LogPiece::Garbage(range) => {
+                    log.damage.bytes += range.len() as u64;
+                    let goes_on = range.end < map.bytes().len();
+                    lost = lost.saturating_add(lost_chunks(&map.bytes()[range], goes_on));
+                }
                 LogPiece::Frame(frame) => {
                     frames += usize::from(is_deep(&frame));
                     if frame.kind == Some(FrameKind::DeepHeader) && frame.version > VERSION {
@@ -109,6 +102,8 @@ impl DeepLog {
                     }
                     if log.take(&frame, map.bytes()).is_none() {
                         log.damage.unknown_frames += 1;
+                        let is_chunk = frame.kind == Some(FrameKind::DeepChunk);
+                        lost = lost.saturating_add(u64::from(is_chunk));
                     }
                 }
             }
@@ -119,8 +114,22 @@ impl DeepLog {
             });
         }
         log.map = map;
+        log.damage.lacks_chunks = lost > log.missing_chunks();
         log.find_processes();
+        if log.damage.no_header || log.last_reading().is_none() {
+            log.readings = readings_beside(path).or(log.readings);
+        }
         Ok(log)
+    }
+
+    /// How many chunks are missing before later ones of their threads.
+    fn missing_chunks(&self) -> u64 {
+        let missing = self.streams.values().map(|chunks| {
+            let last = chunks.keys().next_back();
+            let all = last.map_or(0, |last| u64::from(*last) + 1);
+            all - chunks.len() as u64
+        });
+        missing.sum()
     }
 
     /// The same log, whose readers count with this meter.
@@ -159,10 +168,12 @@ impl DeepLog {
                     return None;
                 };
                 let &[counter, real] = words else { return None };
-                self.reading = Some(ClockPoint {
+                let point = ClockPoint {
                     counter: u64::from_le_bytes(counter),
                     real: i64::from_le_bytes(real),
-                });
+                };
+                let first = self.readings.map_or(point, |(first, _)| first);
+                self.readings = Some((first, point));
             }
             FrameKind::DeepChunk => {
                 let head = Chunk::read(content).filter(|head| head.flags & CHUNK_DEEP != 0)?;
@@ -234,16 +245,34 @@ impl DeepLog {
             .all(|(index, (seq, _))| index == *seq as usize)
     }
 
-    /// The last reading of the clocks: the counter, and ns since 1970. `None`: the file was cut off
+    /// The first reading of the clocks: the counter, and ns since 1970. It is that of the header,
+    /// unless the header is damaged.
+    pub fn first_reading(&self) -> (u64, i64) {
+        let point = |point: ClockPoint| (point.counter, point.real);
+        let first = self.readings.map(|(first, _)| point(first));
+        match self.damage.no_header {
+            true => first.or(self.last_reading()).unwrap_or_default(),
+            false => (self.header.counter, self.header.real),
+        }
+    }
+
+    /// The last reading of the clocks, as [`Self::first_reading`]. `None`: the file was cut off
     /// before the first one.
     pub fn last_reading(&self) -> Option<(u64, i64)> {
         let end = self.end.as_ref().map(|end| (end.counter, end.real));
-        end.or_else(|| self.reading.map(|point| (point.counter, point.real)))
+        let last = self.readings.map(|(_, last)| (last.counter, last.real));
+        end.or(last)
+    }
+
+    /// False if nothing tells how fast the counter counts. All times are then the same.
+    pub fn has_dates(&self) -> bool {
+        let last = self.last_reading();
+        last.is_some_and(|(counter, _)| counter > self.first_reading().0)
     }
 
     /// A counter of this file as ns since 1970.
     pub fn time_of(&self, counter: u64) -> i64 {
-        let begin = (self.header.counter, self.header.real);
+        let begin = self.first_reading();
         let end = self.last_reading();
         let (from, to) = (i128::from(begin.0), end.map_or(begin, |end| end));
         let counts = i128::from(to.0) - from;
@@ -315,6 +344,16 @@ impl DeepLog {
         let size = size.map(|size| size.min(2 * u64::from(CHUNK_SIZE)));
         size.unwrap_or_else(|| end.saturating_sub(Chunk::SIZE as u64))
     }
+}
+
+/// The first and the last reading of the clocks in the log of the run, beside its deep log. A run
+/// that is still recorded has it under another name.
+fn readings_beside(path: &Path) -> Option<(ClockPoint, ClockPoint)> {
+    let names = ["log", "log.part"].into_iter();
+    let mut logs = names.filter_map(|name| Log::open(path.with_extension(name)).ok());
+    let log = logs.next()?;
+    let all = log.readings();
+    Some((*all.first()?, *all.last()?))
 }
 
 fn is_deep(frame: &Frame) -> bool {

@@ -4,9 +4,10 @@
 
 use backstory_abi::{Chunk, deep};
 use backstory_deep::{Call, Compression, DeepEnd, DeepHeader, DeepLog, DeepWriter, ReadMeter};
-use backstory_eventlog::frame::{self, FrameKind};
-use backstory_eventlog::run::ClockPoint;
-use backstory_testkit::deep_records::{WrittenSection, short_call, thread_chunk};
+use backstory_eventlog::Writer;
+use backstory_eventlog::frame::{self, FrameKind, LogPiece};
+use backstory_eventlog::run::{ClockPoint, RunHeader};
+use backstory_testkit::deep_records::{WrittenSection, deep_chunk, short_call, thread_chunk};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -369,4 +370,104 @@ fn a_program_that_a_full_disk_made_shallow_is_not_whole() {
         let log = DeepLog::open(file(&directory)).unwrap();
         assert_eq!(log.programs()[0].is_whole, is_whole);
     }
+}
+
+/// A log with two processes, each with two chunks. The first one ends, the second one is killed.
+fn two_processes(path: &Path) -> Vec<u8> {
+    const EXIT_GROUP: u16 = 231;
+    let one = |call| short_call(call, 0, (1, -1), 0, (deep::LEFT, b"x"));
+    let chunk = |epoch: u64, seq, records: &[Vec<u8>]| {
+        let number = 10 * epoch as u32;
+        let head = Chunk {
+            pid: number,
+            tid: number,
+            epoch,
+            seq,
+            ppid: 1,
+            ..Chunk::default()
+        };
+        deep_chunk(head, records)
+    };
+    let mut log = DeepWriter::open(path, &DeepHeader::default()).unwrap();
+    for chunk in [
+        chunk(1, 0, &[one(deep::BEGIN), one(WRITE)]),
+        chunk(2, 0, &[one(deep::BEGIN), one(WRITE)]),
+        chunk(1, 1, &[one(WRITE), one(EXIT_GROUP)]),
+        chunk(2, 1, &[one(WRITE)]),
+    ] {
+        log.chunk(&chunk, Compression::Usual).unwrap();
+    }
+    log.end(&DeepEnd::default()).unwrap();
+    fs::read(path).unwrap()
+}
+
+#[test]
+fn a_byte_changed_in_any_frame_is_reported_and_no_process_that_may_lack_calls_is_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(&directory);
+    let bytes = two_processes(&path);
+    let frames: Vec<_> = frame::walk(&bytes)
+        .filter_map(|piece| match piece {
+            LogPiece::Frame(frame) => Some(frame.payload),
+            LogPiece::Garbage(_) => None,
+        })
+        .collect();
+    // By frame: whether each process is whole, and whether it may lack its last calls.
+    let expected = [
+        [(true, false), (true, false)], // the header
+        [(false, false), (true, false)],
+        [(true, false), (false, false)],
+        [(false, true), (false, true)],
+        [(true, false), (false, true)],
+        [(true, false), (false, true)], // the end
+    ];
+    assert_eq!(frames.len(), expected.len());
+    let states = |log: &DeepLog| {
+        let programs = log.programs();
+        let all = programs.iter().map(|one| (one.is_whole, one.lacks_end));
+        all.collect::<Vec<_>>()
+    };
+    let whole = DeepLog::open(&path).unwrap();
+    assert!(whole.damage().is_none() && whole.lacks_because().is_none());
+    assert_eq!(states(&whole), [(true, false), (true, false)]);
+    drop(whole);
+    for (number, (payload, expected)) in frames.into_iter().zip(expected).enumerate() {
+        let mut damaged = bytes.clone();
+        damaged[payload.start.midpoint(payload.end)] ^= 0x55;
+        fs::write(&path, &damaged).unwrap();
+        let log = DeepLog::open(&path).unwrap();
+        let words = log.damage().words().unwrap();
+        assert!(words.contains("unreadable bytes"), "{number}: {words}");
+        assert_eq!(states(&log), expected, "{number}");
+        let lacks_ends = expected.iter().any(|(_, lacks_end)| *lacks_end);
+        assert_eq!(log.lacks_because().is_some(), lacks_ends, "{number}");
+    }
+}
+
+#[test]
+fn a_log_without_its_header_has_the_dates_of_the_log_beside_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(&directory);
+    let end = DeepEnd {
+        counter: 3000,
+        real: 3500,
+        ..DeepEnd::default()
+    };
+    let mut log = DeepWriter::open(&path, &DeepHeader::default()).unwrap();
+    log.end(&end).unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[frame::HEADER] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let log = DeepLog::open(&path).unwrap();
+    assert!(log.damage().no_header && !log.has_dates());
+    assert_eq!((log.time_of(7), log.time_of(2000)), (3500, 3500));
+    let beside = path.with_extension("log");
+    let mut run = Writer::create(&beside, &RunHeader::default()).unwrap();
+    for (counter, real) in [(1000, 1500), (2500, 3000)] {
+        run.clock(ClockPoint { counter, real }).unwrap();
+    }
+    let log = DeepLog::open(&path).unwrap();
+    assert!(log.has_dates());
+    assert_eq!(log.first_reading(), (1000, 1500));
+    assert_eq!(log.time_of(2000), 2500);
 }

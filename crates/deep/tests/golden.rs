@@ -17,6 +17,7 @@ fn a_cut_log_of_version_2_has_its_calls_and_dates() {
     let damage = DeepDamage {
         bytes: 40,
         no_end: true,
+        lacks_chunks: true,
         ..DeepDamage::default()
     };
     assert_eq!(log.damage(), damage);

@@ -12,7 +12,7 @@ use crate::index::LogIndex;
 use crate::map::MappedFile;
 use crate::merge::Events;
 use crate::noted::NotedRecords;
-use crate::run::{RunEnd, RunHeader};
+use crate::run::{ClockPoint, RunEnd, RunHeader};
 use crate::stored_frames::{self, StoredFrames};
 use crate::walk;
 use std::path::Path;
@@ -52,6 +52,11 @@ impl Log {
     /// The end of the run. `None` if the log has no end.
     pub fn end(&self) -> Option<&RunEnd> {
         self.frames.end()
+    }
+
+    /// The readings of the clocks, in the order in which they were taken.
+    pub fn readings(&self) -> &[ClockPoint] {
+        self.frames.points()
     }
 
     /// True if the identities of its paths have been taken after the end.

@@ -292,6 +292,9 @@ pub struct RecordedProcess {
     pub gap: Option<String>,
     /// True if calls are missing in it.
     pub lacks_calls: bool,
+    /// True if its last records may be missing, because the log is cut or damaged. It may then have
+    /// done more before it ended, however it ended.
+    pub lacks_end: bool,
     /// Time-stamp counter up to which no call is missing, if some are missing behind it. `None`:
     /// none are, or only its last ones are, and no record says since when.
     pub whole_until: Option<u64>,
@@ -315,6 +318,14 @@ pub struct RecordedProcess {
 }
 
 impl RecordedProcess {
+    /// Its program, or else its number: the record may lack the start of the program.
+    pub fn name(&self) -> String {
+        match self.start.program.is_empty() {
+            true => format!("process {}", self.pid),
+            false => String::from_utf8_lossy(&self.start.program).into_owned(),
+        }
+    }
+
     /// True if it read the time-stamp counter or identified the processor.
     pub fn asked_processor(&self) -> bool {
         !self.counters.is_empty() || !self.identities.is_empty()

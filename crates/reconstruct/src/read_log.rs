@@ -17,7 +17,7 @@ use crate::search::Candidates;
 use crate::selection::Selection;
 use crate::time::RecordedClock;
 use crate::unit;
-use backstory_deep::{Call, DeepLog, DeepProcess, Request, Role};
+use backstory_deep::{Call, DeepDamage, DeepLog, DeepProcess, Request, Role};
 use std::collections::HashMap;
 use std::slice;
 
@@ -28,6 +28,8 @@ pub struct ReadLog {
     pub run: RecordedRun,
     /// Its requests, as `backstory requests` numbers them.
     pub requests: Vec<Request>,
+    /// The parts of the log that could not be read.
+    pub damage: DeepDamage,
     words: RequestWords,
 }
 
@@ -72,6 +74,7 @@ impl ReadLog {
         ReadLog {
             run,
             requests,
+            damage: log.damage(),
             words,
         }
     }
@@ -170,17 +173,21 @@ struct LogProcesses<'a> {
     rest: slice::Iter<'a, DeepProcess>,
     /// The epoch of the one whose calls come.
     current: Option<u64>,
-    /// Their numbers and whether they are whole, by epoch.
+    /// Their numbers, and whether they are whole or may lack their last records, by epoch.
     numbers: HashMap<u64, (u32, u32)>,
-    whole: HashMap<u64, bool>,
+    whole: HashMap<u64, (bool, bool)>,
 }
 
 impl LogProcesses<'_> {
     fn of(log: &DeepLog, scope: Scope, words: Vec<SoughtWord>) -> LogProcesses<'_> {
         let programs = log.programs();
         let whole = programs.iter();
-        let whole = whole.map(|program| (program.process.epoch, program.is_whole));
+        let whole = whole.map(|program| {
+            let state = (program.is_whole, program.lacks_end);
+            (program.process.epoch, state)
+        });
         let arranging = Arranging::with_clock(RecordedClock::of(log));
+        let arranging = arranging.of_lacking_log(log.lacks_because());
         LogProcesses {
             arranging: arranging.of_scope(scope).seeking(words),
             rest: log.processes().iter(),
@@ -212,8 +219,8 @@ impl LogProcesses<'_> {
         let (pid, parent) = self.numbers[&next.epoch];
         self.arranging.enter(next.epoch, pid, parent);
         self.arranging.sees_itself_as(next.own_pid);
-        if self.whole.get(&next.epoch) == Some(&false) {
-            self.arranging.is_not_whole();
+        if let Some((false, lacks_end)) = self.whole.get(&next.epoch) {
+            self.arranging.is_not_whole(*lacks_end);
         }
         self.current = Some(next.epoch);
         true

@@ -21,9 +21,8 @@ pub struct RecordedClock {
 impl RecordedClock {
     /// The clock of a log.
     pub fn of(log: &DeepLog) -> RecordedClock {
-        let header = log.header();
         RecordedClock {
-            from: (header.counter, header.real),
+            from: log.first_reading(),
             to: log.last_reading(),
         }
     }

@@ -190,6 +190,9 @@ pub struct Reconstruction {
     pub status: Option<i32>,
     /// Why the supervisor ended it.
     pub stopped: Option<String>,
+    /// Why records of any program may be missing, so that not all was compared. `None`: none are.
+    #[serde(default)]
+    pub lacks_because: Option<String>,
     /// Recorded programs that were not started again.
     pub not_started: Vec<String>,
     /// Those that were not started again, because the record of the program that started them ends
@@ -274,7 +277,7 @@ impl Reconstruction {
         let lacks = |process: &ProcessVerdict| process.lacks_calls || process.own_calls > 0;
         let lacks_calls = self.processes.iter().any(lacks);
         let lacks_records = self.shallow > 0 || lacks_calls || !self.unrecorded.is_empty();
-        lacks_records || self.files.unknown > 0
+        lacks_records || self.lacks_because.is_some() || self.files.unknown > 0
     }
 
     /// True if it differs in a process with several threads: another execution may then have
@@ -471,6 +474,9 @@ mod tests {
         let mut shallow = execution(1, None);
         shallow.shallow = 1;
         assert_eq!(shallow.likeness(), Likeness::EqualWhereRecorded);
+        let mut damaged = execution(1, None);
+        damaged.lacks_because = Some("the deep log is damaged".to_owned());
+        assert_eq!(damaged.likeness(), Likeness::EqualWhereRecorded);
         lacking = execution(1, Some(3));
         lacking.processes[0].lacks_calls = true;
         assert_eq!(lacking.likeness(), Likeness::Different);

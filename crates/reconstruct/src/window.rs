@@ -31,6 +31,7 @@ pub fn end_at_gaps(run: &mut RecordedRun) {
     let executed = executed_another(&run.processes);
     for (process, executed) in run.processes.iter_mut().zip(executed) {
         let has_end = process.has_exited || process.killed_by.is_some() || executed;
+        let has_end = has_end && !process.lacks_end;
         if let Some(moment) = process.whole_until {
             end_at(process, moment);
         } else if !process.lacks_calls || has_end {

@@ -65,7 +65,12 @@ pub fn scene(store: &dyn Store, home: &Home, question: Question, asked: &Asked) 
         Question::Moment(moment) => telling.of_moment(*moment)?,
     }
     if telling.incidents.is_empty() {
-        return Err(Error::NotFound(nothing(&question)));
+        let mut text = nothing(&question);
+        for note in &telling.notes {
+            text.push_str("; ");
+            text.push_str(note.trim_end_matches('.'));
+        }
+        return Err(Error::NotFound(text));
     }
     Ok(Scene {
         question,
@@ -113,6 +118,13 @@ impl<'s> Telling<'s> {
         }
     }
 
+    /// Adds a note, once.
+    fn note(&mut self, note: String) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
     /// The run with its deep log. `None` if it has none that can be read.
     fn deep_run(&mut self, record: &RunRecord) -> Result<Option<DeepRun<'s>>> {
         let run = self.scene_run(record);
@@ -129,6 +141,9 @@ impl<'s> Telling<'s> {
                 return Ok(None);
             }
         };
+        if let Some(damage) = log.damage().words() {
+            self.note(format!("Run {}: {damage}.", run.id));
+        }
         Ok(Some(DeepRun {
             store: self.store,
             processes: query::processes(self.store, &run.id)?,

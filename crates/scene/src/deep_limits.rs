@@ -63,9 +63,8 @@ pub fn limits(
     if meant.precision == Precision::Time {
         say(true, by_time(run, meant));
     }
-    let damage = run.log.damage();
     say(
-        damage.no_end || damage.bytes > 0,
+        !run.log.damage().is_none(),
         "The deep log is cut or damaged. Later calls may be missing.".to_owned(),
     );
     limits

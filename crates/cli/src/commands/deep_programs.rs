@@ -96,7 +96,11 @@ fn activities_of(
             (line.activity.interval.start, path)
         });
         let path = program.program.as_deref();
-        let at = place_of(began, path, &all.collect::<Vec<_>>())?;
+        let all: Vec<_> = all.collect();
+        let at = match log.has_dates() {
+            true => place_of(began, path, &all)?,
+            false => place_by_name(path, &all)?,
+        };
         let id = lines[at].id;
         // The programs before it in this process have the activities before.
         lines.truncate(at + usize::from(path.is_none()));
@@ -115,13 +119,7 @@ fn place_of(began: i64, path: Option<&[u8]>, all: &[(i64, Option<&[u8]>)]) -> Op
     let last = all
         .partition_point(|(start, _)| *start <= before)
         .checked_sub(1)?;
-    let name = |path: Option<&[u8]>| {
-        path?
-            .rsplit(|byte| *byte == b'/')
-            .next()
-            .map(<[u8]>::to_vec)
-    };
-    let is_named = |at: usize| path.is_some() && name(all[at].1) == name(path);
+    let is_named = |at: usize| path.is_some() && file_name_of(all[at].1) == file_name_of(path);
     let start = all[last].0;
     if last == 0 || start < began.saturating_sub(CLOCKS_DIFFER) {
         return Some(last);
@@ -131,6 +129,21 @@ fn place_of(began: i64, path: Option<&[u8]>, all: &[(i64, Option<&[u8]>)]) -> Op
         _ => start > began,
     };
     Some(last - usize::from(is_earlier))
+}
+
+/// The same without dates: the last one of that name, or else the last one.
+fn place_by_name(path: Option<&[u8]>, all: &[(i64, Option<&[u8]>)]) -> Option<usize> {
+    let last = all.len().checked_sub(1)?;
+    let same = path.and_then(|path| {
+        let is_same = |one: &(i64, Option<&[u8]>)| file_name_of(one.1) == file_name_of(Some(path));
+        all.iter().rposition(is_same)
+    });
+    Some(same.unwrap_or(last))
+}
+
+/// The last part of a path.
+fn file_name_of(path: Option<&[u8]>) -> Option<&[u8]> {
+    path?.rsplit(|byte| *byte == b'/').next()
 }
 
 /// The activities of the programs that went on behind these ends of their records, each with the
@@ -163,6 +176,15 @@ pub fn activities_behind(
         }
     }
     found
+}
+
+/// The activities of the programs that the deep log does not have. If it is damaged, it may have
+/// had them. All of their time counts.
+pub fn activities_without_record(log: &DeepLog, executed: &[ProcessLine]) -> HashMap<u64, i64> {
+    let known = activities_of(log, &log.programs(), executed);
+    let known: HashSet<u64> = known.into_iter().flatten().collect();
+    let unknown = executed.iter().filter(|line| !known.contains(&line.id));
+    unknown.map(|line| (line.id, i64::MIN)).collect()
 }
 
 /// All activities, each with the date of a time-stamp counter of the deep log, as
@@ -218,6 +240,8 @@ pub struct DeepPrograms {
     /// Those among them that the processes in `deep` run.
     of_deep: BTreeSet<Bytes>,
     bytes: u64,
+    /// The parts of the log that could not be read, in words.
+    damage: Option<String>,
 }
 
 /// The first of these names, with a sign that there are more. `None`: the list is empty.
@@ -268,6 +292,7 @@ impl DeepPrograms {
             own_calls: own_calls.files.clone(),
             of_deep,
             bytes: log.len() as u64,
+            damage: log.damage().words(),
         }
     }
 
@@ -294,6 +319,7 @@ impl DeepPrograms {
         });
         Value::Object(vec![
             ("bytes", self.bytes.into()),
+            ("damage", self.damage.as_ref().into()),
             ("deep", Value::Array(deep.collect())),
             ("shallow", Value::Array(shallow.collect())),
             ("own_calls", Value::array(&self.own_calls)),
@@ -303,6 +329,7 @@ impl DeepPrograms {
     /// The lines of `show`: their names and values.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         let mut lines = vec![("deep", self.count())];
+        lines.extend(self.damage.iter().map(|words| ("  missing", words.clone())));
         let lacking = self.lacking();
         let lacking =
             lacking.map(|one| named(one.program.process.pid, one.program.program.as_deref()));
@@ -375,7 +402,9 @@ fn code_of(
 
 #[cfg(test)]
 mod tests {
-    use super::{CLOCKS_DIFFER, DeepLine, DeepPrograms, DeepState, ProcessCode, place_of};
+    use super::{
+        CLOCKS_DIFFER, DeepLine, DeepPrograms, DeepState, ProcessCode, place_by_name, place_of,
+    };
     use backstory_deep::{DeepProcess, DeepProgram};
 
     /// Deep processes in these states, of programs `/bin/NUMBER`. The code of those that may lack
@@ -393,6 +422,7 @@ mod tests {
                 program: Some(format!("/bin/{pid}").into_bytes()),
                 began: 0,
                 is_whole: true,
+                lacks_end: false,
             },
             state: *state,
         };
@@ -406,6 +436,7 @@ mod tests {
             of_deep: own.iter().cloned().collect(),
             own_calls: own,
             bytes: 10,
+            damage: None,
         }
     }
 
@@ -445,6 +476,28 @@ mod tests {
             DeepState::MayLackCalls
         );
         assert_eq!(state(false, &[]), DeepState::Deep);
+    }
+
+    #[test]
+    fn the_lines_of_a_damaged_log_say_what_could_not_be_read() {
+        let mut programs = with(&[DeepState::Deep]);
+        programs.damage = Some("the deep log is damaged".to_owned());
+        let missing = ("  missing", "the deep log is damaged".to_owned());
+        assert_eq!(programs.lines()[1], missing);
+    }
+
+    #[test]
+    fn a_program_of_a_log_without_dates_has_the_last_activity_of_its_name() {
+        let all: [(i64, Option<&[u8]>); 3] = [
+            (1, Some(b"/bin/sh")),
+            (2, Some(b"/bin/cat")),
+            (3, Some(b"/bin/sh")),
+        ];
+        assert_eq!(place_by_name(Some(b"./sh"), &all), Some(2));
+        assert_eq!(place_by_name(Some(b"cat"), &all), Some(1));
+        assert_eq!(place_by_name(Some(b"cat"), &all[..1]), Some(0));
+        assert_eq!(place_by_name(None, &all), Some(2));
+        assert_eq!(place_by_name(None, &[]), None);
     }
 
     #[test]

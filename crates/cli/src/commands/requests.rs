@@ -31,11 +31,8 @@ pub fn run(args: RequestsArgs, store: Option<&Path>) -> Outcome {
             "run {run} has no deep log: record it with `backstory record --deep`"
         )));
     };
-    if log.end().is_none() {
-        complain(
-            "the deep log has no end, so later requests can be missing: it was cut off, or the \
-             recording goes on",
-        );
+    if let Some(damage) = log.damage().words() {
+        complain(&damage);
     }
     let meter = ReadMeter::default();
     let log = log.metered(&meter);

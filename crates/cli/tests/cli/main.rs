@@ -33,6 +33,7 @@ mod deep_changed;
 mod deep_clients;
 mod deep_clocks;
 mod deep_cut;
+mod deep_damage;
 mod deep_ends;
 mod deep_files;
 mod deep_gaps;

@@ -79,8 +79,10 @@ impl Arranging {
         self.process.lacks_calls = true;
     }
 
-    /// The log of this process is not whole, whether or not a record says so.
-    pub(crate) fn is_not_whole(&mut self) {
+    /// The log of this process is not whole, whether or not a record says so. `lacks_end`: its last
+    /// records may be missing.
+    pub(crate) fn is_not_whole(&mut self, lacks_end: bool) {
+        self.process.lacks_end = lacks_end;
         if !self.process.lacks_calls {
             self.lacks_calls(RECORDS_MISSING);
         }

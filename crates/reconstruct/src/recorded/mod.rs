@@ -54,6 +54,8 @@ pub struct RecordedRun {
     pub killed_early: HashMap<u32, i32>,
     /// The record goes on behind the part that is here.
     pub is_cut: bool,
+    /// Why records of any process may be missing without a trace. `None`: none are.
+    pub lacks_because: Option<String>,
     /// The request that the run was reduced to.
     pub chosen: Option<RecordedUnit>,
     /// All units that are fed then, in the order of their answers.
@@ -204,6 +206,12 @@ impl Arranging {
             run,
             ..Arranging::default()
         }
+    }
+
+    /// Records of any process may be missing without a trace, for this reason.
+    pub(crate) fn of_lacking_log(mut self, why: Option<String>) -> Arranging {
+        self.run.lacks_because = why;
+        self
     }
 
     /// The calls of this process follow.

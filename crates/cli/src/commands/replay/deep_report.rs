@@ -205,7 +205,8 @@ pub fn unrecorded(reconstruction: &Reconstruction) -> Vec<String> {
         ))
     };
     let gaps = reconstruction.processes.iter().filter_map(gap).take(SHOWN);
-    let mut lines: Vec<String> = unreached.chain(gaps).collect();
+    let lacks = reconstruction.lacks_because.iter().cloned();
+    let mut lines: Vec<String> = lacks.chain(unreached).chain(gaps).collect();
     let own = reconstruction.processes.iter();
     let own = own.filter(|process| process.own_calls > 0).take(SHOWN);
     lines.extend(own.map(|process| {
@@ -438,6 +439,10 @@ pub fn value(reconstruction: &Reconstruction) -> Value {
         ("verdict", likeness.into()),
         ("volatile", Value::array(reconstruction.volatile_parts())),
         ("stopped", reconstruction.stopped.as_ref().into()),
+        (
+            "lacks_because",
+            reconstruction.lacks_because.as_ref().into(),
+        ),
         ("not_started", Value::array(&reconstruction.not_started)),
         ("unreached", Value::array(&reconstruction.unreached)),
         (

@@ -4,7 +4,8 @@
 //! In: a reconstruction, with the programs whose records end before they did, and the verdict on
 //! the files. Out: such a file is unknown if it differs, and the reason says that it does.
 //! Invariant: a file stays different if only other programs wrote it, or if all of these had closed
-//! it before their records end.
+//! it before their records end. A damaged log may lack the records of programs altogether: such
+//! programs then count as those whose records end at once.
 
 use std::collections::HashMap;
 
@@ -51,11 +52,16 @@ fn judge(
     found: &Reconstruction,
     verdict: &mut Verdict,
 ) -> Result<(), Failure> {
-    if found.unrecorded.is_empty() || verdict.is_identical() {
+    let lacks_records = found.lacks_because.is_some();
+    if found.unrecorded.is_empty() && !lacks_records || verdict.is_identical() {
         return Ok(());
     }
     let executed = query::processes(&current.store, run)?;
-    let programs = deep_programs::activities_behind(&source.open()?, &found.unrecorded, &executed);
+    let log = source.open()?;
+    let mut programs = deep_programs::activities_behind(&log, &found.unrecorded, &executed);
+    if lacks_records {
+        programs.extend(deep_programs::activities_without_record(&log, &executed));
+    }
     excuse((current, run), &programs, ENDS_EARLY, verdict)
 }
 

@@ -82,7 +82,7 @@ pub fn run(args: WhenArgs, store: Option<&Path>) -> Outcome {
     }
     let unrecorded = match reconstruction.likeness() {
         Likeness::EqualWhereRecorded => deep_report::unrecorded(&reconstruction),
-        _ => Vec::new(),
+        _ => reconstruction.lacks_because.iter().cloned().collect(),
     };
     if !unrecorded.is_empty() {
         complain("only recorded calls are looked at, and some are missing:");

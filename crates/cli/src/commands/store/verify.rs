@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use backstory_deep::DeepLog;
 use backstory_eventlog::Log;
 use backstory_files::Digest;
 use backstory_pipeline::report;
@@ -195,8 +196,24 @@ impl Damaged {
                     }
                 }
             }
+            self.of_deep_log(&home.deep_log_path(&run));
         }
         Ok(())
+    }
+
+    /// Checks the deep log of a run whose log is finalized. It is whole by then, if there is one.
+    fn of_deep_log(&mut self, path: &Path) {
+        if !path.exists() {
+            return;
+        }
+        match DeepLog::open(path) {
+            Err(error) => self.add(path, chain(&error), Repair::Nothing),
+            Ok(log) => {
+                if let Some(damage) = log.damage().words() {
+                    self.add(path, damage, Repair::Nothing);
+                }
+            }
+        }
     }
 
     fn of_contents(&mut self, home: &Home) -> Result<(), Failure> {

@@ -118,6 +118,7 @@ impl Supervisor {
             result: Reconstruction {
                 shift: options.shift,
                 tries: 1,
+                lacks_because: run.lacks_because,
                 ..Reconstruction::default()
             },
         }

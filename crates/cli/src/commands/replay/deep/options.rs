@@ -4,7 +4,7 @@
 
 use std::cell::OnceCell;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use backstory_deep::DeepLog;
 use backstory_eventlog::event::Bytes;
@@ -26,7 +26,7 @@ use crate::commands::replay::request_outputs;
 use crate::commands::replay::shallow_command::{ShallowCommand, wait_status};
 use crate::commands::replay::tool_choice::ToolChoice;
 use crate::current_store::CurrentStore;
-use crate::error::{Failure, chain};
+use crate::error::{Failure, chain, complain};
 use crate::when as date;
 
 /// Reads the options of `--deep`. Another program, and the files that a tool needs, are deviations.
@@ -78,7 +78,31 @@ pub fn request(
     if given.from.is_some() || given.to.is_some() {
         request.window = window(&request.open()?, given)?;
     }
-    // Errors that need no root come before it is built.
+    let damage = request.read()?.damage;
+    let found = checked(
+        (current, run),
+        args,
+        deviations,
+        (request, end, choice.build),
+    );
+    // The report says why ends of records may be missing, unless there is no report.
+    if (found.is_err() || !damage.lacks_ends())
+        && let Some(words) = damage.words()
+    {
+        complain(&words);
+    }
+    found
+}
+
+/// The request, if the deep log has all that it needs. Errors that need no root come before it is
+/// built.
+fn checked(
+    (current, run): (&CurrentStore, &str),
+    args: &ReplayArgs,
+    deviations: &mut Deviations,
+    (mut request, end, build): (DeepRequest, Option<RunEnd>, Option<PathBuf>),
+) -> Result<DeepRequest, Failure> {
+    let given = &args.reconstruction;
     let read = request.read()?;
     let recorded = &read.run;
     for &(first, last) in &given.request {
@@ -124,7 +148,7 @@ pub fn request(
         // The process inside reads the log itself.
         request.read = OnceCell::new();
     }
-    if let Some(build) = choice.build {
+    if let Some(build) = build {
         // The command may have a relative path, as in `./program`.
         let recorded = std::ffi::OsStr::from_bytes(&request.program);
         deviations.inputs.push((recorded.into(), build));
