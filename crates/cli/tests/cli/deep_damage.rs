@@ -4,6 +4,7 @@
 use std::fs;
 use std::ops::Range;
 
+use backstory_abi::Chunk;
 use backstory_eventlog::frame::{self, FrameKind, LogPiece};
 
 use super::Place;
@@ -125,6 +126,29 @@ fn a_replay_of_a_damaged_log_says_so_and_finds_no_difference_by_it() {
 }
 
 #[test]
+fn a_log_cut_before_any_frame_is_compared_up_to_there() {
+    let Some((place, log)) = recorded() else {
+        return;
+    };
+    for (_, whole, _) in frames(&log).into_iter().skip(1) {
+        fs::write(deep_log(&place), &log[..whole.start]).unwrap();
+        let Some(answer) = place.again(&[]) else {
+            return;
+        };
+        assert!(is_said(&answer.err), "{whole:?}: {answer:?}");
+        if answer.err.contains("no program with its start") {
+            continue;
+        }
+        assert_eq!(answer.status, 0, "{whole:?}: {answer:?}");
+        let equal = answer
+            .err
+            .contains("equal where it was recorded: 1 program");
+        assert!(equal, "{whole:?}: {answer:?}");
+        assert!(!answer.err.contains("stopped"), "{whole:?}: {answer:?}");
+    }
+}
+
+#[test]
 fn a_process_of_a_log_without_its_header_is_either_deep_or_shallow() {
     let Some((place, log)) = recorded() else {
         return;
@@ -137,4 +161,32 @@ fn a_process_of_a_log_without_its_header_is_either_deep_or_shallow() {
     // The dates are those of the run's log.
     let listed = place.run(&["requests", "deep"]);
     assert!(!listed.out.contains(" min "), "{listed:?}");
+}
+
+#[test]
+fn a_program_whose_starter_is_lost_need_not_start_again() {
+    let place = Place::new();
+    place.write_aged("in", "one\n");
+    place.deep("RECORD sh -c 'cat in; cat in; true' > all");
+    let mut log = fs::read(deep_log(&place)).unwrap();
+    let mut chunks = frames(&log);
+    chunks.retain(|(kind, ..)| *kind == FrameKind::DeepChunk);
+    let head = |payload: &Range<usize>| Chunk::read(&log[payload.clone()]).unwrap();
+    let heads: Vec<Chunk> = chunks.iter().map(|(_, _, payload)| head(payload)).collect();
+    let first = heads.iter().min_by_key(|head| head.epoch).unwrap().pid;
+    for ((_, _, payload), head) in chunks.iter().zip(&heads) {
+        if head.pid == first {
+            log[payload.end - 1] ^= 0x55;
+        }
+    }
+    fs::write(deep_log(&place), &log).unwrap();
+    let Some(answer) = place.again(&[]) else {
+        return;
+    };
+    let behind = "was not started again: the record of the program that started it ends before";
+    for part in ["equal where it was recorded: ", behind] {
+        assert!(answer.err.contains(part), "{part}: {answer:?}");
+    }
+    let has_blank = answer.err.contains("   was not started again");
+    assert!(!has_blank, "{answer:?}");
 }

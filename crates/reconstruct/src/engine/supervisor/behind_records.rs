@@ -1,12 +1,64 @@
-//! Programs that did not run again, because the record of the one that started them ends before.
+//! Programs whose records end before they did.
 //!
-//! A program whose record ends early is ended where it waits for more. It then starts nothing of
-//! what it started later. Invariant: a program is among these only if no recorded call made it, or
-//! if its maker is among them. All others have to be started again.
+//! Such a program is ended where it waits for more. It then starts nothing of what it started
+//! later. If the log lacks records without a trace, the maker of a program may be missing, too.
+//!
+//! Invariant: a program did not start for this reason only if no recorded call made it, or if its
+//! maker did not start for this reason. All others have to be started again.
 
-use super::Supervisor;
+use super::ends::is_alive;
+use super::killed::longest_wait;
+use super::processes::{LiveProcess, Role};
+use super::{Response, Supervisor};
+use crate::engine::caller::NotifiedCall;
+use crate::engine::standin;
+use backstory_sys as sys;
+use std::time::Duration;
 
 impl Supervisor {
+    /// An `accept` on a socket that the record does not have. No program connects to it, so a
+    /// program behind its record waits there for ever.
+    pub(super) fn accept_unrecorded(&mut self, call: &NotifiedCall, index: usize) -> Response {
+        let is_behind = self.part.is_none() && self.matchers[index].rest.is_past_record();
+        match is_behind && standin::waits(call.tid, call.int(0)) {
+            true => self.beyond_the_record(call, index, "a socket".to_owned()),
+            false => Response::Continue,
+        }
+    }
+
+    /// How long all programs may make no call before those behind their records are ended. One of
+    /// them may be about to kill another one.
+    pub(super) fn longest_behind_record(&self) -> Duration {
+        longest_wait(self.patience)
+    }
+
+    /// Ends the programs that wait behind the ends of their records for the kernel's own objects.
+    /// False if no program does so, or if one computes.
+    pub(super) fn ends_behind_record(&mut self) -> bool {
+        if self.part.is_some() || self.has_tool || self.closing.is_some() {
+            return false;
+        }
+        let program = |(pid, process): (&u32, &LiveProcess)| match process.role {
+            Role::Program(index) => Some((*pid, index)),
+            _ => None,
+        };
+        let mut waiting: Vec<(u32, usize)> = self.live.iter().filter_map(program).collect();
+        waiting
+            .retain(|(pid, index)| self.matchers[*index].rest.is_past_record() && is_alive(*pid));
+        if waiting.is_empty() || self.a_thread_runs() {
+            return false;
+        }
+        for (pid, index) in waiting {
+            self.explained_ends.insert(pid);
+            let matcher = &mut self.matchers[index];
+            matcher.end(&self.resources, None);
+            // A process that survives is killed the next time.
+            let signal = matcher.rest.killed_by.replace(libc::SIGKILL);
+            let _ = sys::kill(pid as sys::Pid, signal.unwrap_or(libc::SIGKILL));
+        }
+        true
+    }
+
     /// By program: true for these.
     pub(super) fn behind_records(&self) -> Vec<bool> {
         let mut found = Vec::with_capacity(self.matchers.len());
@@ -25,7 +77,7 @@ impl Supervisor {
             let is_later = of.whole_until.unwrap_or(0) < rest.began;
             before[maker] || self.started[maker] && of.ends_early && is_later
         };
-        let mut earlier = (0..before.len()).rev();
+        let earlier = (0..before.len()).rev();
         let mut same = earlier.clone();
         if rest.start.by_exec
             && let Some(executor) = same.find(|at| self.matchers[*at].rest.pid == rest.pid)
@@ -35,7 +87,13 @@ impl Supervisor {
         match self.made.get(&rest.pid) {
             // The record has the call that made it.
             Some(maker) => before.get(*maker).copied().unwrap_or(false),
-            None => earlier.any(|at| self.matchers[at].rest.pid == rest.parent && lacks_start(at)),
+            None => {
+                let mut makers = earlier.filter(|at| self.matchers[*at].rest.pid == rest.parent);
+                let is_unknown = makers.clone().next().is_none();
+                let lacks_records = self.is_whole && self.result.lacks_because.is_some();
+                let lacks_maker = is_unknown && lacks_records && index != self.first;
+                lacks_maker || makers.any(lacks_start)
+            }
         }
     }
 }

@@ -265,7 +265,7 @@ impl Supervisor {
 
 /// How long a process waits for its killer, and a killer for the other process. The patience would
 /// end all before if this were longer. On a slow machine, a user gives more patience.
-fn longest_wait(patience: Duration) -> Duration {
+pub(super) fn longest_wait(patience: Duration) -> Duration {
     USUAL.min(patience / 2).max(patience / 10)
 }
 

@@ -104,7 +104,7 @@ impl Supervisor {
 
     pub(super) fn accept(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
         let Some(Ends { read: listener, .. }) = self.ends(call) else {
-            return Ok(Response::Continue);
+            return Ok(self.accept_unrecorded(call, index));
         };
         let flags = if call.number == SYS_accept4 {
             call.int(3)

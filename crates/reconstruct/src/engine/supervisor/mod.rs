@@ -266,6 +266,10 @@ impl Supervisor {
                 self.kill_all();
                 break;
             }
+            if idle > self.longest_behind_record() && self.ends_behind_record() {
+                last_call = Instant::now();
+                continue;
+            }
             if idle > self.patience && self.closing.is_none() {
                 let now = self.processor_time();
                 if now == used {
@@ -481,7 +485,7 @@ impl Supervisor {
         let own_calls = std::mem::take(&mut self.own_calls);
         let all = self.matchers.into_iter().zip(self.started).enumerate();
         for (index, (matcher, started)) in all {
-            let program = String::from_utf8_lossy(&matcher.rest.start.program).into_owned();
+            let program = matcher.rest.name();
             if behind[index] || matcher.rest.ends_early && started {
                 let end = RecordEnd::of(&matcher.rest, started);
                 self.result.unrecorded.push(end);
