@@ -38,7 +38,7 @@ impl DeepDamage {
         self.no_end || self.lacks_chunks
     }
 
-    /// The damage as a part of a sentence. `None` if there is none.
+    /// The damage as a part of a sentence. `None`: the log is whole.
     pub fn words(&self) -> Option<String> {
         if self.is_none() {
             return None;
@@ -65,9 +65,9 @@ impl DeepDamage {
 }
 
 /// How many chunks are lost at most with a piece of a file. It begins where a frame began, and has
-/// no undamaged frame. `goes_on`: an undamaged frame follows it. The frames in the piece are told
-/// apart by their stated lengths, which the damage may have changed. `u64::MAX`: they cannot be
-/// told apart.
+/// no undamaged frame. `goes_on`: an undamaged frame follows it. The stated lengths tell the frames
+/// in the piece apart, and the damage may have changed these. `u64::MAX`: the lengths do not lead
+/// to the end of the piece.
 pub(crate) fn lost_chunks(piece: &[u8], goes_on: bool) -> u64 {
     if goes_on && piece.len() < HEADER + Chunk::SIZE {
         return 0;

@@ -45,6 +45,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// True if the disk still has the room that a deep log leaves free.
+    pub fn leaves_room(&self) -> bool {
+        // Errors of the kernel have other kinds.
+        matches!(self, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::Other)
+    }
+
     /// Wraps an error of the file system.
     pub(crate) fn io(operation: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.to_owned();

@@ -97,6 +97,24 @@ impl DeepWriter {
     /// # Errors
     /// The disk is full, or failed. The chunk is not in the file.
     pub fn chunk(&mut self, bytes: &[u8], compression: Compression) -> Result<(), Error> {
+        self.chunk_leaving(bytes, compression, 1)
+    }
+
+    /// The same for a chunk behind the last one that left enough room. It leaves half of that.
+    ///
+    /// # Errors
+    /// As of [`Self::chunk`].
+    pub fn last_chunk(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.chunk_leaving(bytes, Compression::Usual, 2)
+    }
+
+    /// Appends a chunk. The room that is left free is divided by `part`.
+    fn chunk_leaving(
+        &mut self,
+        bytes: &[u8],
+        compression: Compression,
+        part: u64,
+    ) -> Result<(), Error> {
         let Some(head) = Chunk::read(bytes) else {
             return Ok(());
         };
@@ -112,7 +130,7 @@ impl DeepWriter {
             ..head
         };
         frame[HEADER..RECORDS].copy_from_slice(&head.to_bytes());
-        let written = leaves_room(&self.file, frame.len() as u64)
+        let written = leaves(&self.file, frame.len() as u64, part)
             .map_err(Error::io("append to", &self.path))
             .and_then(|()| self.whole_frame(FrameKind::DeepChunk, &mut frame));
         self.frame = frame;
@@ -198,9 +216,14 @@ impl DeepWriter {
 /// # Errors
 /// The disk has too little room, or its room is not known.
 pub fn leaves_room(file: &File, bytes: u64) -> io::Result<()> {
+    leaves(file, bytes, 1)
+}
+
+/// The same for a part of that room.
+fn leaves(file: &File, bytes: u64, part: u64) -> io::Result<()> {
     let disk = rustix::fs::fstatvfs(file)?;
     let size = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
-    let reserve = LEFT_FREE.min(size(disk.f_blocks) / 8);
+    let reserve = LEFT_FREE.min(size(disk.f_blocks) / 8) / part;
     match size(disk.f_bavail) < reserve.saturating_add(bytes) {
         true => Err(io::Error::other(format!(
             "the disk has less than {} kB left, which the run's log may need",

@@ -9,13 +9,14 @@
 //! - The queue is bounded. While it is full, and the arena is full of deep chunks, the recorded
 //!   threads wait for chunks.
 //! - The drainer's thread never waits for the disk because of deep chunks, except at the run's end.
-//! - If the deep log cannot be written, recorders stop writing deep records. The run goes on.
+//! - If the deep log cannot be written, recorders stop writing deep records. The run goes on. Of
+//!   the chunks that are there by then, the file gets the small ones and the starts of programs.
 
 use crate::clock;
 use crate::deep_mark::DeepMark;
 use backstory_abi as abi;
 use backstory_arena::ChunkSupply;
-use backstory_deep::{Compression, DeepEnd, DeepHeader, DeepWriter};
+use backstory_deep::{Compression, DeepEnd, DeepHeader, DeepWriter, last_part};
 use backstory_eventlog::Reason;
 use backstory_eventlog::run::RunHeader;
 use std::collections::VecDeque;
@@ -69,6 +70,8 @@ impl DeepPlan {
 struct WaitingChunk {
     index: usize,
     bytes: Vec<u8>,
+    /// Bytes that it has in the arena.
+    used: usize,
     /// Its owner appends no more: it is to be freed.
     finished: bool,
 }
@@ -82,6 +85,15 @@ struct Queue {
     spare: Vec<Vec<u8>>,
     closing: bool,
     failed: Option<String>,
+    /// The file gets nothing more, not even a small chunk.
+    has_no_room: bool,
+}
+
+impl Queue {
+    /// True if the file takes no chunk whole.
+    fn has_ended(&self) -> bool {
+        self.failed.is_some()
+    }
 }
 
 /// The queue, and the arena whose recorders stop after an error.
@@ -101,21 +113,40 @@ impl Shared {
         waited.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The deep log has ended: recorders write no more deep records.
-    fn fail(&self, error: &backstory_deep::Error) {
+    /// The deep log has ended: recorders write no more deep records. `has_no_room`: the file gets
+    /// nothing more. Otherwise it gets the last parts of chunks, until that fails, too.
+    fn fail(&self, error: &backstory_deep::Error, has_no_room: bool) {
         let flags = &self.stock.arena.header().flags;
         flags.fetch_or(abi::ARENA_SHALLOW, Ordering::AcqRel);
         let mut queue = self.lock();
         let waiting = std::mem::take(&mut queue.waiting);
         queue.failed.get_or_insert_with(|| error.to_string());
+        queue.has_no_room |= has_no_room;
         drop(queue);
-        waiting.iter().for_each(|chunk| self.free(chunk));
+        waiting.into_iter().for_each(|chunk| self.queue_last(chunk));
         self.changed.notify_all();
+    }
+
+    /// Queues the last part of a chunk behind the end of the deep log, or frees the chunk.
+    fn queue_last(&self, mut chunk: WaitingChunk) {
+        let mut queue = self.lock();
+        let has_room = !queue.has_no_room && queue.waiting.len() < MOST;
+        let part = has_room.then(|| last_part(&chunk.bytes)).flatten();
+        match part {
+            Some(part) => {
+                chunk.bytes = part;
+                queue.waiting.push_back(chunk);
+            }
+            None => {
+                drop(queue);
+                self.free(&chunk);
+            }
+        }
     }
 
     fn free(&self, chunk: &WaitingChunk) {
         if chunk.finished {
-            self.stock.arena.give_back(chunk.index, chunk.bytes.len());
+            self.stock.arena.give_back(chunk.index, chunk.used);
             self.stock.deliver();
         }
     }
@@ -161,17 +192,20 @@ impl DeepSink {
         self.start();
         let mut queue = self.shared.lock();
         let spare = queue.spare.pop().unwrap_or_default();
+        let used = bytes.len();
         let chunk = WaitingChunk {
             index,
             bytes: std::mem::replace(bytes, spare),
+            used,
             finished,
         };
-        while queue.waiting.len() >= MOST && queue.failed.is_none() {
+        while queue.waiting.len() >= MOST && !queue.has_ended() {
             queue = self.shared.wait(queue);
         }
-        if queue.failed.is_some() {
+        if queue.has_ended() {
             drop(queue);
-            return self.shared.free(&chunk);
+            self.shared.queue_last(chunk);
+            return self.shared.changed.notify_all();
         }
         queue.waiting.push_back(chunk);
         drop(queue);
@@ -179,7 +213,7 @@ impl DeepSink {
     }
 
     fn start(&mut self) {
-        if self.worker.is_some() || self.shared.lock().failed.is_some() {
+        if self.worker.is_some() || self.shared.lock().has_ended() {
             return;
         }
         let (shared, plan) = (Arc::clone(&self.shared), self.plan.clone());
@@ -189,11 +223,14 @@ impl DeepSink {
             .spawn(move || work(&shared, &plan));
         match started {
             Ok(worker) => self.worker = Some(worker),
-            Err(source) => self.shared.fail(&backstory_deep::Error::Io {
-                operation: "start a thread for",
-                path: self.plan.path.clone(),
-                source,
-            }),
+            Err(source) => {
+                let error = backstory_deep::Error::Io {
+                    operation: "start a thread for",
+                    path: self.plan.path.clone(),
+                    source,
+                };
+                self.shared.fail(&error, true);
+            }
         }
     }
 
@@ -273,12 +310,13 @@ impl Pace {
     }
 }
 
-/// Writes chunks until the queue is closed and empty, or the file cannot be written.
+/// Writes chunks until the queue is closed and empty, or the file cannot be written. Behind a
+/// failure, it writes the last parts of chunks.
 fn work(shared: &Shared, plan: &DeepPlan) -> Option<DeepWriter> {
     let mut writer = match DeepWriter::open(&plan.path, &plan.header) {
         Ok(writer) => writer,
         Err(error) => {
-            shared.fail(&error);
+            shared.fail(&error, true);
             return None;
         }
     };
@@ -286,9 +324,10 @@ fn work(shared: &Shared, plan: &DeepPlan) -> Option<DeepWriter> {
     let mut read_clocks = Instant::now();
     loop {
         let mut queue = shared.lock();
-        while queue.waiting.is_empty() && !queue.closing && queue.failed.is_none() {
+        while queue.waiting.is_empty() && !queue.closing && !queue.has_no_room {
             queue = shared.wait(queue);
         }
+        let has_ended = queue.has_ended();
         let are_many = queue.waiting.len() > MANY;
         let Some(chunk) = queue.waiting.pop_front() else {
             return Some(writer);
@@ -300,7 +339,10 @@ fn work(shared: &Shared, plan: &DeepPlan) -> Option<DeepWriter> {
         queue.is_writing = true;
         drop(queue);
         shared.changed.notify_all();
-        let mut written = writer.chunk(&chunk.bytes, compression);
+        let mut written = match has_ended {
+            true => writer.last_chunk(&chunk.bytes),
+            false => written_whole(&mut writer, &chunk.bytes, compression),
+        };
         if read_clocks.elapsed() >= BETWEEN_READINGS && written.is_ok() {
             read_clocks = Instant::now();
             written = writer.clock(clock::point());
@@ -313,7 +355,24 @@ fn work(shared: &Shared, plan: &DeepPlan) -> Option<DeepWriter> {
         }
         drop(queue);
         if let Err(error) = written {
-            shared.fail(&error);
+            shared.fail(&error, has_ended || !error.leaves_room());
         }
     }
+}
+
+/// Writes a chunk. If the disk lacks the room for all of it, the file gets its last part.
+fn written_whole(
+    writer: &mut DeepWriter,
+    chunk: &[u8],
+    compression: Compression,
+) -> Result<(), backstory_deep::Error> {
+    let written = writer.chunk(chunk, compression);
+    if let Err(error) = &written
+        && error.leaves_room()
+        && let Some(part) = last_part(chunk)
+    {
+        // The next part fails as well.
+        let _ = writer.last_chunk(&part);
+    }
+    written
 }

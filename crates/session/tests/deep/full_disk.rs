@@ -60,6 +60,16 @@ fn a_deep_log_leaves_an_eighth_of_a_small_disk_and_the_run_says_that_it_is_shall
     assert_eq!(log.damage().bytes, 0);
     let whole = log.programs().iter().filter(|one| one.is_whole).count();
     assert!(whole < log.programs().len());
+    // Programs that started before the disk was full have a start, however little they did.
+    let paths: Vec<String> = log
+        .programs()
+        .iter()
+        .filter_map(|one| Some(String::from_utf8_lossy(one.program.as_deref()?).into_owned()))
+        .collect();
+    for name in ["/sh", "/head", "/cat", "/wc"] {
+        let has_start = paths.iter().any(|path| path.ends_with(name));
+        assert!(has_start, "{name}: {paths:?}");
+    }
     let length = fs::metadata(run.path(&format!("{}.deep", run.id)))
         .unwrap()
         .len();
