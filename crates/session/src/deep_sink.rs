@@ -156,6 +156,8 @@ impl Shared {
 pub(crate) struct DeepSink {
     shared: Arc<Shared>,
     plan: DeepPlan,
+    /// Why the recording ended before its programs did.
+    cut_because: Option<String>,
     /// Returns the writer when the queue is closed and empty.
     worker: Option<JoinHandle<Option<DeepWriter>>>,
 }
@@ -171,6 +173,7 @@ impl DeepSink {
         DeepSink {
             shared,
             plan,
+            cut_because: None,
             worker: None,
         }
     }
@@ -243,6 +246,11 @@ impl DeepSink {
         shallow.into_iter().chain(gap).collect()
     }
 
+    /// Programs may have gone on without a recording, for this reason. The end of the file says so.
+    pub(crate) fn ends_early(&mut self, why: &Reason) {
+        self.cut_because = Some(why.to_string());
+    }
+
     fn records_lost(&self) -> u64 {
         let arena = self.shared.stock.arena.header();
         arena.deep_lost.load(Ordering::Acquire)
@@ -272,7 +280,9 @@ impl DeepSink {
             counter: now.counter,
             real: now.real,
             records_lost: self.records_lost(),
-            shallow_because: shallow.map(|error| Reason::DeepEnded { error }.to_string()),
+            shallow_because: shallow
+                .map(|error| Reason::DeepEnded { error }.to_string())
+                .or_else(|| self.cut_because.clone()),
         };
         if let Some(Err(error)) = writer.flatten().map(|mut writer| writer.end(&end)) {
             let mut queue = self.shared.lock();

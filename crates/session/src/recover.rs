@@ -83,7 +83,7 @@ pub(crate) fn finish(
                 let mut drainer =
                     Drainer::new(Arc::clone(&stock), writer, secrets).with_deep_log(deep);
                 drainer.pass(ChunkSelection::Last);
-                drainer.end_deep_log();
+                drainer.end_deep_log_early(&Reason::Killed {});
                 drainer.finish(|drainer| RunEnd {
                     lost: drainer.lost(),
                     warnings: drainer.deep_warnings(),

@@ -7,6 +7,7 @@ use super::{ChunkSelection, Drainer};
 use crate::deep_mark::DeepMark;
 use crate::deep_sink::{DeepPlan, DeepSink};
 use backstory_abi::{CHUNK_DEEP, Chunk};
+use backstory_eventlog::Reason;
 use backstory_eventlog::run::RunEnd;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -100,6 +101,14 @@ impl Drainer {
         if let Some(deep) = &mut self.deep {
             deep.sink.finish();
         }
+    }
+
+    /// The same for a run whose programs may have gone on without a recording, for this reason.
+    pub(crate) fn end_deep_log_early(&mut self, why: &Reason) {
+        if let Some(deep) = &mut self.deep {
+            deep.sink.ends_early(why);
+        }
+        self.end_deep_log();
     }
 
     /// Why the deep log lacks something, in sentences.

@@ -317,6 +317,39 @@ fn a_deep_log_that_recovery_cannot_finish_leaves_a_word_in_the_log() {
 }
 
 #[test]
+fn a_program_that_went_on_behind_a_killed_recording_is_not_whole() {
+    let run = Run::new(&["--deep", "full", "--guard", "off"]);
+    let script = "touch started; while ! test -e go; do sleep 0.01; done";
+    let launcher = run
+        .command(&["sh", "-c", script])
+        .stdin(Stdio::null())
+        .spawn();
+    let mut launcher = launcher.unwrap();
+    eventually("the command runs", || run.path("started").exists());
+    let (keeper, supervisor) = others(launcher.id());
+    kill(keeper, libc::SIGKILL);
+    eventually("the keeper is gone", || !alive(keeper));
+    kill(supervisor, libc::SIGKILL);
+    eventually("no process records", || {
+        !backstory_session::is_recording(&run.part_path())
+    });
+    let arena = run.arena_path();
+    backstory_session::recover(Some(&arena), &run.part_path(), &run.log_path()).unwrap();
+    fs::write(run.path("go"), "").unwrap();
+    let _ = launcher.kill();
+    launcher.wait().unwrap();
+    let log = deep_log(&run);
+    let why = log.end().unwrap().shallow_because.clone().unwrap();
+    assert!(why.contains("the recording was killed"), "{why}");
+    let programs = log.programs();
+    let is_shell = |path: &Vec<u8>| path.ends_with(b"/sh");
+    let mut shells = programs
+        .iter()
+        .filter(|one| one.program.as_ref().is_some_and(is_shell));
+    assert!(shells.next().is_some_and(|shell| !shell.is_whole));
+}
+
+#[test]
 fn a_static_program_is_shallow_and_its_dynamic_children_are_deep() {
     let Some(busybox) = backstory_testkit::busybox::busybox() else {
         return;
