@@ -380,6 +380,11 @@ void bs_begin_connection(int fd, s32 type, const void *address, u32 size);
  * bytes: it is not known. False: it is certainly no internet connection.
  */
 bool bs_begin_accepted(int fd, int socket, const void *address, u32 size);
+/*
+ * Asks for the address of the other end of a connection that was accepted from `socket`. It has
+ * BS_PEER_ADDRESS bytes at most. Returns their number, or 0 if it is no internet address.
+ */
+u32 bs_ask_peer(int fd, int socket, u8 *other);
 /* True if an accepted connection has an address of BS_PEER_ADDRESS bytes at most. */
 bool bs_accepts_internet(int socket);
 void bs_forget_listeners(void); /* a socket listens, perhaps at another address than before */

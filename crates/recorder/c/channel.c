@@ -102,7 +102,8 @@ BS_INTERCEPTED int listen(int fd, int backlog)
  *
  * A program that wants no address passes null. The kernel then reads neither argument, so the
  * recorder passes its own memory. The program sees no difference: an internet connection has an
- * address as long as it can be accepted.
+ * address as long as it can be accepted. Which kind of socket listens is known behind its first
+ * connection, so the kernel is asked for the address of that one.
  */
 int bs_accept(s64 nr, int socket, void *address, u32 *size, int flags)
 {
@@ -118,11 +119,14 @@ int bs_accept(s64 nr, int socket, void *address, u32 *size, int flags)
         return (int)bs_fail(fd);
     }
     bs_fd_opened(fd, 0);
-    BS_DEEP_LOG(time, fd, __NR_accept4, socket, address, size, flags);
+    if (!address && (!own || peer_size > sizeof peer))
+        peer_size = bs_ask_peer((int)fd, socket, peer);
+    const void *other = address ? address : peer;
+    BS_DEEP_LOG(time, fd, __NR_accept4, socket, other, address ? size : &peer_size, flags);
     u32 whole = room ? *size : 0, got = whole < room ? whole : room;
     bs_end(bs_begin_known_bytes(time, BS_OP_ACCEPT, socket, flags, address, got), fd);
-    u32 known = own ? peer_size : whole <= room ? whole : 0;
-    if (bs_begin_accepted((int)fd, socket, own ? peer : address, known))
+    u32 known = !address ? peer_size : whole <= room ? whole : 0;
+    if (bs_begin_accepted((int)fd, socket, other, known))
         BS_DEEP_DO(bs_deep_accepted((int)fd));
     return (int)fd;
 }

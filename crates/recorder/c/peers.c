@@ -246,6 +246,16 @@ void bs_begin_connection(int fd, s32 type, const void *address, u32 size)
     log_ends(fd, address, bytes);
 }
 
+u32 bs_ask_peer(int fd, int socket, u8 *other)
+{
+    struct listener facts;
+    u32 size = ADDRESS;
+    if ((recall(socket, &facts) && facts.alike == NO_INTERNET) || !may_ask() ||
+        bs_raw(__NR_getpeername, fd, other, &size) < 0)
+        return 0;
+    return known_bytes(other, size);
+}
+
 bool bs_begin_accepted(int fd, int socket, const void *address, u32 size)
 {
     struct listener facts;

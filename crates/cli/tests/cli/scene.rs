@@ -8,6 +8,7 @@ use std::fs;
 use backstory_testkit::need::{needs, skipped};
 use serde_json::Value;
 
+use super::deep_replay::compiled;
 use super::{Answer, Place};
 
 const SERVER: &str = include_str!("../../../../examples/incident/upload.py");
@@ -247,6 +248,85 @@ fn an_address_and_a_time_lead_to_the_same_requests() {
         .place
         .run(&["scene", "no-such-file"])
         .is_error(1, &["no-such-file"]);
+}
+
+/// A server in C that does not ask who connects.
+const INCURIOUS: &str = r#"
+#include <netinet/in.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+int main(void)
+{
+    struct sockaddr_in own = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    struct sockaddr *address = (struct sockaddr *)&own;
+    socklen_t size = sizeof own;
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    if (bind(listener, address, size) || listen(listener, 5) ||
+        getsockname(listener, address, &size))
+        return 1;
+    FILE *port = fopen("port.new", "w");
+    fprintf(port, "%d", ntohs(own.sin_port));
+    fclose(port);
+    rename("port.new", "port");
+    for (int n = 0; n < 2; n++) {
+        char got[100];
+        int connection = accept(listener, 0, 0);
+        if (read(connection, got, sizeof got) <= 0 || write(connection, "done\n", 5) != 5)
+            return 1;
+        close(connection);
+    }
+    return 0;
+}
+"#;
+
+/// The same in Node.js, at all addresses of the machine.
+const INCURIOUS_NODE: &str = r#"
+const fs = require("fs");
+let left = 2;
+const server = require("net").createServer(connection => {
+    connection.once("data", () => connection.end("done\n"));
+    if (--left === 0) server.close();
+});
+server.listen(0, () => {
+    fs.writeFileSync("port.new", String(server.address().port));
+    fs.renameSync("port.new", "port");
+});
+"#;
+
+/// Asserts that the peers of both requests of this server are known, and lead to the requests.
+fn assert_peers_lead_to_requests(place: Place, server: &str) {
+    place.write_aged("client.py", CGI_CLIENT);
+    let line = format!("/usr/bin/python3 client.py & $B record --deep -- {server} && wait");
+    let answer = place.shell(&line);
+    assert_eq!(answer.status, 0, "{answer:?}");
+    let story = Story { place };
+    let requests = story.place.json(&["requests", "--json"]);
+    let requests = requests.as_array().unwrap();
+    assert_eq!(requests.len(), 2, "{requests:#?}");
+    for request in requests {
+        let of_peer = story.scene(text(request, "/peer"));
+        let found = of_peer["incidents"].as_array().unwrap();
+        assert_eq!(found.len(), 1, "{of_peer:#}");
+        assert_eq!(found[0]["request"]["number"], request["number"]);
+    }
+    let of_host = story.scene("127.0.0.1");
+    let found = of_host["incidents"].as_array().unwrap();
+    assert_eq!(found.len(), 2, "{of_host:#}");
+}
+
+#[test]
+fn an_address_leads_to_the_requests_of_a_server_that_passes_none_to_accept() {
+    let place = Place::new();
+    let what = "a server that passes no address";
+    if needs(what, &["/usr/bin/python3"]) && compiled(&place, "", "server", INCURIOUS) {
+        assert_peers_lead_to_requests(place, "./server");
+    }
+    if needs(what, &["/usr/bin/python3", "node"]) {
+        let place = Place::new();
+        place.write_aged("server.js", INCURIOUS_NODE);
+        assert_peers_lead_to_requests(place, "node server.js");
+    }
 }
 
 #[test]
