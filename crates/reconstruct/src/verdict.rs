@@ -43,7 +43,7 @@ pub struct ProcessVerdict {
     /// True if calls are missing in its log. Their output was not compared.
     #[serde(default)]
     pub lacks_calls: bool,
-    /// Threads that made calls in the new execution.
+    /// Threads of the new execution, also those that only computed.
     #[serde(default)]
     pub threads: usize,
     /// Calls of the new execution that the program made by an instruction of its own, and not

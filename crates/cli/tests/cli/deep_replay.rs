@@ -727,15 +727,20 @@ fn a_request_finds_what_was_told_before_it_although_that_answer_was_still_being_
 }
 
 /// Prints the time-stamp counter, which no log has. As with threads that race, the result is
-/// another one each time. Without an argument, the program has a second thread.
+/// another one each time. Without an argument, the program has a second thread. With `computing`,
+/// that one makes no recorded call.
 const UNSTEADY: &str = r#"
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
-static void *other(void *unused) { access("/nothing", 0); return unused; }
+static void *other(void *calls) { if (calls) access("/nothing", 0); return calls; }
 int main(int argc, char **argv) {
     pthread_t thread;
-    if (argc == 1) { pthread_create(&thread, 0, other, 0); pthread_join(thread, 0); }
+    void *calls = argc == 1 ? &thread : 0;
+    if (calls || argv[1][0] == 'c') {
+        pthread_create(&thread, 0, other, calls);
+        pthread_join(thread, 0);
+    }
     printf("%llu %s\n", __builtin_ia32_rdtsc(), argv[0]);
 }
 "#;
@@ -781,7 +786,7 @@ fn input_is_not_there_yet_because_there_is_room_for_output() {
 
 #[test]
 fn threads_with_another_result_each_time_are_counted_and_never_equal() {
-    for (argument, unsteady) in [("", 1), (" alone", 0)] {
+    for (argument, threads, unsteady) in [("", 2, 1), (" computing", 2, 1), (" alone", 1, 0)] {
         let line = format!("RECORD ./unsteady{argument} > out");
         let Some(place) = recorded_program("-pthread", "unsteady", UNSTEADY, &line) else {
             return;
@@ -792,6 +797,8 @@ fn threads_with_another_result_each_time_are_counted_and_never_equal() {
         let json: Value = serde_json::from_str(&answer.out).unwrap();
         assert_eq!(json["reconstruction"]["verdict"], "different", "{answer:?}");
         assert_eq!(json["reconstruction"]["unsteady"], unsteady, "{answer:?}");
+        let process = &json["reconstruction"]["processes"][0];
+        assert_eq!(process["threads"], threads, "{answer:?}");
         let answer = place.again(&[]).unwrap();
         let says = answer.err.contains("another execution had another result");
         assert_eq!(says, unsteady == 1, "{answer:?}");

@@ -149,6 +149,8 @@ pub struct Supervisor {
     threads: HashMap<(usize, u32), u32>,
     /// The recorded numbers that new threads got, by program.
     announced: HashSet<(usize, u32)>,
+    /// The number of threads that were created, by program.
+    created_threads: Vec<usize>,
     /// The thread that creates a process or thread with a recorded number, and that number.
     creating: Option<(u32, u32)>,
     stand_ins: StandIns,
@@ -514,7 +516,7 @@ impl Supervisor {
                 gap: matcher.rest.gap,
                 lacks_calls: matcher.rest.lacks_calls,
                 complaint: matcher.complaint,
-                threads: threads.get(&index).copied().unwrap_or(0),
+                threads: threads[index],
                 own_calls: own_calls.of(index),
             });
         }

@@ -84,6 +84,7 @@ impl Supervisor {
             redirector: Redirector::default(),
             own_calls: OwnCalls::default(),
             in_vain: vec![0; run.processes.len()],
+            created_threads: vec![0; run.processes.len()],
             hidden: HashMap::new(),
             suspended: HashMap::new(),
             still: None,

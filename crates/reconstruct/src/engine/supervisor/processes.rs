@@ -258,15 +258,22 @@ impl Supervisor {
                 process.made_as.insert(child.pid, process.credentials);
             }
         }
-        if !is_process
-            && let Some(thread) = self.next_thread(index)
+        if !is_process {
+            self.create_thread(call, index);
+        }
+        Ok(Response::Continue)
+    }
+
+    /// The caller creates a thread. It gets the recorded number.
+    fn create_thread(&mut self, call: &NotifiedCall, index: usize) {
+        self.created_threads[index] += 1;
+        if let Some(thread) = self.next_thread(index)
             && self.announce(call, thread)
         {
             self.announced.insert((index, thread));
             self.matchers[index].makes_thread(thread);
             self.passed[index].makes_thread(call.tid, thread);
         }
-        Ok(Response::Continue)
     }
 
     /// The address at which a tool lists the calls of its program.
@@ -389,12 +396,18 @@ impl Supervisor {
         Ok(file.into())
     }
 
-    /// The number of threads of each program that made calls.
-    pub(super) fn threads(&self) -> HashMap<usize, usize> {
-        let mut threads = HashMap::new();
+    /// The number of threads of each program. A thread that only computed made no call. But its
+    /// creation is one.
+    pub(super) fn threads(&self) -> Vec<usize> {
+        let mut threads = vec![0; self.created_threads.len()];
         for group in self.groups.values() {
             if let Some(Role::Program(index)) = self.live.get(group).map(|process| process.role) {
-                *threads.entry(index).or_default() += 1;
+                threads[index] += 1;
+            }
+        }
+        for (known, created) in threads.iter_mut().zip(&self.created_threads) {
+            if *created > 0 {
+                *known = (*known).max(created + 1);
             }
         }
         threads
