@@ -1049,6 +1049,28 @@ fn another_build_that_runs_in_the_place_of_the_recorded_one_is_named() {
     assert!(!chosen.err.contains(note), "{chosen:?}");
 }
 
+/// Large files are mounted into the root of the replay, and not copied.
+#[test]
+fn a_replaced_program_that_cannot_be_executed_is_started_or_the_reason_is_said() {
+    let place = Place::new();
+    if !compiled(&place, "", "prog", SUM) {
+        return;
+    }
+    assert_eq!(place.shell("truncate -s 100000 prog").status, 0);
+    place.age("prog");
+    let line = "echo 1 2 | RECORD ./prog > out 2> errors";
+    place.deep_with("--contents=off", line);
+    let replace = "cp prog other && chmod 644 other && mv other prog";
+    assert_eq!(place.shell(replace).status, 0);
+    let Some(again) = place.again(&["--allow-host"]) else {
+        return;
+    };
+    assert!(is_equal(&again), "{again:?}");
+    place.write("prog", "this is no program");
+    let other = place.again(&["--allow-host"]).unwrap();
+    other.is_error(1, &["cannot start ", "prog: Exec format error"]);
+}
+
 #[test]
 fn a_run_is_compared_between_two_moments_and_ends_at_the_second() {
     let place = Place::new();

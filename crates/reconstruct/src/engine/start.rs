@@ -20,8 +20,22 @@ use std::ptr::null;
 /// is that of the program.
 pub const TOOL_LOG: i32 = CHANNEL + 1;
 
-/// Status of a child that could not execute the program.
-pub const NOT_EXECUTED: i32 = 127;
+/// Statuses of a child that could not execute the program. Shells have the first two, too.
+const NOT_FOUND: i32 = 127;
+const NOT_PERMITTED: i32 = 126;
+const NO_PROGRAM: i32 = 125;
+
+/// Why the first process executed nothing, by its wait status. `None`: that status does not say so.
+/// `has_tool`: the process executes a tool, which has statuses of its own.
+pub fn not_executed(status: i32, has_tool: bool) -> Option<io::Error> {
+    let exit = (status & 0x7f == 0).then_some(status >> 8);
+    match exit? {
+        NOT_FOUND => Some(io::ErrorKind::NotFound.into()),
+        NOT_PERMITTED if !has_tool => Some(io::Error::from_raw_os_error(libc::EACCES)),
+        NO_PROGRAM if !has_tool => Some(io::Error::from_raw_os_error(libc::ENOEXEC)),
+        _ => None,
+    }
+}
 
 /// Tools that execute the program in their own process.
 const WRAPPERS: [&[u8]; 11] = [
@@ -164,10 +178,10 @@ pub fn start(
         drop(own);
         let error = become_program(&launch, &filter, its, become_user);
         let errno = error.raw_os_error().unwrap_or(libc::EIO);
-        sys::exit_now(if errno == libc::EACCES {
-            126
-        } else {
-            NOT_EXECUTED
+        sys::exit_now(match errno {
+            libc::EACCES => NOT_PERMITTED,
+            libc::ENOEXEC if !launch.has_tool => NO_PROGRAM,
+            _ => NOT_FOUND,
         });
     }
     drop(its);

@@ -1,7 +1,7 @@
 //! Finds the source of a file's content: the store, this machine, or none.
 
-use backstory_files::Digest;
 use backstory_files::regular;
+use backstory_files::{Digest, Ident};
 use backstory_query as query;
 use backstory_store::facts::{Availability, Package};
 use backstory_store::same_version;
@@ -26,7 +26,10 @@ impl PlanBuilder<'_> {
             _ => false,
         };
         let large = before.ident.is_some_and(|ident| ident.size >= SMALL);
-        let mounts = large && !before.changed && !before.writable;
+        // A mounted file has its present permissions, and a copy has the recorded ones.
+        let executes = |ident: Option<Ident>| ident.is_some_and(|ident| ident.mode & 0o111 != 0);
+        let has_lost_permission = executes(before.ident) && !executes(now);
+        let mounts = large && !before.changed && !before.writable && !has_lost_permission;
         let from_here = || match mounts {
             true => EntrySource::Mounted(without_links(&before.path)),
             false => EntrySource::Copied(without_links(&before.path)),

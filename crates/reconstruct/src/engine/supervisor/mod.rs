@@ -282,10 +282,13 @@ impl Supervisor {
             }
         }
         self.await_first();
-        if self.result.status == Some(start::NOT_EXECUTED << 8) && !self.started[self.first] {
+        if !self.started[self.first]
+            && let Some(status) = self.result.status
+            && let Some(source) = start::not_executed(status, self.has_tool)
+        {
             return Err(Error::NotStarted {
                 program: self.program.display().to_string(),
-                source: io::ErrorKind::NotFound.into(),
+                source,
             });
         }
         Ok(self.finish())
