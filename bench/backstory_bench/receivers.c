@@ -2,10 +2,12 @@
  * Compares ways to receive notifications of a seccomp filter.
  *
  * `receivers COUNT ROUNDS FILE` lets a process open FILE COUNT times. Each open is notified, and
- * the receiver answers it after the steps of the guard: read the path, check the caller, statx. The
- * ways take turns. For each way, the program prints ns an open and close: wall time, and processor
- * time of both processes. The figures are medians of ROUNDS, with the least and the most. `--csv
- * FILE` at the end keeps the rounds.
+ * the receiver answers it after the steps of the guard: read the path, check the caller, statx. One
+ * way has no such steps. Another one has the two further steps of a call that changes a file by a
+ * relative path: readlink of the caller's directory, and statfs. The ways take turns. For each way,
+ * the program prints ns an open and close: wall time, and processor time of both processes. The
+ * figures are medians of ROUNDS, with the least and the most. `--csv FILE` at the end keeps the
+ * rounds.
  */
 #define _GNU_SOURCE
 #include "medians.h"
@@ -21,6 +23,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -30,9 +33,17 @@
 #define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
 #endif
 
-enum way { SLEEP, SYNC, SPIN, ADAPT, NATIVE, WAYS };
-static const char *const titles[] = {"sleeps, ordinary wake-up", "sleeps, SYNC_WAKE_UP",
-                                     "spins with poll(2)", "spins 20 us, then sleeps", "no filter"};
+enum way { SLEEP, SYNC, BARE, RELATIVE, SPIN, ADAPT, NATIVE, WAYS };
+static const char *const titles[] = {"sleeps, ordinary wake-up",
+                                     "sleeps, SYNC_WAKE_UP",
+                                     "SYNC_WAKE_UP, no steps",
+                                     "SYNC_WAKE_UP, a change",
+                                     "spins with poll(2)",
+                                     "spins 20 us, then sleeps",
+                                     "no filter"};
+
+/* /proc, as a directory. */
+static int proc;
 
 static double now(void)
 {
@@ -97,15 +108,22 @@ static void work(int socket, enum way way, int count, const char *file)
     _exit(0);
 }
 
-/* The guard's steps for an open. */
-static void handle(const struct seccomp_notif *n, int listener)
+/* The guard's steps for an open, or with `change` those for a change by a relative path. */
+static void handle(const struct seccomp_notif *n, int listener, int change)
 {
-    char path[4096];
+    char path[4096], directory[4096], link[32];
     struct statx found;
+    struct statfs system;
     struct iovec to = {path, 256}, from = {(void *)n->data.args[1], 256};
     need(process_vm_readv(n->pid, &to, 1, &from, 1, 0) > 0, "process_vm_readv");
+    if (change) {
+        snprintf(link, sizeof link, "%d/cwd", n->pid);
+        need(readlinkat(proc, link, directory, sizeof directory) > 0, link);
+    }
     need(ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &n->id) == 0, "ID_VALID");
     statx(AT_FDCWD, path, 0, STATX_BASIC_STATS | STATX_BTIME, &found);
+    if (change)
+        statfs(path, &system);
 }
 
 static void wait_spinning(int listener, double most)
@@ -133,7 +151,7 @@ static void one(enum way way, int count, const char *file, double *wall, double 
         need(read(ends[0], &byte, 1) == 1, "read");
     else
         listener = taken(ends[0]);
-    if (way == SYNC)
+    if (way == SYNC || way == BARE || way == RELATIVE)
         need(ioctl(listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, 1UL) == 0, "SET_FLAGS");
     need(write(ends[0], "", 1) == 1, "write");
     double before = processor_time(RUSAGE_SELF);
@@ -142,7 +160,8 @@ static void one(enum way way, int count, const char *file, double *wall, double 
         if (way == SPIN || way == ADAPT)
             wait_spinning(listener, way == SPIN ? 0 : 20e3);
         need(ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &n) == 0, "RECV");
-        handle(&n, listener);
+        if (way != BARE)
+            handle(&n, listener, way == RELATIVE);
         struct seccomp_notif_resp r = {.id = n.id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
         need(ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &r) == 0, "SEND");
     }
@@ -163,6 +182,8 @@ int main(int argc, char **argv)
     int count = atoi(argv[1]), rounds = atoi(argv[2]);
     if (count < 1 || rounds < 1)
         return 2;
+    proc = open("/proc", O_PATH | O_DIRECTORY);
+    need(proc >= 0, "/proc");
     struct series all = new_series(titles, WAYS, rounds, "wall_ns,cpu_ns");
     for (int r = 0; r < rounds; r++)
         for (int w = 0; w < WAYS; w++)
