@@ -2,8 +2,8 @@
 
 The commands `bills`, `bytes`, `durability`, `engines`, `flushes`, `functions`, `granularity`,
 `hunt`, `inspected`, `instructions`, `logforms`, `profiles`, `prompt`, `scenes`, `servers`, `tpcc`
-and `watch` are of the same kind. So are `background`, `hashing`, `naming` and `requests`, which
-measure designs that were not chosen. `tables` puts results into documents.
+and `watch` are of the same kind. So is `indexing`. So are `background`, `hashing`, `naming` and
+`requests`, which measure designs that were not chosen. `tables` puts results into documents.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from .flushes import main_flushes
 from .functions import main_functions
 from .granularity import main_granularity
 from .hashing import add_hashing
+from .indexing_time import add_indexing
 from .inspected import main_inspected
 from .instructions import add_instructions
 from .lineage import main_lineage
@@ -328,6 +329,7 @@ def _parser() -> argparse.ArgumentParser:
     add_background(commands)
     add_naming(commands)
     add_requests(commands)
+    add_indexing(commands)
     p = commands.add_parser("engines", help="measure storage engines with the workload of the Story Book paper")
     p.add_argument("--engines", default="sqlite,lsm,redb,berkeleydb,rocksdb", help="comma-separated; also: postgresql")
     p.add_argument("--levels", default="3,4,5", help="comma-separated depths of the tree (the paper's: 5)")
