@@ -24,6 +24,15 @@ pub fn continue_received(listener: BorrowedFd<'_>, shared: &NotificationBuffers)
     rescued
 }
 
+/// True if no process is left that has the filter, or the listener is not open.
+///
+/// An error alone does not say so. The kernel's poll of a listener takes a lock that a signal can
+/// interrupt (`seccomp_notify_poll`). If the lock is held elsewhere at that moment, the result is
+/// `POLLERR`, and callers still wait. The signal is handled before the next poll.
+fn is_over(events: i16) -> bool {
+    events & (libc::POLLHUP | libc::POLLNVAL) != 0
+}
+
 /// Lets every watched call go on, unseen, until no process is left that has the filter. Returns how
 /// many calls there were.
 ///
@@ -39,7 +48,7 @@ pub fn continue_all(listener: BorrowedFd<'_>, shared: &NotificationBuffers) -> u
                 shared.clear(0);
                 served += 1;
             }
-        } else if events & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0 {
+        } else if is_over(events) {
             return served;
         }
     }
@@ -51,12 +60,39 @@ pub fn continue_pending(listener: BorrowedFd<'_>, shared: &NotificationBuffers) 
     loop {
         let events = sys::poll(listener, libc::POLLIN, 0);
         if events & libc::POLLIN == 0 {
-            return events & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) == 0;
+            return !is_over(events);
         }
         if let Ok(call) = shared.receive(listener, 0) {
             // An error means that the caller has been killed.
             let _ = sys::answer_continue(listener, call.id);
             shared.clear(0);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::notification_buffers::SharedBuffers;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn an_interrupted_poll_does_not_end_the_rescue() {
+        let buffers = SharedBuffers::create().unwrap();
+        // The writer of a pipe without a reader has an error, and is not hung up.
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let interrupted = sys::poll(writer.as_fd(), libc::POLLIN, 0);
+        assert_eq!(interrupted, libc::POLLERR);
+        assert!(continue_pending(writer.as_fd(), &buffers));
+    }
+
+    #[test]
+    fn the_end_of_the_last_process_ends_the_rescue() {
+        let buffers = SharedBuffers::create().unwrap();
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(writer);
+        assert!(!continue_pending(reader.as_fd(), &buffers));
+        assert_eq!(continue_all(reader.as_fd(), &buffers), 0);
     }
 }
