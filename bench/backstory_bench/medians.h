@@ -2,7 +2,8 @@
  * Figures of several ways to do the same, measured in rounds in turn: their medians, and a CSV.
  *
  * For programs of one file. `NAME … --csv FILE` keeps each round in FILE: the first line names the
- * machine and the command, the second one the columns. All figures are ns.
+ * machine and the command, the second one the columns. Figures are ns, unless their column says
+ * otherwise.
  *
  * Invariants:
  *

@@ -24,7 +24,7 @@ def own_links(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled("own_links", tmp_path_factory.mktemp("program"))
 
 
-@pytest.mark.parametrize("name", ["own_links", "receiver_steps", "receivers", "statx_batches"])
+@pytest.mark.parametrize("name", ["own_links", "receiver_steps", "receivers", "starts", "statx_batches"])
 def test_each_program_compiles_and_refuses_missing_arguments(name: str, tmp_path: Path) -> None:
     program = compiled(name, tmp_path)
     refused = subprocess.run([program, "--csv", tmp_path / "rounds.csv"], check=False)
@@ -52,3 +52,22 @@ def test_a_csv_that_cannot_be_made_ends_the_program_before_it_measures(own_links
     command = [own_links, tmp_path, "20", "3", "--csv", tmp_path / "missing" / "rounds.csv"]
     assert subprocess.run(command, check=False, capture_output=True).returncode == 1
     assert not (tmp_path / "kept").exists()
+
+
+def test_each_start_but_the_native_ones_loads_its_library(tmp_path: Path) -> None:
+    compact = ["-DLIBRARY", "-nostdlib", "-Wl,-z,noseparate-code,-z,norelro"]
+    kinds = {"compact": compact, "ordinary": ["-DLIBRARY"], "patches": [*compact, "-DPATCHES"]}
+    for name, flags in kinds.items():
+        library = ["gcc", "-O1", "-Werror", "-shared", "-fPIC", *flags, "-o", tmp_path / f"{name}.so"]
+        subprocess.run([*library, PROGRAMS / "starts.c"], check=True)
+    out = tmp_path / "rounds.csv"
+    printed = subprocess.run(
+        [compiled("starts", tmp_path), "5", "3", tmp_path, "--csv", out], check=True, capture_output=True, text=True
+    ).stdout
+    assert len(printed.splitlines()) == 8
+    faults: dict[str, list[float]] = {}
+    for row in csv.DictReader(out.read_text().splitlines()[1:]):
+        faults.setdefault(row["way"], []).append(float(row["faults"]))
+    for way, of in faults.items():
+        native = faults[f"{way.split(',')[0]}, native"]
+        assert way.endswith("native") or statistics.median(of) > statistics.median(native) + 1, way
