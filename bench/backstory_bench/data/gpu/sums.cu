@@ -1,8 +1,10 @@
 // A CUDA program that uses each kind of memory that reserves addresses: device, pinned, managed.
-// In: a.bin and b.bin, floats. Out: sums.bin, their weighted sums, and one line on standard output.
+// In: a.bin and b.bin, floats. Out: sums.bin, their weighted sums, and two lines on standard output.
+// The second line says whether CUDA left the address free at which backstory's recorder is linked.
 // An error of CUDA ends the program with status 1 and the error's text.
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <cuda_runtime.h>
 
 #define TRY(call)                                                                                  \
@@ -30,6 +32,35 @@ static void load(const char *name, float *into, int count)
         std::exit(1);
     }
     std::fclose(file);
+}
+
+// BS_HOME of backstory_abi.h, and more than the size of the recorder.
+static const unsigned long long home = 0x550000010000ull, reach = 1ull << 20;
+
+// True if no mapping but the recorder's own lies at its address. So the line is the same natively
+// and recorded. Prints the first other mapping on standard error.
+static bool address_is_free()
+{
+    FILE *maps = std::fopen("/proc/self/maps", "r");
+    if (!maps) {
+        std::perror("/proc/self/maps");
+        std::exit(1);
+    }
+    char line[4500];
+    bool free = true;
+    while (free && std::fgets(line, sizeof line, maps)) {
+        unsigned long long start, end;
+        if (std::sscanf(line, "%llx-%llx", &start, &end) != 2) {
+            continue;
+        }
+        bool near = start < home + reach && end > home;
+        if (near && !std::strstr(line, "/linux-backstory.so")) {
+            std::fputs(line, stderr);
+            free = false;
+        }
+    }
+    std::fclose(maps);
+    return free;
 }
 
 int main(int argc, char **argv)
@@ -61,9 +92,12 @@ int main(int argc, char **argv)
         return 1;
     }
     std::printf("%d sums, total %.6e\n", count, total);
+    // All kinds of memory are still reserved here.
+    const bool free = address_is_free();
+    std::printf("the recorder's address is %s\n", free ? "free" : "taken");
     TRY(cudaFree(managed));
     TRY(cudaFree(device_b));
     TRY(cudaFree(device_a));
     TRY(cudaFreeHost(pinned));
-    return 0;
+    return free ? 0 : 1;
 }
