@@ -15,9 +15,11 @@
  * gcc, and its start files. The third one is compact, and changes two pages of libc's code.
  *
  * The ways take turns in each round. For each way, the program prints medians of ROUNDS, with the
- * least and the most, in us a start: wall time, and processor time of parent and child. "more" is
- * the median of the differences of processor time to the native starts of the same round. It also
- * prints the page faults of a child. `--csv FILE` at the end keeps the rounds, with times in ns.
+ * least and the most, in us a start. These are wall time, and processor time of parent and child.
+ * The column "more" is the median of the differences of processor time to the native starts of the
+ * same round.
+ * The last figure is the page faults of a child. `--csv FILE` at the end keeps the rounds, with
+ * times in ns.
  */
 #ifdef LIBRARY
 
