@@ -8,12 +8,16 @@
 //! A name is remembered under these conditions:
 //!
 //! - It was looked up relative to a descriptor of the directory, when the directory had this state.
-//! - It led to a regular file, and not by way of a symbolic link.
+//! - It led to a regular file of the directory's file system, and not by way of a symbolic link.
 //! - The directory had not changed for [`REST`]. So its next change has another time.
 //! - Its file system gives a directory another time with each change of a name ([`STAMPING`]).
 //!
 //! A mount over a name does not change the directory. So all names are forgotten when the mounts
-//! have changed.
+//! have changed. One directory may be mounted twice, with another file over a name in one of the
+//! mounts. So the state of a directory has the id of the mount that its path leads through.
+//!
+//! If the clock is set back, a directory can get a time once more that it had before. So all names
+//! are forgotten when the clock was set.
 //!
 //! Invariant: a returned file is the one to which a look-up in this examination leads. The state of
 //! a directory is taken after the records were collected. So a change of a name that a reader can
@@ -26,10 +30,17 @@ use rustc_hash::FxHashMap;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags};
+use rustix::io;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
+};
 
 /// Nanoseconds for which a directory must not have changed. The coarsest times that a file system
 /// keeps are those of FAT, in units of two seconds.
 const REST: i64 = 3_000_000_000;
+/// The latest time that ext2, ext3 and XFS may store: in January 2038. Every change from then on
+/// has this time.
+const LATEST: i64 = i32::MAX as i64 * 1_000_000_000;
 /// Most names that are remembered.
 const NAMES: usize = 50_000;
 /// Most directories that are remembered.
@@ -37,9 +48,9 @@ const DIRECTORIES: usize = 20_000;
 /// Most devices whose file systems are known to be others.
 const OTHERS: usize = 100;
 
-/// File systems in the kernel that change the times of a directory with each change of a name in
-/// it, as `statfs` reports them: ext2 to ext4, XFS, Btrfs and tmpfs. A network file system may
-/// report times that are out of date.
+/// File systems that change the times of a directory with each change of a name in it, as `statfs`
+/// reports them: ext2 to ext4, XFS, Btrfs and tmpfs. All of them are in the kernel. A network file
+/// system may report times that are out of date.
 const STAMPING: [i64; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994];
 
 /// The names of directories, and the files that they led to.
@@ -56,7 +67,7 @@ pub(super) struct RememberedNames {
     opened: Option<(Box<[u8]>, OwnedFd)>,
     /// Devices whose file systems are not in [`STAMPING`].
     others: Vec<u64>,
-    mounts: MountWatch,
+    view: ViewWatch,
     /// [`REST`], which tests shorten.
     pub(super) rest: i64,
 }
@@ -71,14 +82,22 @@ struct Directory {
     /// Whether its file system is not in [`STAMPING`].
     other: bool,
     /// The state in which its names led to these files. `None`: no name can be remembered.
-    state: Option<Ident>,
+    state: Option<DirectoryState>,
     /// `None`: the name led to a symbolic link, or to something else than a file.
     names: FxHashMap<Box<[u8]>, Option<FileKey>>,
 }
 
-/// Tells whether a mount was made, moved or removed.
+/// The identity of a directory, and the id of the mount that its path leads through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct DirectoryState {
+    identity: Ident,
+    mount: u64,
+}
+
+/// Tells whether names may lead elsewhere although their directories have not changed: whether a
+/// mount was made, moved or removed, or the clock was set.
 #[derive(Debug, Default)]
-struct MountWatch(Option<OwnedFd>);
+struct ViewWatch(Option<[OwnedFd; 2]>);
 
 impl Default for RememberedNames {
     fn default() -> RememberedNames {
@@ -89,7 +108,7 @@ impl Default for RememberedNames {
             begun: false,
             opened: None,
             others: Vec::new(),
-            mounts: MountWatch::default(),
+            view: ViewWatch::default(),
             rest: REST,
         }
     }
@@ -133,7 +152,7 @@ impl RememberedNames {
         }
         self.begun = true;
         let full = self.names >= NAMES || self.directories.len() >= DIRECTORIES;
-        if self.mounts.changed() || full {
+        if self.view.changed() || full {
             self.directories = FxHashMap::default();
             self.names = 0;
         }
@@ -151,7 +170,7 @@ impl RememberedNames {
     }
 
     /// Looks up a name in a directory with this state, and remembers what it leads to.
-    fn look_up(&mut self, place: &[u8], name: &[u8], state: &Ident) -> Option<FileKey> {
+    fn look_up(&mut self, place: &[u8], name: &[u8], state: &DirectoryState) -> Option<FileKey> {
         if self.names >= NAMES {
             return None;
         }
@@ -167,14 +186,17 @@ impl RememberedNames {
         let wanted = StatxFlags::TYPE | StatxFlags::INO;
         let found = rustix::fs::statx(opened, name, flags, wanted).ok()?;
         let is_file = FileType::from_raw_mode(found.stx_mode.into()) == FileType::RegularFile;
-        let file = is_file.then(|| crate::key(&Ident::from(&found)));
+        let found = Ident::from(&found);
+        // A file of another file system is mounted over the name. Its inode number may change.
+        let is_here = found.dev == state.identity.dev;
+        let file = (is_file && is_here).then(|| crate::key(&found));
         directory.names.insert(name.into(), file);
         self.names += 1;
         file
     }
 
     /// Opens a directory, if it still has this state, and its file system is one of [`STAMPING`].
-    fn open(&mut self, place: &[u8], state: &Ident) -> Option<OwnedFd> {
+    fn open(&mut self, place: &[u8], state: &DirectoryState) -> Option<OwnedFd> {
         let how = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = rustix::fs::open(place, how, Mode::empty()).ok()?;
         if look_at(&opened, b"") != Some(*state) {
@@ -183,7 +205,7 @@ impl RememberedNames {
         let file_system = rustix::fs::fstatfs(&opened).ok()?.f_type as i64;
         if !STAMPING.contains(&file_system) {
             if self.others.len() < OTHERS {
-                self.others.push(state.dev);
+                self.others.push(state.identity.dev);
             }
             return None;
         }
@@ -198,9 +220,9 @@ impl Directory {
         // A change after this moment has this time or a later one.
         let before = clock::files().saturating_sub(rest);
         let found = look_at(CWD, place);
-        let other = found.is_some_and(|found| others.contains(&found.dev));
+        let other = found.is_some_and(|found| others.contains(&found.identity.dev));
         self.other = other;
-        let found = found.filter(|found| !other && found.ctime < before);
+        let found = found.filter(|found| !other && will_differ(found.identity.ctime, before));
         match found == self.state {
             true => 0, // without a state it has no names
             false => self.forget(found),
@@ -208,24 +230,53 @@ impl Directory {
     }
 
     /// Forgets all names, and takes over the present state. Returns the number of the names.
-    fn forget(&mut self, state: Option<Ident>) -> usize {
+    fn forget(&mut self, state: Option<DirectoryState>) -> usize {
         self.state = state;
         std::mem::take(&mut self.names).len()
     }
 }
 
-impl MountWatch {
-    /// True if the mounts may have changed since the last call.
+impl ViewWatch {
+    /// True if names may lead elsewhere since the last call.
     fn changed(&mut self) -> bool {
-        let Some(table) = &self.0 else {
-            let how = OFlags::RDONLY | OFlags::CLOEXEC;
-            self.0 = rustix::fs::open("/proc/thread-self/mountinfo", how, Mode::empty()).ok();
-            return true;
-        };
-        // The kernel reports a change once for each open file (proc_pid_mountinfo(5)).
-        let mut asked = [PollFd::new(table, PollFlags::PRI)];
-        poll(&mut asked, Some(&Timespec::default())) != Ok(0)
+        if let Some([mounts, clock]) = &self.0 {
+            // The kernel reports a change of mounts by an exception (proc_pid_mountinfo(5)).
+            let mut polled = [
+                PollFd::new(mounts, PollFlags::PRI),
+                PollFd::new(clock, PollFlags::IN),
+            ];
+            if poll(&mut polled, Some(&Timespec::default())) == Ok(0) {
+                return false;
+            }
+        }
+        self.0 = ViewWatch::begin().ok();
+        true
     }
+
+    /// Opens the table of mounts, and a timer that is cancelled when the clock is set.
+    fn begin() -> io::Result<[OwnedFd; 2]> {
+        let how = OFlags::RDONLY | OFlags::CLOEXEC;
+        let mounts = rustix::fs::open("/proc/thread-self/mountinfo", how, Mode::empty())?;
+        let how = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+        let clock = timerfd_create(TimerfdClockId::Realtime, how)?;
+        let never = Timespec {
+            tv_sec: i64::MAX,
+            tv_nsec: 0,
+        };
+        let never = Itimerspec {
+            it_interval: Timespec::default(),
+            it_value: never,
+        };
+        let how = TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET;
+        timerfd_settime(&clock, how, &never)?;
+        Ok([mounts, clock])
+    }
+}
+
+/// True if each later change of a directory has another time than `ctime`, when the clock has
+/// passed `before`.
+fn will_differ(ctime: i64, before: i64) -> bool {
+    ctime < before && ctime != LATEST
 }
 
 fn lookup_flags() -> AtFlags {
@@ -233,11 +284,15 @@ fn lookup_flags() -> AtFlags {
 }
 
 /// The state of a directory, at a path or, with an empty path, of the descriptor.
-fn look_at(directory: impl AsFd, path: &[u8]) -> Option<Ident> {
+fn look_at(directory: impl AsFd, path: &[u8]) -> Option<DirectoryState> {
     let flags = lookup_flags() | AtFlags::EMPTY_PATH;
-    let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME | StatxFlags::MNT_ID;
     let found = rustix::fs::statx(directory, path, flags, wanted).ok()?;
-    Some(Ident::from(&found))
+    let has_mount = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID);
+    has_mount.then(|| DirectoryState {
+        identity: Ident::from(&found),
+        mount: found.stx_mnt_id,
+    })
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use super::*;
 use backstory_testkit::private_mounts::PrivateMounts;
 use rustix::fs::{RenameFlags, renameat_with, statat};
 use std::fs;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -31,14 +32,15 @@ fn tick() {
     }
 }
 
-/// What a look-up of the path finds.
+/// The file that a look-up of the path finds.
 fn found(path: &Path) -> Option<FileKey> {
     let st = statat(CWD, path, AtFlags::empty()).ok()?;
     let is_file = FileType::from_raw_mode(st.st_mode) == FileType::RegularFile;
     is_file.then_some((st.st_dev as u32, st.st_ino))
 }
 
-/// What is known of some paths in one examination. Each answer must be the one of a look-up.
+/// Tells for some paths, in one examination, whether their files are known. Each known file must be
+/// the one that a look-up finds.
 #[track_caller]
 fn examine(names: &mut RememberedNames, paths: &[&Path]) -> Vec<bool> {
     let mut is_known = |path: &&Path| {
@@ -200,10 +202,82 @@ fn a_mount_over_a_name_is_noticed() {
     for _ in 0..3 {
         examine(&mut names, &[&path]);
     }
-    let unmounted = std::process::Command::new("umount").arg(&path).status();
-    assert!(unmounted.unwrap().success());
+    unmount(&path);
     assert_ne!(found(&path), found(&other));
     examine(&mut names, &[&path]);
+}
+
+fn unmount(path: &Path) {
+    let unmounted = std::process::Command::new("umount").arg(path).status();
+    assert!(unmounted.unwrap().success());
+}
+
+#[test]
+fn a_directory_that_is_mounted_twice_has_names_of_its_own_in_each_mount() {
+    let what = "a directory that is mounted twice";
+    let Some(mounts) = PrivateMounts::of_this_thread(what).unwrap() else {
+        return;
+    };
+    let dir = tree();
+    let in_dir = |name: &str| dir.path().join(name);
+    mounts.replace(&in_dir("e"), &in_dir("d")).unwrap();
+    mounts.replace(&in_dir("e/a"), &in_dir("b")).unwrap();
+    let path = in_dir("l/a");
+    let mut names = impatient();
+    learn(&mut names, &path);
+    // The link leads to the same directory then, and no mount is made.
+    fs::remove_file(in_dir("l")).unwrap();
+    symlink("e", in_dir("l")).unwrap();
+    assert_eq!(found(&path), found(&in_dir("b")));
+    for _ in 0..3 {
+        examine(&mut names, &[&path]);
+    }
+    unmount(&in_dir("e/a"));
+    unmount(&in_dir("e"));
+}
+
+#[test]
+fn a_file_of_another_file_system_over_a_name_is_looked_up_each_time() {
+    let what = "a file of another file system over a name";
+    let Some(mounts) = PrivateMounts::of_this_thread(what).unwrap() else {
+        return;
+    };
+    let dir = tree();
+    let path = dir.path().join("a");
+    mounts.replace(&path, Path::new("/proc/version")).unwrap();
+    let mut names = impatient();
+    tick();
+    for _ in 0..4 {
+        assert_eq!(examine(&mut names, &[&path]), [false]);
+    }
+    unmount(&path);
+}
+
+#[test]
+fn all_names_are_forgotten_when_the_clock_was_set() {
+    let dir = tree();
+    let path = dir.path().join("a");
+    let mut names = impatient();
+    learn(&mut names, &path);
+    let [_, clock] = names.view.0.as_mut().unwrap();
+    let info = format!("/proc/thread-self/fdinfo/{}", clock.as_raw_fd());
+    let info = fs::read_to_string(info).unwrap();
+    // TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET
+    assert!(info.contains("settime flags: 03"), "{info}");
+    // A test cannot set the clock. A timer that is cancelled is readable, as the end of a pipe is.
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(writer);
+    *clock = reader.into();
+    assert_eq!(examine(&mut names, &[&path]), [false]);
+    assert_eq!(examine(&mut names, &[&path]), [true]);
+}
+
+#[test]
+fn a_directory_with_the_latest_time_of_its_file_system_is_not_relied_on() {
+    assert!(will_differ(LATEST - 1, LATEST));
+    assert!(!will_differ(LATEST - 1, LATEST - 1));
+    assert!(!will_differ(LATEST, LATEST + 1));
+    assert!(will_differ(LATEST + 1, LATEST + 2));
 }
 
 #[test]
