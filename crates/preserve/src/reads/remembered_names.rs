@@ -35,8 +35,8 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
 
-/// Nanoseconds for which a directory must not have changed. The coarsest times that a file system
-/// keeps are those of FAT, in units of two seconds.
+/// Nanoseconds for which a directory must not have changed. The coarsest times of file systems in
+/// [`STAMPING`] are whole seconds (ext2 and ext3). Those of any in Linux are two seconds (FAT).
 const REST: i64 = 3_000_000_000;
 /// The latest time that ext2, ext3 and XFS may store: in January 2038. Every change from then on
 /// has this time.
@@ -48,9 +48,9 @@ const DIRECTORIES: usize = 20_000;
 /// Most devices whose file systems are known to be others.
 const OTHERS: usize = 100;
 
-/// File systems that change the times of a directory with each change of a name in it, as `statfs`
-/// reports them: ext2 to ext4, XFS, Btrfs and tmpfs. All of them are in the kernel. A network file
-/// system may report times that are out of date.
+/// File systems that change the times of a directory with each change of a name in it, by their
+/// numbers in `statfs`. These are ext2 to ext4, XFS, Btrfs and tmpfs. A network file system may
+/// report times that are out of date.
 const STAMPING: [i64; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994];
 
 /// The names of directories, and the files that they led to.
