@@ -28,7 +28,7 @@ static inline void need(int holds, const char *what)
     exit(1);
 }
 
-/* User and system time so far, of RUSAGE_SELF or RUSAGE_THREAD. */
+/* User and system time so far, of RUSAGE_SELF, RUSAGE_CHILDREN or RUSAGE_THREAD. */
 static inline double processor_time(int who)
 {
     struct rusage r;

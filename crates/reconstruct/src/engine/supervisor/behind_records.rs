@@ -3,8 +3,8 @@
 //! Such a program is ended where it waits for more. It then starts nothing of what it started
 //! later. If the log lacks records without a trace, the maker of a program may be missing, too.
 //!
-//! Invariant: a program did not start for this reason only if no recorded call made it, or if its
-//! maker did not start for this reason. All others have to be started again.
+//! Invariant: two kinds of programs do not start for this reason. No recorded call made them, or
+//! their maker did not start for this reason. All others have to be started again.
 
 use super::ends::is_alive;
 use super::killed::longest_wait;
