@@ -329,8 +329,9 @@ fn a_program_that_went_on_behind_a_killed_recording_is_not_whole() {
     let (keeper, supervisor) = others(launcher.id());
     // None of them can take over from another one.
     let recorders = [launcher.id(), keeper, supervisor];
-    recorders.map(|pid| kill(pid, libc::SIGSTOP));
-    recorders.map(|pid| kill(pid, libc::SIGKILL));
+    for signal in [libc::SIGSTOP, libc::SIGKILL] {
+        recorders.iter().for_each(|pid| kill(*pid, signal));
+    }
     launcher.wait().unwrap();
     eventually("no process records", || {
         !backstory_session::is_recording(&run.part_path())
