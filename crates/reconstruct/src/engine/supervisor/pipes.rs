@@ -35,6 +35,12 @@ const LONGEST_ASLEEP: Duration = Duration::from_secs(10);
 /// Waits in vain, before none waits any more.
 const MOST_IN_VAIN: u32 = 8;
 
+/// How long waits are held for a program that does nothing. The patience would end all before if
+/// this were longer.
+fn longest_held(patience: Duration) -> Duration {
+    LONGEST_ASLEEP.min(patience / 2)
+}
+
 /// The bytes that a call waits for.
 #[derive(Debug, Clone, Copy)]
 struct AwaitedBytes {
@@ -233,7 +239,7 @@ impl Supervisor {
         unwritten
     }
 
-    /// False if a program, and those that it waits for, have done nothing for [`LONGEST_ASLEEP`].
+    /// False if a program, and those that it waits for, have done nothing for [`longest_held`].
     fn may_still_write(&mut self, writer: usize) -> bool {
         let programs = self.pipes.behind(writer);
         let calls: u64 = programs.iter().map(|one| self.matchers[*one].came).sum();
@@ -249,7 +255,7 @@ impl Supervisor {
             let used = live.filter_map(|(pid, _)| Some(state_and_time(*pid)?.1));
             let used: u64 = used.sum();
             if held.progress.1 == used {
-                let is_over = held.since.elapsed() > LONGEST_ASLEEP;
+                let is_over = held.since.elapsed() > longest_held(self.patience);
                 if is_over && !std::mem::replace(&mut held.is_in_vain, true) {
                     self.pipes.in_vain += 1;
                     if self.pipes.in_vain >= MOST_IN_VAIN {
@@ -348,8 +354,8 @@ impl Supervisor {
 
 #[cfg(test)]
 mod tests {
-    use super::{AwaitedBytes, Pipes};
-    use std::time::Instant;
+    use super::{AwaitedBytes, Pipes, longest_held};
+    use std::time::{Duration, Instant};
 
     /// Pipes whose readers wait: the program that reads, its thread, and the program that writes.
     fn waiting(calls: &[(usize, u32, usize)]) -> Pipes {
@@ -385,5 +391,13 @@ mod tests {
         let pipes = waiting(&[(1, 10, 2), (2, 20, 1)]);
         assert_eq!(pipes.behind(1), [1, 2]);
         assert_eq!(pipes.behind(2), [2, 1]);
+    }
+
+    #[test]
+    fn waits_are_held_for_a_part_of_the_patience() {
+        for (patience, held) in [(4, 2), (10, 5), (30, 10), (300, 10)] {
+            let longest = longest_held(Duration::from_secs(patience));
+            assert_eq!(longest, Duration::from_secs(held), "{patience} s");
+        }
     }
 }
