@@ -4,11 +4,11 @@
 //! `F_SETOWN` of fcntl(2). Invariant: a tool takes no recorded number, unless it executes the
 //! program in its own process.
 
-use super::processes::creation_flags;
+use super::processes::{LiveProcess, Role, creation_flags};
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
 use crate::engine::start::{last_pid, next_pid};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -27,6 +27,7 @@ impl Supervisor {
     /// one that executes it, and gets its number. If the number is in use, as by a process that the
     /// tool makes to try the kernel, it is too early for the program.
     pub(super) fn tool_creates(&mut self, call: &NotifiedCall) -> io::Result<Response> {
+        forget_ended_tools(&mut self.groups, &mut self.live, self.child as u32);
         let recorded = self.matchers[self.first].rest.pid;
         let is_process = creation_flags(call)? & libc::CLONE_THREAD as u64 == 0;
         let is_free = || !Path::new(&format!("/proc/{recorded}")).exists();
@@ -98,5 +99,53 @@ impl Supervisor {
             *other < tid && *other != group && !self.threads.contains_key(&(index, *other))
         });
         free.nth(earlier.count())
+    }
+}
+
+/// Forgets the processes and threads of tools that have ended. Their numbers are low and soon given
+/// again, perhaps to a child of the program that no recorded call made. `first`: the tool that the
+/// supervisor started.
+fn forget_ended_tools(
+    groups: &mut HashMap<u32, u32>,
+    live: &mut HashMap<u32, LiveProcess>,
+    first: u32,
+) {
+    let is_there = |number: &u32| Path::new(&format!("/proc/{number}")).exists();
+    let is_other = |process: &LiveProcess| process.role != Role::Tool;
+    groups.retain(|tid, group| live.get(group).is_none_or(is_other) || is_there(tid));
+    live.retain(|pid, process| *pid == first || is_other(process) || is_there(pid));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::processes::{LiveProcess, Role};
+    use super::forget_ended_tools;
+    use std::collections::HashMap;
+
+    #[test]
+    fn a_process_that_gets_the_number_of_an_ended_tool_counts_as_a_new_one() {
+        let own = std::process::id();
+        // No process has these numbers (`PID_MAX_LIMIT` in proc(5)).
+        let [first, ended, thread, program] = [0, 1, 2, 3].map(|number| (5 << 20) + number);
+        let mut live = HashMap::from([
+            (own, LiveProcess::tool()),
+            (first, LiveProcess::tool()),
+            (ended, LiveProcess::tool()),
+            (program, LiveProcess::new(Role::Program(0))),
+        ]);
+        let groups = [
+            (own, own),
+            (thread, own),
+            (ended, ended),
+            (program, program),
+        ];
+        let mut groups = HashMap::from(groups);
+        forget_ended_tools(&mut groups, &mut live, first);
+        let mut left: Vec<u32> = live.into_keys().collect();
+        left.sort_unstable();
+        let mut expected = [own, first, program];
+        expected.sort_unstable();
+        assert_eq!(left, expected);
+        assert_eq!(groups, HashMap::from([(own, own), (program, program)]));
     }
 }
