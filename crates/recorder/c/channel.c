@@ -102,8 +102,8 @@ BS_INTERCEPTED int listen(int fd, int backlog)
  *
  * A program that wants no address passes null. The kernel then reads neither argument, so the
  * recorder passes its own memory. The program sees no difference: an internet connection has an
- * address as long as it can be accepted. Which kind of socket listens is known behind its first
- * connection, so the kernel is asked for the address of that one.
+ * address as long as it can be accepted. The kind of a listening socket is known only after its
+ * first connection. So the kernel is asked for the address of that connection's other end.
  */
 int bs_accept(s64 nr, int socket, void *address, u32 *size, int flags)
 {
