@@ -357,6 +357,7 @@ impl ReadSet {
     /// link is not followed. Returns false if the path leads to no file.
     fn read(&mut self, path: &[u8], moved: bool) -> bool {
         if super::is_interface(path) {
+            self.everything |= leads_elsewhere(path);
             return true;
         }
         if !moved {
@@ -414,6 +415,24 @@ impl ReadSet {
             self.read(named, false);
         }
     }
+}
+
+/// True for a path below `/proc`, `/sys` or `/dev` that may lead to a file elsewhere: by way of a
+/// link to a directory or a descriptor of a process (proc_pid_cwd(5), proc_pid_fd(5)), or by `..`.
+/// Resolved here, a link of `/proc/self` would be one of this process.
+fn leads_elsewhere(path: &[u8]) -> bool {
+    let mut parts = path.split(|byte| *byte == b'/').peekable();
+    while let Some(part) = parts.next() {
+        let is_link = match part {
+            b".." => return true,
+            b"cwd" | b"root" | b"fd" | b"map_files" => path.starts_with(b"/proc/"),
+            _ => false,
+        };
+        if is_link && parts.peek().is_some() && !path.starts_with(b"/proc/sys/") {
+            return true;
+        }
+    }
+    false
 }
 
 /// True if something stands behind an unfinished record, which begins these bytes. Memory that no

@@ -19,6 +19,36 @@ fn a_process_that_executes_itself_is_not_taken_for_the_supervisor() {
 }
 
 #[test]
+fn a_read_by_a_link_of_a_process_may_be_of_any_file() {
+    let everything_after = |path: &str| {
+        let mut known = ReadSet::default();
+        assert!(known.read(path.as_bytes(), false) && known.files.is_empty());
+        known.everything
+    };
+    for path in [
+        "/proc/self/cwd/data",
+        "/proc/7/root/data",
+        "/proc/7/task/8/cwd/data",
+        "/proc/7/fd/3",
+        "/proc/../data",
+        "/dev/../data",
+    ] {
+        assert!(everything_after(path), "{path}");
+    }
+    for path in [
+        "/proc/self/exe",
+        "/proc/7/maps",
+        "/proc/self/cwd",
+        "/proc/sys/fs/root/x",
+        "/sys/class/root/x",
+        "/dev/null",
+        "/dev/fd/3",
+    ] {
+        assert!(!everything_after(path), "{path}");
+    }
+}
+
+#[test]
 fn a_pipe_in_the_place_of_an_interpreter_delays_no_look_up() {
     let dir = tempfile::tempdir().unwrap();
     let [script, pipe] = ["script", "pipe"].map(|name| dir.path().join(name));
