@@ -417,9 +417,9 @@ impl ReadSet {
     }
 }
 
-/// True for a path below `/proc`, `/sys` or `/dev` that may lead to a file elsewhere: by way of a
-/// link to a directory or a descriptor of a process (proc_pid_cwd(5), proc_pid_fd(5)), or by `..`.
-/// Resolved here, a link of `/proc/self` would be one of this process.
+/// True for a path of a kernel interface that may lead to a file elsewhere. It has `..`, or a link
+/// of a process to a directory or a descriptor (proc_pid_cwd(5), proc_pid_fd(5)). Resolved here, a
+/// link of `/proc/self` would be one of this process.
 fn leads_elsewhere(path: &[u8]) -> bool {
     let mut parts = path.split(|byte| *byte == b'/').peekable();
     while let Some(part) = parts.next() {
