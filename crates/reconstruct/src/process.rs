@@ -384,6 +384,41 @@ impl RecordedProcess {
         }
     }
 
+    /// The bytes and results of the record that no call has taken. Each call that the record
+    /// answers takes something, but for a repeated last result.
+    pub fn left(&self) -> u64 {
+        let streams = self.streams.values();
+        let bytes = streams.clone();
+        let bytes = bytes.map(|own| own.input.remaining() + own.output.remaining());
+        let moves = streams.map(|own| {
+            own.input.len() + own.output.len() + own.accepted.len() + own.connected.len()
+        });
+        let made = queued(&self.opens) + queued(&self.sockets) + queued(&self.pairs);
+        let exact = queued(&self.times)
+            + queued(&self.processors)
+            + queued(&self.counters)
+            + queued(&self.identities);
+        let others = self.turns.len() + self.children.len() + self.signals.len();
+        let results = queued(&self.results) + self.random_requests.len();
+        let count = moves.sum::<usize>() + made + exact + others + results;
+        bytes.sum::<u64>() + self.random.remaining() + count as u64
+    }
+
+    /// When the first recorded act behind this time began that has not come again. It moved bytes,
+    /// waited, opened or made something, handled a signal, or ended the process.
+    pub fn next_after(&self, time: u64) -> Option<u64> {
+        let streams = self.streams.values();
+        let moved = streams.flat_map(|own| [own.input.next_input(), own.output.next_time()]);
+        // No wait for the kernel's own objects is taken.
+        let is_known = |turn: &&ReadyTurn| turn.ready.iter().all(|(id, _)| id.is_some());
+        let turns = self.turns.iter().filter(is_known).map(|turn| turn.time);
+        let signals = self.signals.iter().map(|(_, began)| *began);
+        let ends = [self.ended, self.killed_at].into_iter().flatten();
+        let all = self.made_at().chain(moved.flatten()).chain(turns);
+        let all = all.chain(signals).chain(ends);
+        all.filter(|next| *next > time).min()
+    }
+
     /// When the recorded calls that the process has not made again opened something, or made a
     /// process or a connection.
     fn made_at(&self) -> impl Iterator<Item = u64> {
@@ -420,9 +455,44 @@ impl RecordedProcess {
     }
 }
 
+/// The number of elements in all of these queues.
+fn queued<K, T>(queues: &HashMap<K, VecDeque<T>>) -> usize {
+    queues.values().map(VecDeque::len).sum()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::RecordedProcess;
+    use super::{ReadyTurn, RecordedProcess};
+    use crate::input::InputItem;
+    use crate::ready::IN;
+
+    #[test]
+    fn what_is_left_of_a_record_becomes_less_with_each_part_that_is_taken() {
+        let mut process = RecordedProcess::default();
+        assert_eq!((process.left(), process.next_after(0)), (0, None));
+        process.ended = Some(90);
+        let bytes = InputItem::Bytes(b"abc".to_vec());
+        let streams = process.streams.entry(0).or_default();
+        streams.input.push_at(bytes, 20);
+        // A wait for the kernel's own objects, and one for a resource.
+        for (id, time) in [(None, 30), (Some(0), 40)] {
+            process.turns.push_back(ReadyTurn {
+                ready: vec![(id, IN)],
+                time,
+                ..ReadyTurn::default()
+            });
+        }
+        for (reached, next) in [(0, Some(20)), (20, Some(40)), (40, Some(90)), (90, None)] {
+            assert_eq!(process.next_after(reached), next, "{reached}");
+        }
+        let before = process.left();
+        let streams = process.streams.entry(0).or_default();
+        let _ = streams.input.take(2, true, false);
+        let within = process.left();
+        assert_eq!(within, before - 2);
+        process.turns.pop_front();
+        assert_eq!(process.left(), within - 1);
+    }
 
     #[test]
     fn threads_are_in_the_order_of_their_creation_when_numbers_begin_anew() {

@@ -216,8 +216,9 @@ pub struct ReconstructionArgs {
     #[arg(long, value_name = "PATTERN", requires = "deep")]
     pub volatile: Vec<String>,
 
-    /// With --deep: end the programs after N seconds without a call and without work. Work behind
-    /// the last byte of a request has N seconds, too, or 20 times its recorded time if that is more
+    /// With --deep: end the programs after N seconds without a call and without work, or four times
+    /// as long without anything of the record. Work behind the last byte of a request has N
+    /// seconds, too, or 20 times its recorded time if that is more
     #[arg(long, value_name = "N", default_value_t = PATIENCE, requires = "deep")]
     pub patience: u64,
 }

@@ -216,6 +216,68 @@ fn a_program_that_repeats_a_wait_for_ever_is_ended_and_reported() {
     ends_by_the_patience(calls);
 }
 
+fn a_program_that_makes_calls_for_ever_and_takes_nothing_of_its_record_is_ended_and_reported() {
+    let Some(python) = program("python3") else {
+        return;
+    };
+    // Each loop makes another call between its waits. The alarm ends a program that goes on.
+    let ticks = "
+import ctypes, os, signal, struct
+signal.alarm(60)
+libc = ctypes.CDLL(None)
+timer = libc.timerfd_create(1, 0)
+libc.timerfd_settime(timer, 0, struct.pack('4q', 0, 50_000_000, 0, 50_000_000), None)
+while True:
+    os.read(timer, 8)
+    os.getpid()
+";
+    let polls = "
+import os, select, signal
+signal.alarm(60)
+waits = select.poll()
+waits.register(0, 1)
+while True:
+    waits.poll(50)
+    os.getpid()
+";
+    for script in [ticks, polls] {
+        let calls = vec![
+            begin(&python, &["python3", "-I", "-S", "-c", script], "/"),
+            descriptor(0, 1, S_IFIFO, "pipe:[7]"),
+            exit(0),
+        ];
+        ends_by_the_patience(calls);
+    }
+}
+
+fn a_program_that_computes_for_longer_than_the_patience_goes_on() {
+    let Some(python) = program("python3") else {
+        return;
+    };
+    // It also makes calls that the record does not have.
+    let script = "
+import os, time
+end = time.process_time() + 7
+while time.process_time() < end:
+    sum(range(100_000))
+    os.getppid()
+os.write(1, b'computed')
+";
+    let calls = vec![
+        begin(&python, &["python3", "-I", "-S", "-c", script], "/"),
+        descriptor(1, 2, S_IFIFO, "pipe:[8]"),
+        write(1, b"computed"),
+        exit(0),
+    ];
+    let options = Options {
+        patience: Duration::from_secs(1),
+        ..Options::default()
+    };
+    let result = run_with(vec![(0, calls)], &options);
+    assert_eq!(result.stopped, None, "{result:?}");
+    assert_eq!(result.likeness(), Likeness::Equal, "{result:?}");
+}
+
 fn a_signal_that_dumps_memory_ends_a_wait_that_stays() {
     let Some(python) = program("python3") else {
         return;
@@ -659,6 +721,8 @@ fn main() {
         input_of_ones_own_shows_what_the_program_would_have_done,
         a_program_that_hangs_is_ended_and_reported,
         a_program_that_repeats_a_wait_for_ever_is_ended_and_reported,
+        a_program_that_makes_calls_for_ever_and_takes_nothing_of_its_record_is_ended_and_reported,
+        a_program_that_computes_for_longer_than_the_patience_goes_on,
         a_signal_that_dumps_memory_ends_a_wait_that_stays,
         a_signal_comes_in_the_read_that_it_interrupted,
         a_sleep_lasts_until_the_signal_that_ended_it,

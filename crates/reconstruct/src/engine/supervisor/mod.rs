@@ -36,6 +36,7 @@ mod places;
 mod preparing;
 mod process_groups;
 mod processes;
+mod progress;
 mod sights;
 mod signal_sets;
 mod sleeping;
@@ -80,6 +81,7 @@ use passing::PassedDescriptors;
 use pipes::Pipes;
 use places::Places;
 use processes::LiveProcess;
+use progress::RecordProgress;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -194,6 +196,8 @@ pub struct Supervisor {
     asleep: HashSet<u32>,
     /// Since when programs end, because their request is over. Their calls continue.
     closing: Option<Closing>,
+    /// Since when the programs have taken nothing more of the record.
+    progress: Option<RecordProgress>,
     /// For a tool that asks for them.
     places: Places,
     pipes: Pipes,
@@ -252,21 +256,23 @@ impl Supervisor {
             }
             self.reap();
             let silent = last_call.elapsed();
-            if self.is_in_hand(silent) || self.sends_from_outside(silent) {
+            let is_in_hand = self.is_in_hand(silent);
+            if is_in_hand {
+                self.progress = None;
+            }
+            if is_in_hand || self.sends_from_outside(silent) {
                 last_call = Instant::now();
             }
             let idle = last_call.elapsed();
-            let is_over = match self.closing.is_some() {
-                true => self.has_closed(),
-                false => self.part_is_over(idle) && !self.closes(),
-            };
-            if is_over {
+            let looks = for_ends && self.closing.is_none();
+            let still = looks.then(|| self.stands_still()).flatten();
+            if self.is_over(idle, still) {
                 self.kill_all();
                 break;
             }
-            if self.result.status.is_some() && idle > AFTER_END {
-                self.kill_all();
-                break;
+            if let Some(still) = still.filter(|_| self.closing.is_none()) {
+                self.stop_standstill(still);
+                last_call = Instant::now();
             }
             if idle > self.longest_behind_record() && self.ends_behind_record() {
                 last_call = Instant::now();
@@ -292,6 +298,18 @@ impl Supervisor {
             });
         }
         Ok(self.finish())
+    }
+
+    /// True if nothing more is awaited: a request is over, a tool has ended, or only processes are
+    /// left that outlive the first one. `idle`: since the last call. `still`: since when nothing
+    /// more of the record was taken, if that is too long.
+    fn is_over(&mut self, idle: Duration, still: Option<Duration>) -> bool {
+        if self.closing.is_some() {
+            return self.has_closed();
+        }
+        let part_is_over = self.part_is_over(idle) || self.part.is_some() && still.is_some();
+        part_is_over && !self.closes()
+            || self.result.status.is_some() && (idle > AFTER_END || still.is_some())
     }
 
     /// Responds to a new call.

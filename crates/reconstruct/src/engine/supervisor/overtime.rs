@@ -19,7 +19,7 @@ const SLOWER: u32 = 20;
 /// How many times longer still, for a program under a tool, as Valgrind.
 const SLOWER_UNDER_TOOL: u32 = 20;
 /// The unit of processor times in `/proc`: the kernel's `USER_HZ` is 100.
-const TICK: Duration = Duration::from_millis(10);
+pub(super) const TICK: Duration = Duration::from_millis(10);
 
 /// The work since the last call.
 #[derive(Debug, Clone, Copy)]
@@ -87,13 +87,20 @@ impl Supervisor {
 
     /// True if a thread of a program computes, or waits for a processor or a disk.
     pub(super) fn a_thread_runs(&self) -> bool {
+        self.a_thread_runs_but(|_| false)
+    }
+
+    /// The same, but for the threads that are `left_out`.
+    pub(super) fn a_thread_runs_but(&self, left_out: impl Fn(u32) -> bool) -> bool {
         let tasks = |pid: &u32| fs::read_dir(format!("/proc/{pid}/task"));
         let mut threads = self.live.keys().filter_map(|pid| tasks(pid).ok()).flatten();
         threads.any(|task| {
             let name = task.ok().map(|task| task.file_name());
             let tid: Option<u32> = name.and_then(|name| name.to_str()?.parse().ok());
             let found = tid.and_then(|tid| Some((tid, state_and_time(tid)?.0)));
-            found.is_some_and(|(tid, state)| works(state, || self.awaits_answer(tid)))
+            found.is_some_and(|(tid, state)| {
+                works(state, || self.awaits_answer(tid)) && !left_out(tid)
+            })
         })
     }
 

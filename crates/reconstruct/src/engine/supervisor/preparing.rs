@@ -94,6 +94,7 @@ impl Supervisor {
             staying: HashSet::new(),
             asleep: HashSet::new(),
             closing: None,
+            progress: None,
             last_calls: HashMap::new(),
             resources: run.resources,
             killed_early: run.killed_early,

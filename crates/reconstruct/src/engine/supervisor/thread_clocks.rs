@@ -237,6 +237,9 @@ impl Supervisor {
     /// A thread slept, so this much time passed for it. Before the answer to the chosen request, no
     /// more time passes than until the recorded one.
     pub(super) fn slept(&mut self, call: &NotifiedCall, index: usize, ns: i64) {
+        if ns > 0 {
+            self.waits_in_vain(call);
+        }
         let reached = self.matchers[index].position(call.tid).time;
         let most = self.time_until_answer(index, reached).unwrap_or(i64::MAX);
         let clock = self.passed[index].of(call.tid, reached);

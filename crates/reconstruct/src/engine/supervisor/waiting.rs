@@ -443,6 +443,7 @@ impl Supervisor {
     /// The response to a wait that nothing ends. Programs repeat a wait that a signal interrupted.
     /// One that does nothing else stays in it, so that the patience can end it.
     pub(super) fn never(&mut self, call: &NotifiedCall, index: usize) -> Response {
+        self.waits_in_vain(call);
         let (group, tid) = (self.group_of(call), call.tid);
         let listener = self.listener.as_fd();
         let is_alone = || !another_thread_runs(listener, group, tid);
