@@ -31,6 +31,7 @@ mod request_walk;
 pub mod requests;
 mod search;
 pub mod shared_code;
+mod starter;
 mod stream;
 mod stream_tail;
 mod volume;

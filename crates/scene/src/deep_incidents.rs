@@ -128,7 +128,8 @@ fn request(
 }
 
 /// The command that runs the request again, or else the process. The replay of a request that the
-/// program made itself ends behind that request.
+/// program made itself ends behind that request. It names the process if the command of the run is
+/// another program, as a shell: gdb debugs the program with which the replay starts.
 fn command(run: &DeepRun<'_>, request: Option<&SceneRequest>, epoch: u64) -> String {
     let id = &run.run.id;
     let process = run
@@ -139,7 +140,10 @@ fn command(run: &DeepRun<'_>, request: Option<&SceneRequest>, epoch: u64) -> Str
     match (request, process) {
         (Some(request), _) => {
             let number = request.number;
-            format!("backstory replay --deep {id} --request {number} --with gdb")
+            let own = number.checked_sub(1).and_then(|at| run.requests.get(at));
+            let starter = own.and_then(|own| run.log.starter(own.epoch));
+            let process = starter.map_or(String::new(), |pid| format!(" --process {pid}"));
+            format!("backstory replay --deep {id} --request {number}{process} --with gdb")
         }
         (None, Some(process)) => {
             let pid = process.own_pid;

@@ -198,6 +198,44 @@ fn gdb_stops_where_a_script_that_is_the_command_writes_the_file() {
     assert_gdb_stops(&story, "write", "print.*", "\"print('not an upload')");
 }
 
+/// The story whose server is started by a shell, which is the command of the run.
+fn recorded_in_shell() -> Option<Story> {
+    let place = Place::new();
+    place.write_aged("upload.py", SERVER);
+    let command = "sh -c '/usr/bin/python3 upload.py $0; true'";
+    Story::recorded_in(place, "--deep", command)
+}
+
+#[test]
+fn commands_of_scene_and_when_name_the_server_that_a_shell_started() {
+    let Some(story) = recorded_in_shell() else {
+        return;
+    };
+    let scene = story.scene("page.py");
+    let one = &scene["incidents"][0];
+    let process = format!(" --process {} --with gdb", one["process"]["pid"]);
+    let command = text(one, "/reconstruct");
+    assert!(command.ends_with(&process), "{one:#}");
+    let request = one["request"]["number"].to_string();
+    let search = ["when", "--run", "story", "--request", &request, "upload"];
+    let answer = story.place.run(&search);
+    if answer.err.contains("namespace") {
+        return skipped("a search in a deep run", &answer.err);
+    }
+    assert!(answer.out.trim_end().ends_with(&process), "{answer:?}");
+}
+
+#[test]
+fn gdb_stops_in_a_server_that_a_shell_started() {
+    if !needs("a reconstruction under gdb", &["gdb"]) {
+        return;
+    }
+    let Some(story) = recorded_in_shell() else {
+        return;
+    };
+    assert_gdb_stops(&story, "write", "print.*", "\"print('not an upload')");
+}
+
 /// Asserts that the command of the report, under gdb, stops at a call whose second argument begins
 /// so, and shows it.
 #[track_caller]

@@ -136,6 +136,16 @@ impl DeepRequest {
         Ok(chosen.is_ok_and(|unit| unit.is_client))
     }
 
+    /// The epoch of the process that served or made a request. `None`: there is no such request.
+    pub fn epoch_of(&self, request: usize) -> Result<Option<u64>, Failure> {
+        let read = self.read()?;
+        let chosen = backstory_reconstruct::request::chosen(&read.run, request);
+        let process = chosen
+            .ok()
+            .and_then(|unit| read.run.processes.get(unit.process));
+        Ok(process.map(|process| process.epoch))
+    }
+
     /// True if a tool runs the program, or it gets other input.
     pub fn is_changed(&self) -> bool {
         self.has_tool() || self.has_other_input()

@@ -66,7 +66,7 @@ pub fn run(args: WhenArgs, store: Option<&Path>) -> Outcome {
     }
     let calls = Calls::of(&deep)?;
     let own = directory(None, &prepared.run)?;
-    let played = prepared.played(&replay, Some(deep), &own);
+    let played = prepared.played(&replay, Some(deep.clone()), &own);
     clear(&own);
     let Some(mut reconstruction) = played?.reconstruction else {
         return Err(Failure::not_found("the program did not run again"));
@@ -90,6 +90,10 @@ pub fn run(args: WhenArgs, store: Option<&Path>) -> Outcome {
     for line in unrecorded {
         complain(&line);
     }
+    let part = match reconstruction.sightings.first() {
+        Some(first) => debugged_part(&deep, &calls, first, &args)?,
+        None => ("", String::new()),
+    };
     answer(|out| match args.json {
         true => json::lines(
             out,
@@ -98,7 +102,13 @@ pub fn run(args: WhenArgs, store: Option<&Path>) -> Outcome {
                 .iter()
                 .map(|one| value(one, &calls)),
         ),
-        false => text(&reconstruction, &calls, &prepared.run, &args, out),
+        false => text(
+            &reconstruction,
+            &calls,
+            (prepared.run.as_str(), &part),
+            &args,
+            out,
+        ),
     })?;
     Ok(u8::from(reconstruction.sightings.is_empty()))
 }
@@ -156,21 +166,40 @@ fn value(one: &Sighting, calls: &Calls) -> Value {
     ])
 }
 
+/// The part of the run that a debugger is to see, in words and as options. They name the process of
+/// a request if the command of the run is another program, as a shell.
+fn debugged_part(
+    deep: &deep::DeepRequest,
+    calls: &Calls,
+    first: &Sighting,
+    args: &WhenArgs,
+) -> Result<(&'static str, String), Failure> {
+    let wanted = args.request.map(|number| number as usize);
+    let Some(number) = wanted.or(first.request) else {
+        let number = calls.number(first.counter);
+        return Ok(("up to the first", format!("--to {number}")));
+    };
+    let epoch = deep.epoch_of(number)?;
+    let starter = epoch.and_then(|epoch| calls.log.starter(epoch));
+    let process = starter.map_or(String::new(), |pid| format!(" --process {pid}"));
+    Ok(("in the request", format!("--request {number}{process}")))
+}
+
 fn text(
     reconstruction: &Reconstruction,
     calls: &Calls,
-    run: &str,
+    (run, (what, part)): (&str, &(&str, String)),
     args: &WhenArgs,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let style = Style::of_stdout();
     let all = &reconstruction.sightings;
-    let Some(first) = all.first() else {
+    if all.is_empty() {
         return writeln!(
             out,
             "No call of the run that was made again moved these bytes."
         );
-    };
+    }
     let shown = if args.all { all.len() } else { SCREEN };
     let mut process = None;
     for one in all.iter().take(shown) {
@@ -202,14 +231,6 @@ fn text(
         let more = counted(rest as usize, "more place", "more places");
         writeln!(out, "{more} (--all lists at most 1000)")?;
     }
-    let wanted = args.request.map(|number| number as usize);
-    let (what, part) = match wanted.or(first.request) {
-        Some(number) => ("in the request", format!("--request {number}")),
-        None => (
-            "up to the first",
-            format!("--to {}", calls.number(first.counter)),
-        ),
-    };
     let command = format!("backstory replay --deep {run} {part} --with gdb");
     let command = style.paint(Role::Command, &command);
     writeln!(out, "A debugger {what}: {command}")
