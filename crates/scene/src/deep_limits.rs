@@ -2,10 +2,16 @@
 //!
 //! In: the incident's parts. Out: sentences.
 
+use std::collections::BTreeSet;
+
 use crate::deep_run::{DeepRun, Meant};
 use crate::left::MOST_FILES;
 use crate::model::{Precision, SceneRequest};
 use crate::words::counted;
+use backstory_ordering::SmallSort;
+
+/// Most requests that one sentence names.
+const MOST_NAMED: usize = 10;
 
 /// Facts that were found beside the calls of the incident.
 pub struct Found {
@@ -72,6 +78,9 @@ pub fn limits(
 
 /// How sure a request is that was found by its time.
 fn by_time(run: &DeepRun<'_>, meant: &Meant) -> String {
+    if !meant.others.is_empty() {
+        return read_together(run, &meant.others);
+    }
     let mut text = "The act is of a thread that worked on no connection, or of a call that the \
                     deep log does not have. This request was served at that moment."
         .to_owned();
@@ -83,4 +92,30 @@ fn by_time(run: &DeepRun<'_>, meant: &Meant) -> String {
         text.push_str(&format!(" {others} served then, too."));
     }
     text
+}
+
+/// The requests that an event loop had read together with this one, before the act.
+fn read_together(run: &DeepRun<'_>, others: &BTreeSet<usize>) -> String {
+    let place = |id: &usize| run.requests.iter().position(|one| one.id == *id);
+    let numbers = others.iter().filter_map(place).map(|at| at + 1);
+    let mut numbers: Vec<usize> = numbers.collect();
+    numbers.sort_small();
+    let named: Vec<String> = numbers
+        .iter()
+        .take(MOST_NAMED)
+        .map(usize::to_string)
+        .collect();
+    let noun = match numbers.len() {
+        1 => "request",
+        _ => "requests",
+    };
+    let more = match numbers.len().saturating_sub(MOST_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "The thread had read several requests before the act, in turns of its event loop. It may \
+         have acted for {noun} {}{more}, too.",
+        named.join(", ")
+    )
 }

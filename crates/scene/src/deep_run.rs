@@ -2,6 +2,8 @@
 //!
 //! In: nothing; `asking` fills it. Out: plain data for the other modules.
 
+use std::collections::BTreeSet;
+
 use backstory_deep::{DeepLog, Request};
 use backstory_eventlog::event::Time;
 use backstory_query::answer::ProcessLine;
@@ -45,6 +47,8 @@ pub struct Meant {
     pub acts: Vec<FileAct>,
     /// How it was found.
     pub precision: Precision,
+    /// The ids of other requests for which the thread may have acted.
+    pub others: BTreeSet<usize>,
 }
 
 impl DeepRun<'_> {

@@ -6,14 +6,15 @@
 //! Memory: the requests of the log, and [`MOST`] acts.
 
 use backstory_ordering::SmallSort;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
-use backstory_deep::{DeepLog, Request};
+use backstory_deep::{DeepLog, Request, Role};
 use backstory_eventlog::event::Time;
 
 use crate::deep_files::DeepFiles;
 use crate::model::FileAct;
 use crate::question::PeerPattern;
+use crate::read_together::ReadTogether;
 
 /// Most acts of one process without a request, and most requests, that are searched further.
 const MOST: usize = 1000;
@@ -36,6 +37,9 @@ pub struct FoundAct {
     pub path: Vec<u8>,
     /// The acts, in order.
     pub acts: Vec<FileAct>,
+    /// The ids of other requests that the thread had read by then, in an event loop of a server. It
+    /// may have acted for one of them.
+    pub others: BTreeSet<usize>,
 }
 
 /// The acts on a file that has one of these names: one for each request and process, the newest
@@ -45,7 +49,9 @@ pub fn acts_on(log: &DeepLog, names: &[Vec<u8>], changes: bool) -> (Vec<FoundAct
     let mut found: VecDeque<FoundAct> = VecDeque::new();
     let mut at: HashMap<(Option<usize>, u64), usize> = HashMap::new();
     let mut dropped = 0;
+    let mut read = ReadTogether::default();
     let requests = log.walk_requests(|process, call, belongs| {
+        read.take(process.epoch, call, belongs);
         let Some(used) = files.take(process, call) else {
             return;
         };
@@ -56,6 +62,10 @@ pub fn acts_on(log: &DeepLog, names: &[Vec<u8>], changes: bool) -> (Vec<FoundAct
         }
         let request = belongs.map(|(id, _)| id);
         let key = (request, process.epoch);
+        let others = match request {
+            Some(_) => read.others((process.epoch, call.tid), request),
+            None => BTreeSet::new(),
+        };
         let known = at
             .get(&key)
             .and_then(|index: &usize| index.checked_sub(dropped));
@@ -65,6 +75,7 @@ pub fn acts_on(log: &DeepLog, names: &[Vec<u8>], changes: bool) -> (Vec<FoundAct
             if !act.acts.contains(&used.act) {
                 act.acts.push(used.act);
             }
+            act.others.extend(others);
             return;
         }
         if found.len() == MOST {
@@ -79,11 +90,15 @@ pub fn acts_on(log: &DeepLog, names: &[Vec<u8>], changes: bool) -> (Vec<FoundAct
             time: log.time_of(call.time),
             path: used.path,
             acts: vec![used.act],
+            others,
         });
     });
+    let served = requests.iter().filter(|one| one.role == Role::Server);
+    let served: HashSet<usize> = served.map(|one| one.id).collect();
     let mut found = Vec::from(found);
     for act in &mut found {
         act.acts.sort_small();
+        act.others.retain(|id| served.contains(id));
     }
     found.sort_small_by_key(|act| std::cmp::Reverse(act.time));
     (found, requests)

@@ -28,6 +28,7 @@ mod meaning;
 mod model;
 mod page;
 mod question;
+mod read_together;
 mod recorded_incidents;
 mod secrets;
 mod words;

@@ -2,6 +2,8 @@
 //!
 //! In: acts of the deep log, and touches of the graph. Out: [`Meant`], with how it was found.
 
+use std::collections::BTreeSet;
+
 use backstory_deep::Request;
 use backstory_eventlog::event::Time;
 use backstory_ordering::SmallSort;
@@ -21,6 +23,7 @@ pub fn served(run: &DeepRun<'_>, request: &Request) -> Meant {
         file: None,
         acts: Vec::new(),
         precision: Precision::Request,
+        others: BTreeSet::new(),
     }
 }
 
@@ -46,7 +49,7 @@ pub fn served_during(run: &DeepRun<'_>, touch: &FileTouch) -> Option<Meant> {
 }
 
 /// The request of an act. A thread that works on no connection may act for a request that another
-/// thread of its process received.
+/// thread of its process received. One that has read several requests may act for each of them.
 pub fn meant_by(run: &DeepRun<'_>, act: FoundAct) -> Meant {
     let meant = Meant {
         request: act.request,
@@ -55,7 +58,11 @@ pub fn meant_by(run: &DeepRun<'_>, act: FoundAct) -> Meant {
         time: act.time,
         file: Some(act.path),
         acts: act.acts,
-        precision: Precision::Request,
+        precision: match act.others.is_empty() {
+            true => Precision::Request,
+            false => Precision::Time,
+        },
+        others: act.others,
     };
     let other = match meant.request {
         Some(_) => None,

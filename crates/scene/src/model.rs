@@ -24,7 +24,8 @@ pub struct Scene {
 pub enum Precision {
     /// The deep log has the call, and the request that its thread worked on.
     Request,
-    /// The request was served while the act happened. The deep log does not have the call.
+    /// The request was served while the act happened. The deep log does not have the call, or the
+    /// thread had read several requests by then.
     Time,
     /// The process is known. Which of its requests caused the act is not.
     Process,

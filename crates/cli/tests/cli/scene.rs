@@ -513,6 +513,46 @@ fn a_file_that_another_thread_wrote_leads_to_the_request_of_that_moment_and_says
     assert_eq!(one["files"][0]["path"], story.place.path("two"), "{one:#}");
 }
 
+/// A server whose event loop reads both of its requests before it works on them.
+const LOOP: &str = r#"
+import os, select, socket
+s = socket.create_server(("127.0.0.1", 0))
+with open("port.new", "w") as f: f.write(str(s.getsockname()[1]))
+os.rename("port.new", "port")
+peers = [s.accept()[0] for n in range(2)]
+select.select(peers, [], [])
+for name in [peer.recv(9).decode() for peer in peers]:
+    with open(name, "w") as file: file.write("stored")
+for peer in peers: peer.sendall(b"done\n"); peer.close()
+"#;
+
+const LOOP_CLIENT: &str = r#"
+import os, socket, time
+while not os.path.exists("port"): time.sleep(0.01)
+address = ("127.0.0.1", int(open("port").read()))
+peers = [socket.create_connection(address) for n in range(2)]
+for peer, name in zip(peers, (b"one", b"two")): peer.sendall(name)
+for peer in peers: assert peer.recv(9) == b"done\n"; peer.close()
+"#;
+
+#[test]
+fn a_file_of_an_event_loop_that_had_read_several_requests_is_found_by_time_with_the_others_named() {
+    if !needs("a server with an event loop", &["/usr/bin/python3"]) {
+        return;
+    }
+    let story = served(LOOP, LOOP_CLIENT);
+    // The file of the first request. The thread read the second one last.
+    let scene = story.scene("one");
+    let one = &scene["incidents"][0];
+    let found = (one["found_by"].as_str(), &one["request"]["number"]);
+    assert_eq!(found, (Some("time"), &2.into()), "{one:#}");
+    let limits = one["limits"].to_string();
+    assert!(
+        limits.contains("may have acted for request 1, too"),
+        "{one:#}"
+    );
+}
+
 /// A server that connects to the ports which a request names, and then writes a file.
 const RELAY: &str = r#"
 import os, socket
