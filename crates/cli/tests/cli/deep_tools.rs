@@ -39,6 +39,59 @@ fn a_debugger_stops_in_a_program_that_the_user_named_by_a_relative_path() {
     }
 }
 
+/// Reads a word from its child, which computes until its parent waits.
+const PARENT: &str = r#"
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static int in_child(int end)
+{
+    return write(end, "word", 4) == 4 ? 0 : 1;
+}
+int main(void)
+{
+    int ends[2];
+    char bytes[10] = "";
+    if (pipe(ends))
+        return 1;
+    pid_t child = fork();
+    if (child == 0) {
+        // From its first call on, the replay knows that the parent waits for it.
+        getppid();
+        for (volatile long rest = 1000000000; rest > 0; rest--) {
+        }
+        _exit(in_child(ends[1]));
+    }
+    int status = read(ends[0], bytes, 9) == 4 ? 0 : 2;
+    printf("%s\n", bytes);
+    return waitpid(child, NULL, 0) == child ? status : 3;
+}
+"#;
+
+#[test]
+fn a_debugger_of_all_programs_stops_in_a_child_whose_parent_waits_for_it() {
+    let what = "a debugger of several programs";
+    let place = Place::new();
+    if !needs(what, &["gdb", "timeout"]) || !compiled(&place, "", "parent", PARENT) {
+        return;
+    }
+    place.deep("RECORD ./parent > out");
+    // A debugger that waits for the parent in vain is ended after a minute.
+    let line = "timeout -s INT -k 5 60 \"$B\" replay deep --deep --output-dir ../home/again \
+                --with \"gdb -q -batch -ex 'set detach-on-fork off' -ex 'break in_child' \
+                -ex 'set schedule-multiple on' -ex run -ex 'print 6 * 7' -ex continue \
+                -ex 'inferior 1' -ex continue\" < /dev/null";
+    let answer = place.shell(line);
+    if answer.err.contains("namespace") {
+        return skipped(what, &answer.err);
+    }
+    for part in ["in_child (", "= 42"] {
+        assert!(answer.out.contains(part), "{part}: {answer:?}");
+    }
+    assert!(answer.err.contains("equal: "), "{answer:?}");
+}
+
 /// Answers one client, and waits for another one. At its end, it sends the signal to its group, as
 /// Apache does.
 const GROUP: &str = r#"

@@ -253,6 +253,7 @@ impl Supervisor {
             if for_ends {
                 looked = Instant::now();
                 self.close_passed();
+                self.let_held_stop();
             }
             self.reap();
             let silent = last_call.elapsed();
@@ -339,10 +340,11 @@ impl Supervisor {
         self.handle(call, Instant::now());
     }
 
-    /// Looks at the parked calls again. `for_ends`: also for signals that end their processes.
+    /// Looks at the parked calls again. `for_ends`: also for signals that end their processes, or
+    /// by which a debugger stops their threads.
     fn look_again(&mut self, for_ends: bool) {
         for (call, since) in std::mem::take(&mut self.parked) {
-            if for_ends && self.lets_die(&call) {
+            if for_ends && (self.lets_die(&call) || self.lets_stop(&call)) {
                 continue;
             }
             self.parked_for = since.elapsed();

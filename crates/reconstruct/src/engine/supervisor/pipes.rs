@@ -121,6 +121,11 @@ impl Pipes {
         self.awaited.values().any(|one| one.thread == thread)
     }
 
+    /// A call does not wait any more: its thread makes it again.
+    pub fn leave(&mut self, call: u64) {
+        self.awaited.remove(&call);
+    }
+
     /// This program, and those whose bytes it waits for, directly or through others.
     fn behind(&self, program: usize) -> Vec<usize> {
         let mut found = vec![program];

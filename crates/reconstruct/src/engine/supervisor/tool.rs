@@ -5,14 +5,21 @@
 //! report, and a debugger stays as long as its user does.
 
 use super::processes::{Role, state_and_time};
+use super::signal_sets::bit;
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
+use crate::engine::proc_texts::signals;
 use backstory_sys as sys;
+use std::fs;
 use std::io::{IsTerminal, stdin};
 use std::time::{Duration, Instant};
 
 /// A program is looked at after so long without a call.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// The error of a call that begins again behind a signal (`ERESTARTSYS`). If the signal is there,
+/// the kernel makes the call again, and the program never sees the error.
+const BEGINS_AGAIN: i32 = 512;
 
 /// Programs that go on after the signal are killed if they did not work for so long.
 const GRACE: Duration = Duration::from_secs(5);
@@ -62,6 +69,32 @@ impl Supervisor {
     /// True if a tool runs without a program: it has not started one yet, or reports.
     pub(super) fn is_tool_alone(&self) -> bool {
         self.has_tool && !self.follows_bytes && self.program_states().next().is_none()
+    }
+
+    /// Lets a debugger stop a thread whose call waits. True if the call is answered.
+    ///
+    /// After the supervisor has received a call, only a deadly signal interrupts it. A debugger
+    /// that stops all programs waits for this thread, too. The call may wait for a program that has
+    /// been stopped already. So it begins again when the debugger lets the thread go on.
+    pub(super) fn lets_stop(&mut self, call: &NotifiedCall) -> bool {
+        if !self.has_tool || self.follows_bytes {
+            return false;
+        }
+        let status = fs::read_to_string(format!("/proc/{}/status", call.tid));
+        let stops = status.is_ok_and(|status| is_to_stop(&status));
+        if stops {
+            self.pipes.leave(call.id);
+            self.suspended.remove(&call.id);
+            self.answer(call, Response::Errno(BEGINS_AGAIN));
+        }
+        stops
+    }
+
+    /// The same for the calls that nothing answers before the end.
+    pub(super) fn let_held_stop(&mut self) {
+        let held = std::mem::take(&mut self.held).into_iter();
+        let left: Vec<NotifiedCall> = held.filter(|call| !self.lets_stop(call)).collect();
+        self.held = left;
     }
 
     /// The request is over: ends its programs so that the tool can report. False: there is no tool.
@@ -121,6 +154,12 @@ impl Supervisor {
     }
 }
 
+/// True if a debugger has sent a thread the signal to stop, by its `status` in `/proc`. One that
+/// stops a whole process does not count.
+fn is_to_stop(status: &str) -> bool {
+    signals(status, "SigPnd") & bit(libc::SIGSTOP) != 0
+}
+
 fn is_stopped(state: char) -> bool {
     matches!(state, 't' | 'T')
 }
@@ -128,6 +167,17 @@ fn is_stopped(state: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_is_to_stop_if_the_signal_is_there_for_it_alone() {
+        assert!(is_to_stop(
+            "SigPnd:\t0000000000040000\nShdPnd:\t0000000000000000\n"
+        ));
+        assert!(!is_to_stop(
+            "SigPnd:\t0000000000000001\nShdPnd:\t0000000000040000\n"
+        ));
+        assert!(!is_to_stop("State:\tD (disk sleep)\n"));
+    }
 
     #[test]
     fn a_program_that_works_after_its_end_was_asked_for_may_report() {
