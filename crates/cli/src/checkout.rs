@@ -7,8 +7,12 @@
 //!    the commits of the other work trees whose files the run used. `git` knows every format of its
 //!    index, every filter and every attribute, and takes longer than `record` may.
 //!
+//! Each run is looked at once for other work trees: a mark says how far ([`ExaminedRuns`]).
+//!
 //! Invariant: neither step changes a work tree, runs a program that its configuration names as a
 //! monitor, or fails the recording.
+
+mod examined_runs;
 
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
@@ -24,20 +28,19 @@ use backstory_graph::model::EntityKind;
 use backstory_query::answer::Access;
 use backstory_query::{self as query, Checkout};
 use backstory_store::annotations::{self, AnnotationRecord};
-use backstory_store::{
-    AnnotationKind, Home, RunRecord, Store, catch_up_annotations, records_newest_first,
-};
+use backstory_store::{AnnotationKind, Home, RunRecord, Store, catch_up_annotations};
 use backstory_workflow::paths::{is_system, is_tool, parent};
 
 use rustc_hash::FxHashMap;
 
 use crate::text::when;
+use examined_runs::ExaminedRuns;
 
 /// A work tree is compared with its commit only if its run ended at most this long ago, in ns.
 /// Later it says nothing about the run.
 const FRESH: i64 = 600_000_000_000;
 
-/// Runs whose other work trees are looked for after each recording.
+/// New runs whose other work trees are looked for.
 const NEWEST: usize = 3;
 
 /// Work trees of one run.
@@ -114,22 +117,23 @@ pub fn complete(home: &Home, store: &mut dyn Store) -> Result<(), backstory_stor
         }
         found.push(AnnotationRecord::Set(checkout.annotation(&one.run)));
     }
-    for run in records_newest_first(store)?.take(NEWEST) {
-        let run = run?;
-        if !is_fresh(&run) {
+    let examined = ExaminedRuns::read(home, store)?;
+    let new = examined.others(store)?;
+    for run in new.iter().take(NEWEST) {
+        let Some(run) = store.run_by_key(*run)?.filter(is_fresh) else {
             continue;
-        }
+        };
         for mut checkout in others(store, &run)? {
             checkout.examined = true;
             checkout.changed = changed(store, &run, &checkout);
             found.push(AnnotationRecord::Set(checkout.annotation(&run.header.id)));
         }
     }
-    if found.is_empty() {
-        return Ok(());
+    if !found.is_empty() {
+        annotations::append(home, &found)?;
+        catch_up_annotations(home, store)?;
     }
-    annotations::append(home, &found)?;
-    catch_up_annotations(home, store)
+    examined.advance(store, &new)
 }
 
 /// The directories with files of the user's own. Each directory is judged once, and not each of its
