@@ -149,7 +149,6 @@ impl UserDirectories {
     /// Adds the directory of a file, unless `is_known` has it or the file belongs to the system or
     /// to a tool.
     fn add(&mut self, file: &[u8], is_known: &dyn Fn(&[u8]) -> bool) {
-        let is_others = |path: &[u8]| is_system(path) || is_tool(path);
         let directory = parent(file);
         let is_open = match self.is_open.get_mut(directory) {
             Some(is_open) => is_open,
@@ -167,6 +166,30 @@ impl UserDirectories {
     }
 }
 
+/// True if the path belongs to the system or to a tool.
+fn is_others(path: &[u8]) -> bool {
+    is_system(path) || is_tool(path)
+}
+
+/// True if the path lies in one of the work trees with these roots.
+fn is_in(roots: &[String], path: &[u8]) -> bool {
+    let below = |root: &String| {
+        let rest = path.strip_prefix(root.as_bytes());
+        rest.is_some_and(|rest| rest.starts_with(b"/"))
+    };
+    roots.iter().any(below)
+}
+
+/// True if files in this directory, whose path ends with a slash, may lie in a work tree without
+/// one of these roots.
+fn leads_elsewhere(directory: &[u8], roots: &[String]) -> bool {
+    if !directory.starts_with(b"/") || is_in(roots, directory) || is_others(directory) {
+        return false;
+    }
+    let found = work_tree::root(Path::new(OsStr::from_bytes(parent(directory))));
+    found.is_some_and(|root| !roots.iter().any(|known| root == Path::new(known)))
+}
+
 /// The work trees, except those known already, whose files the run used.
 fn others(store: &dyn Store, run: &RunRecord) -> Result<Vec<Checkout>, backstory_store::Error> {
     let known = store.annotations(&run.header.id)?;
@@ -175,13 +198,12 @@ fn others(store: &dyn Store, run: &RunRecord) -> Result<Vec<Checkout>, backstory
         .filter(|one| one.kind == AnnotationKind::Checkout)
         .map(|one| one.key)
         .collect();
-    let is_known = |path: &[u8]| {
-        let below = |root: &String| {
-            let rest = path.strip_prefix(root.as_bytes());
-            rest.is_some_and(|rest| rest.starts_with(b"/"))
-        };
-        known.iter().any(below)
-    };
+    // Most runs use no other work tree. Their directories say so, and are fewer than their files.
+    let directories = store.directories_of(run.key)?;
+    if !directories.iter().any(|dir| leads_elsewhere(dir, &known)) {
+        return Ok(Vec::new());
+    }
+    let is_known = |path: &[u8]| is_in(&known, path);
     let mut dirs = UserDirectories::default();
     for entity in store.entities(run.key)? {
         if entity.kind == EntityKind::File && entity.path.starts_with(b"/") {
@@ -320,5 +342,23 @@ mod tests {
         }
         assert_eq!(dirs.found, expected);
         assert!(expected.contains(&b"/home/u/mixed"[..]) && expected.len() < 8);
+    }
+
+    #[test]
+    fn only_a_directory_in_an_unknown_work_tree_leads_elsewhere() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().to_str().unwrap();
+        for root in ["known", "other"] {
+            fs::create_dir_all(dir.path().join(root).join(".git")).unwrap();
+        }
+        let known = [format!("{top}/known")];
+        let leads = |path: &str| leads_elsewhere(path.as_bytes(), &known);
+        let below = |path: &str| leads(&format!("{top}/{path}"));
+        assert!(below("other/") && below("other/sub/"));
+        assert!(!below("known/") && !below("known/sub/"));
+        assert!(!below("other/.cache/x/") && !leads("/usr/lib/") && !leads(""));
+        // The directory for temporary files may itself be in a work tree.
+        let is_in_another = work_tree::root(dir.path()).is_some();
+        assert_eq!(below("none/"), is_in_another);
     }
 }

@@ -69,6 +69,7 @@ passed_on! { GraphStore:
     fn below(&self, prefix: &[u8], wanted: &dyn Fn(&[u8]) -> bool) -> Result<Vec<EntityKey>>;
     fn made_in(&self, directory: &[u8]) -> Result<Vec<(Bytes, EntityKey)>>;
     fn directories_below(&self, top: &[u8]) -> Result<Vec<Bytes>>;
+    fn directories_of(&self, run: RunKey) -> Result<Vec<Bytes>>;
     fn same(&self, ident: &Ident, which: VersionMatch) -> Result<Vec<EntityKey>>;
     fn made_versions(&self, idents: &[Ident]) -> Result<Vec<Vec<EntityKey>>>;
 }

@@ -7,7 +7,7 @@
 //! | must | default |
 //! | --- | --- |
 //! | `append`, `remove`, `set_label` | `reading`, `run_ids`, `run`, `run_by_key`, `run_id`, `run_started`, `runs_named` |
-//! | `runs`, `activities`, `entities`, `stream`, `extended` | `activity`, `entity`, `touching`, `at_path`, `rename_candidates`, `below`, `made_in`, `directories_below`, `same` |
+//! | `runs`, `activities`, `entities`, `stream`, `extended` | `activity`, `entity`, `touching`, `at_path`, `rename_candidates`, `below`, `made_in`, `directories_below`, `directories_of`, `same` |
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
@@ -257,6 +257,19 @@ pub trait GraphStore {
             for path in std::iter::once(&entity.path).chain(&entity.aliases) {
                 let (directory, _) = split_path(path);
                 found.extend(directory.starts_with(top).then(|| Bytes::from(directory)));
+            }
+        }
+        Ok(found.into_iter().collect())
+    }
+
+    /// The directories of the paths and aliases of a run's entities, sorted. All end with a slash,
+    /// except the empty one of names that have no slash.
+    fn directories_of(&self, run: RunKey) -> Result<Vec<Bytes>> {
+        let mut found = BTreeSet::new();
+        for entity in self.entities(run)? {
+            for path in std::iter::once(&entity.path).chain(&entity.aliases) {
+                let (directory, _) = split_path(path);
+                found.insert(Bytes::from(directory));
             }
         }
         Ok(found.into_iter().collect())

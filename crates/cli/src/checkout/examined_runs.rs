@@ -87,8 +87,9 @@ mod tests {
     use crate::checkout::complete;
     use crate::text::when;
     use backstory_eventlog::run::{RunEnd, RunHeader};
+    use backstory_git_objects::work_tree;
     use backstory_graph::model::{Entity, EntityId, EntityKind, Sink};
-    use backstory_store::{GraphStore, MemoryStore, RunAnnotations};
+    use backstory_store::open_store;
     use std::fs;
     use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::symlink;
@@ -96,22 +97,23 @@ mod tests {
 
     const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 
-    /// A store whose graph is in memory, beside directories with files.
+    /// A store, and directories with the files of its runs.
     struct Recordings {
-        files: TempDir,
-        _store: TempDir,
+        store: Box<dyn Store>,
         home: Home,
-        store: MemoryStore,
+        files: TempDir,
+        _directory: TempDir,
     }
 
     impl Recordings {
         fn new() -> Recordings {
             let directory = tempfile::tempdir().unwrap();
+            let home = Home::open(directory.path()).unwrap();
             Recordings {
+                store: open_store(&home).unwrap(),
+                home,
                 files: tempfile::tempdir().unwrap(),
-                home: Home::open(directory.path()).unwrap(),
-                _store: directory,
-                store: MemoryStore::default(),
+                _directory: directory,
             }
         }
 
@@ -155,6 +157,13 @@ mod tests {
             complete(&self.home, &mut self.store)
         }
 
+        /// Removes the names of all files from the database, so that no file can be read.
+        fn lose_names(&mut self) {
+            let database = rusqlite::Connection::open(self.home.database_path()).unwrap();
+            database.execute("DELETE FROM versions", []).unwrap();
+            self.store = open_store(&self.home).unwrap();
+        }
+
         /// The names of the work trees that were found for a run.
         fn found(&self, run: &str) -> Vec<String> {
             let all = self.store.annotations(run).unwrap().into_iter();
@@ -179,6 +188,23 @@ mod tests {
         recordings.complete().unwrap();
         assert!(recordings.found("first000").is_empty());
         assert_eq!(recordings.found("second00"), ["two"]);
+    }
+
+    #[test]
+    fn the_files_of_a_run_that_used_no_other_work_tree_are_not_read() {
+        let mut recordings = Recordings::new();
+        if work_tree::root(recordings.files.path()).is_some() {
+            let reason = "the directory for temporary files is in a work tree";
+            backstory_testkit::need::skipped("runs without a work tree", reason);
+            return;
+        }
+        recordings.work_tree("one");
+        recordings.add("first000", 1, "one/a");
+        recordings.lose_names();
+        assert!(recordings.complete().is_err());
+        fs::remove_dir_all(recordings.files.path().join("one")).unwrap();
+        recordings.complete().unwrap();
+        assert!(recordings.found("first000").is_empty());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Reads entities, by key, by run and by path.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
 use backstory_eventlog::event::Bytes;
@@ -76,6 +76,21 @@ impl<T: BlockTables> GraphReader<'_, T> {
             }
         }
         Ok(entities)
+    }
+
+    /// Reads neither entities nor versions.
+    pub fn directories_of(&self, run: RunKey) -> Result<Vec<Bytes>> {
+        let mut dirs = BTreeSet::new();
+        self.tables
+            .rows(BlockTable::Members, range(run.0), |_, block| {
+                members::directories(block, |dir| {
+                    dirs.insert(dir);
+                })
+            })?;
+        let paths = dirs.into_iter().map(|dir| self.dir(dir));
+        let mut paths: Vec<Bytes> = paths.collect::<Result<_>>()?;
+        paths.sort_unstable();
+        Ok(paths)
     }
 
     pub fn at_path(&self, path: &[u8]) -> Result<Vec<EntityKey>> {

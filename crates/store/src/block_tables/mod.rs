@@ -101,6 +101,10 @@ macro_rules! graph_methods {
             self.graph().directories_below(top)
         }
 
+        fn directories_of(&self, run: RunKey) -> Result<Vec<Bytes>> {
+            self.graph().directories_of(run)
+        }
+
         fn same(&self, ident: &Ident, which: VersionMatch) -> Result<Vec<EntityKey>> {
             self.graph().same(ident, which)
         }

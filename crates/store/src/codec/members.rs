@@ -119,6 +119,15 @@ impl Block {
     }
 }
 
+/// Passes the directories of the names of a block to `each`, ascending, and decodes nothing else.
+pub fn directories(block: &[u8], each: impl FnMut(u32)) -> Result<()> {
+    let record = block::take(&mut RecordReader::new(block, WHAT))?;
+    let mut reader = RecordReader::new(&record, WHAT);
+    reader.small()?;
+    reader.small()?;
+    take_directories(&mut reader, each)
+}
+
 /// Passes the position and the version of each entity of a block to `each`, and decodes nothing
 /// else.
 pub fn versions(block: &[u8], mut each: impl FnMut(usize, VersionRef)) -> Result<()> {
@@ -216,6 +225,17 @@ fn put_columns(out: &mut Vec<u8>, first: u32, members: &[Member], dirs: &[u32]) 
         .for_each(|column| out.extend_from_slice(column));
 }
 
+/// Passes the list of directories of a block to `each`, ascending.
+fn take_directories(reader: &mut RecordReader<'_>, mut each: impl FnMut(u32)) -> Result<()> {
+    let mut last = 0i64;
+    for _ in 0..reader.number()? {
+        let dir = last.checked_add(reader.signed()?);
+        last = dir.ok_or_else(|| reader.damaged())?;
+        each(u32::try_from(last).map_err(|_| reader.damaged())?);
+    }
+    Ok(())
+}
+
 /// The columns of a block, each at the number of the next entity.
 struct Columns<'b> {
     /// How many entities the block has.
@@ -236,12 +256,8 @@ struct Columns<'b> {
 
 impl<'b> Columns<'b> {
     fn take(reader: &mut RecordReader<'b>) -> Result<Columns<'b>> {
-        let (mut dirs, mut last) = (Vec::new(), 0i64);
-        for _ in 0..reader.number()? {
-            let dir = last.checked_add(reader.signed()?);
-            last = dir.ok_or_else(|| reader.damaged())?;
-            dirs.push((u32::try_from(last).map_err(|_| reader.damaged())?, 0i64));
-        }
+        let mut dirs = Vec::new();
+        take_directories(reader, |dir| dirs.push((dir, 0i64)))?;
         let count = reader.small()?;
         if count > BLOCK {
             return Err(reader.damaged());
@@ -403,6 +419,9 @@ mod tests {
             let mut found = Vec::new();
             versions(&encoded, |position, version| found.push((position, version))).unwrap();
             prop_assert_eq!(found, block.members.iter().map(|m| m.version).enumerate().collect::<Vec<_>>());
+            let mut found = Vec::new();
+            directories(&encoded, |dir| found.push(dir)).unwrap();
+            prop_assert_eq!(found, block.dirs());
             let wanted = |version: VersionRef| version.index.is_multiple_of(2);
             let mut found = Vec::new();
             named(&encoded, wanted, |position| found.push(position)).unwrap();

@@ -39,6 +39,7 @@ mod tests {
             let _ = versions::decode(&noise, |_, _| Ok(()));
             let _ = members::Block::decode(&noise);
             let _ = members::versions(&noise, |_, _| ());
+            let _ = members::directories(&noise, |_| ());
             let _ = reverse::scan(&noise, None, reverse::Mentioned::All, &mut Vec::new());
             let _ = activities::ActivityBlock::decode(&noise, 0);
             let _ = schema2::decode(&noise, 0);
@@ -56,6 +57,7 @@ mod tests {
             let _ = versions::decode(&plain, |_, _| Ok(()));
             let _ = members::Block::decode(&plain);
             let _ = members::versions(&plain, |_, _| ());
+            let _ = members::directories(&plain, |_| ());
             let _ = activities::ActivityBlock::decode(&plain, 0);
             let _ = texts::TextBlock::decode(&plain);
             let _ = extended::decode(&plain, 0);

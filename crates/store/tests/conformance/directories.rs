@@ -142,6 +142,36 @@ fn the_directories_below_a_path_are_those_that_the_runs_touched_sorted() {
     });
 }
 
+#[test]
+fn the_directories_of_a_run_are_those_of_its_names_and_of_no_other_run() {
+    every_store(|store| {
+        let paths = [
+            ("/w/b/x", 0, File),
+            ("/w/a/y", 0, Missing),
+            ("/w/a/z", 1, File),
+            ("/x", 0, File),
+            ("tcp:127.0.0.1:80", 0, Socket),
+        ];
+        let first = append(store, "one", &paths);
+        let mut linked = entity(0, "/w/b/x", 0, None);
+        linked.aliases = vec![bytes("/v/link")];
+        let second = store.append(&header("two", 2), &end(), 0, &mut |sink| {
+            sink.entity(&linked)
+        });
+        let second = second.unwrap();
+        let of = |store: &dyn Store, run: RunKey| -> Vec<String> {
+            let found = store.directories_of(run).unwrap().into_iter();
+            found
+                .map(|path| String::from_utf8(path.to_vec()).unwrap())
+                .collect()
+        };
+        assert_eq!(of(store, first), ["", "/", "/w/a/", "/w/b/"]);
+        assert_eq!(of(store, second), ["/v/", "/w/b/"]);
+        assert!(store.remove("one").unwrap());
+        assert_eq!(of(store, second), ["/v/", "/w/b/"]);
+    });
+}
+
 /// A rename in a run: the version before, and the renamed one.
 type RenamedPair = [Entity; 2];
 

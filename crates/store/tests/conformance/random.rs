@@ -143,6 +143,7 @@ struct Answers {
     entities: Vec<Entity>,
     record: Option<RunRecord>,
     directories: Vec<DirectoryAnswers>,
+    directories_of: Vec<Bytes>,
     streams: Vec<Stream>,
     of_entities: Vec<EntityAnswers>,
     /// For each identity of the run the entities that runs made, asked for at once.
@@ -188,6 +189,7 @@ fn answers(store: &dyn Store, graph: &Random, run: RunKey) -> Answers {
         activities: store.activities(run).unwrap(),
         record: store.run_by_key(run).unwrap(),
         directories: directories.map(directory).into(),
+        directories_of: store.directories_of(run).unwrap(),
         streams: (0..graph.activities).map(stream).collect(),
         of_entities: entities
             .iter()
