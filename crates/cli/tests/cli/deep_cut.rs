@@ -78,12 +78,13 @@ fn a_damaged_log_is_compared_up_to_the_damage() {
     is_equal_as_far_as_it_is_there(&place, &log);
 }
 
-/// Answers many requests. The record has many chunks.
+/// Answers many requests. The record has many chunks, as random bytes cannot be compressed.
 const SERVER: &str = r#"
 import os, socket
 LISTEN
 for n in range(200):
     c, _ = s.accept()
+    os.getrandom(9000)
     c.sendall(b"answer %d to " % n + c.recv(100) + b"." * 4000 + b"END")
     c.close()
 "#;
