@@ -1,5 +1,5 @@
-//! Facts that the record lacks and this machine may have: interpreters that the kernel opens, and
-//! names in listed directories.
+//! Facts that the record lacks and this machine may have: interpreters that the kernel opens, the
+//! library by which threads end, and names in listed directories.
 
 use backstory_ordering::{SmallCollect, SmallSort};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +21,13 @@ use super::{EntrySource, PlanEntry};
 /// matters.
 const LISTED: usize = 10_000;
 
+/// The file name of glibc.
+const C_LIBRARY: &[u8] = b"libc.so.6";
+
+/// The library that glibc loads when a thread ends by `pthread_exit(3)` or `pthread_cancel(3)`. A
+/// process without it is aborted.
+const UNWINDER: &[u8] = b"libgcc_s.so.1";
+
 impl PlanBuilder<'_> {
     /// Adds this machine's interpreters of executed programs, where the record lacks them.
     pub fn interpreters(&mut self, first: &InitialState) {
@@ -36,6 +43,22 @@ impl PlanBuilder<'_> {
             }
             self.take_host_file(&named);
             waiting.push(self.real(&named));
+        }
+    }
+
+    /// Adds this machine's [`UNWINDER`] beside each C library, where the record lacks it. The end of
+    /// a recorded process may have come before a thread loaded it, and here it may come behind that.
+    pub fn unwinders(&mut self, first: &InitialState) {
+        let libraries = self.entries.keys().filter_map(|path| {
+            let directory = path.strip_suffix(C_LIBRARY)?;
+            directory.ends_with(b"/").then(|| directory.to_vec())
+        });
+        let beside: Vec<Vec<u8>> = libraries.map(|at| [&at[..], UNWINDER].concat()).collect();
+        for path in beside {
+            let was_used = |used: &BTreeSet<_>| used.contains(&path[..]);
+            if !was_used(&first.missing) && !was_used(&first.made) {
+                self.take_host_file(&path);
+            }
         }
     }
 

@@ -205,6 +205,7 @@ pub fn plan(
     builder.places(&first);
     builder.files(&first)?;
     builder.interpreters(&first);
+    builder.unwinders(&first);
     builder.occupy(&first);
     let expected = expected(&held, header, &builder);
     let gone = gone(&held, &builder);
