@@ -469,3 +469,95 @@ fn a_child_that_works_is_waited_for() {
     );
     is_same(&place);
 }
+
+/// A thread computes, and then sets a variable. The first thread looks at it between waits.
+const COMPUTING: &str = r#"
+#include <poll.h>
+#include <pthread.h>
+#include <unistd.h>
+static volatile int done;
+static void *compute(void *own)
+{
+    for (volatile long n = 0; n < 600000000; n++)
+        ;
+    done = 1;
+    return own;
+}
+int main(void)
+{
+    pthread_t thread;
+    struct pollfd input = {0, POLLIN, 0};
+    pthread_create(&thread, 0, compute, 0);
+    while (!done)
+        poll(&input, 1, 20);
+    pthread_join(thread, 0);
+    return write(1, "done\n", 5) != 5;
+}
+"#;
+
+#[test]
+fn waits_take_their_time_while_another_thread_computes_the_variable_that_ends_them() {
+    let line = "mkfifo input; sleep 100 > input & RECORD ./computing < input > out; kill $!";
+    let Some(place) = recorded_program("-pthread", "computing", COMPUTING, line) else {
+        return;
+    };
+    if let Some(answer) = place.again(&[]) {
+        assert!(answer.err.contains("equal: 1 program"), "{answer:?}");
+    }
+}
+
+/// The process ends while a thread sleeps. Sleeps take no time in a replay.
+const LATE: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+static void *look(void *own)
+{
+    struct stat about;
+    usleep(60000000);
+    LOOK;
+    return write(1, "late\n", 5) == 5 ? own : 0;
+}
+int main(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, 0, look, 0);
+    for (volatile long n = 0; n < 300000000; n++)
+        ;
+    return write(1, "done\n", 5) != 5;
+}
+"#;
+
+#[test]
+fn a_thread_that_looks_for_a_missing_file_behind_its_record_waits_for_the_end_of_its_process() {
+    for look in [
+        "stat(\"/missing\", &about)",
+        "access(\"/missing\", 0)",
+        "fopen(\"/missing\", \"r\")",
+    ] {
+        let text = LATE.replace("LOOK", look);
+        let line = "RECORD ./late > out";
+        let Some(place) = recorded_program("-pthread", "late", &text, line) else {
+            return;
+        };
+        if let Some(answer) = place.again(&[]) {
+            assert!(
+                answer.err.contains("equal: 1 program"),
+                "{look}: {answer:?}"
+            );
+        }
+    }
+}
+
+/// glibc loads a library when a thread ends like this. The record lacks it.
+#[test]
+fn a_thread_may_end_behind_its_record() {
+    let text = LATE.replace("LOOK", "pthread_exit(&about)");
+    let Some(place) = recorded_program("-pthread", "late", &text, "RECORD ./late > out") else {
+        return;
+    };
+    if let Some(answer) = place.again(&[]) {
+        assert!(answer.err.contains("equal: 1 program"), "{answer:?}");
+    }
+}

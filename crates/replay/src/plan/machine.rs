@@ -1,5 +1,7 @@
-//! Facts that the record lacks and this machine may have: interpreters that the kernel opens, the
-//! library by which threads end, and names in listed directories.
+//! Facts that the record lacks and this machine may have.
+//!
+//! These are interpreters that the kernel opens, the library by which threads end, and names in
+//! listed directories.
 
 use backstory_ordering::{SmallCollect, SmallSort};
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,8 +48,8 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Adds this machine's [`UNWINDER`] beside each C library, where the record lacks it. The end of
-    /// a recorded process may have come before a thread loaded it, and here it may come behind that.
+    /// Adds this machine's [`UNWINDER`] beside each C library, if the record lacks it. A recorded
+    /// process may have ended just before a thread would have loaded it.
     pub fn unwinders(&mut self, first: &InitialState) {
         let libraries = self.entries.keys().filter_map(|path| {
             let directory = path.strip_suffix(C_LIBRARY)?;

@@ -151,8 +151,13 @@ impl Supervisor {
         };
         let key = key(call, CallObject::Path(file.recorded));
         let Some(native) = self.native_status(call, file.directory, &file.path, follows) else {
-            self.recorded_status(index, &key, false);
-            return Ok(Response::Continue);
+            let result = self.recorded_status(index, &key, false);
+            let early =
+                result.is_none() && self.looks_too_early(call, index, file.directory, &file.path);
+            return Ok(match early {
+                true => Response::Park,
+                false => Response::Continue,
+            });
         };
         self.reply_if_alike(call, index, &key, (layout, native))
     }
@@ -165,7 +170,10 @@ impl Supervisor {
             _ => call.int(0),
         };
         let exists = self.native_status(call, directory, &path, true).is_some();
-        let result = self.recorded(call, index, CallObject::Path(path));
+        let result = self.recorded(call, index, CallObject::Path(path.clone()));
+        if result.is_none() && !exists && self.looks_too_early(call, index, directory, &path) {
+            return Ok(Response::Park);
+        }
         let absent = [-i64::from(ENOENT), -i64::from(ENOTDIR)];
         let same = result.filter(|result| exists != absent.contains(&result.value));
         self.reply(call, same)

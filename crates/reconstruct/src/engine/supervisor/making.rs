@@ -52,6 +52,15 @@ impl Supervisor {
         };
         let path = call.string(path)?;
         let made = self.matchers[index].open(&path);
+        if made.is_none() && flags & O_CREAT == 0 {
+            let directory = match call.number {
+                SYS_open => AT_FDCWD,
+                _ => call.int(0),
+            };
+            if self.looks_too_early(call, index, directory, &path) {
+                return Ok(Response::Park);
+            }
+        }
         if let Some(Made::Resource(id)) = made
             && flags & O_DIRECTORY != 0
         {

@@ -3,6 +3,7 @@
 //! Invariant: the supervisor never waits for a resource. All recorded input is there from the
 //! beginning, and a call that continues waits in the kernel.
 
+mod ahead;
 mod allocator;
 mod asking;
 mod behind_records;

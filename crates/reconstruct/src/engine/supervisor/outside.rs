@@ -13,23 +13,12 @@ use super::ends::is_alive;
 use super::processes::Role;
 use super::signal_sets::{bit, handled_signals, has_handler};
 use super::suspended::STILL;
-use crate::engine::caller::NotifiedCall;
 use crate::process::HandlerRun;
 use backstory_sys as sys;
 use std::time::Duration;
 
 /// The programs are looked at when no call has come for so long.
 const SILENCE: Duration = Duration::from_millis(200);
-
-/// Behind the record, a thread lets the other ones of its process go on for so long at most. Output
-/// is missing that came before the next signal.
-const LONGEST: Duration = Duration::from_secs(60);
-
-/// The same if no output is missing.
-const LONGEST_WITHOUT_OUTPUT: Duration = Duration::from_secs(10);
-
-/// The same while all of these threads sleep: one may be about to wake up.
-const LONGEST_FOR_SLEEPERS: Duration = Duration::from_millis(20);
 
 /// A signal whose handler is the next one of a process.
 #[derive(Debug, Clone, Copy)]
@@ -168,26 +157,6 @@ impl Supervisor {
         let is_announced = self.announced.contains(&(program, recorded));
         let own = own.map(|((_, tid), _)| *tid);
         own.or(is_announced.then_some(recorded))
-    }
-
-    /// True if a call behind the record waits, because another thread of its process may still do
-    /// something that came before the next signal.
-    pub(super) fn threads_go_on(&mut self, call: &NotifiedCall, index: usize) -> bool {
-        let matcher = &self.matchers[index];
-        let next = matcher.rest.signals.front();
-        let Some((_, time)) = next.filter(|_| !matcher.rest.threads.is_empty()) else {
-            return false;
-        };
-        let longest = match matcher.owes(&self.resources, *time) {
-            true => LONGEST,
-            false => LONGEST_WITHOUT_OUTPUT,
-        };
-        let goes_on = self.parked_for < LONGEST_FOR_SLEEPERS
-            || self.parked_for < longest && self.may_do_something(self.group_of(call), call.tid);
-        if goes_on {
-            self.staying.insert(call.tid);
-        }
-        goes_on
     }
 }
 

@@ -16,8 +16,7 @@ use std::time::Duration;
 /// A wait for the kernel's own objects has this much time at most, if it has a timeout.
 const LONGEST_NATIVE: Duration = Duration::from_secs(1);
 
-/// The same without a timeout, if a whole run runs again. So has a wait that another thread may
-/// end.
+/// The same without a timeout, if a whole run runs again.
 const LONGEST_BLOCKED: Duration = Duration::from_secs(2);
 
 /// Input that came after an answer is held back for so long, until another thread has written the
@@ -133,6 +132,7 @@ impl Supervisor {
         }
         if self.child_ends_first(call, index, fits)
             || self.thread_writes_first(call, index, list, terms.timeout, fits)
+            || self.time_is_not_up(call, index, terms.timeout, fits)
         {
             return Some(Ready::Later);
         }
@@ -214,21 +214,6 @@ impl Supervisor {
         let has_threads = !self.matchers[index].rest.threads.is_empty();
         let is_known = has_threads && self.part.is_none();
         is_known.then(|| self.recorded_thread(call.tid, index))
-    }
-
-    /// True if a wait that is not recorded takes its time, because another thread of the process
-    /// may do something meanwhile. `timeout`: in ns.
-    fn lasts_on(&mut self, call: &NotifiedCall, index: usize, timeout: i64) -> bool {
-        let longest = LONGEST_BLOCKED.min(Duration::from_nanos(timeout as u64));
-        let has_threads = !self.matchers[index].rest.threads.is_empty();
-        if !has_threads || self.part.is_some() || self.parked_for >= longest {
-            return false;
-        }
-        let lasts = self.may_do_something(self.group_of(call), call.tid);
-        if lasts {
-            self.staying.insert(call.tid);
-        }
-        lasts
     }
 
     /// Those of a list whose next input came behind answers of other programs that have not left.

@@ -1,0 +1,99 @@
+//! Threads that are ahead of the others of their process.
+//!
+//! The record has no order of threads between their calls. So a thread that has come to the end of
+//! its record may be too early. Another one may be about to end the process, or to set a variable
+//! that ends a loop. The end of a wait, which takes no time here, may be too early as well.
+//!
+//! Invariant: such a thread waits only while another one of its process may do something, and no
+//! longer than a bound. Two threads never wait for each other by this.
+
+use super::Supervisor;
+use crate::engine::caller::NotifiedCall;
+use crate::process::ReadyTurn;
+use std::time::Duration;
+
+/// Behind the record, a thread lets the other ones of its process go on for so long at most. Output
+/// is missing that came before the next signal.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// The same if no output is missing.
+const LONGEST_WITHOUT_OUTPUT: Duration = Duration::from_secs(10);
+
+/// The same before a signal while all of these threads sleep: one may be about to wake up.
+const LONGEST_FOR_SLEEPERS: Duration = Duration::from_millis(20);
+
+/// The same for a thread that looks for a file that is not there.
+const LONGEST_IN_VAIN: Duration = Duration::from_secs(2);
+
+/// The same for a wait with a timeout.
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
+
+impl Supervisor {
+    /// True if a call behind the record waits, because another thread of its process may still do
+    /// something. That may come before the next signal, or end the wait.
+    pub(super) fn threads_go_on(&mut self, call: &NotifiedCall, index: usize) -> bool {
+        let matcher = &self.matchers[index];
+        if matcher.rest.threads.is_empty() {
+            return false;
+        }
+        let next = matcher.rest.signals.front();
+        let longest = match next.is_some_and(|(_, time)| matcher.owes(&self.resources, *time)) {
+            true => LONGEST,
+            false => LONGEST_WITHOUT_OUTPUT,
+        };
+        let lets_wake = next.is_some() && self.parked_for < LONGEST_FOR_SLEEPERS;
+        lets_wake && self.stays_in(call) || self.lets_others(call, longest)
+    }
+
+    /// True if a call that looks for a missing file waits. `thread` has no further recorded call,
+    /// and the record does not have this one. In the record, the process can have ended before it.
+    pub(super) fn looks_too_early(
+        &mut self,
+        call: &NotifiedCall,
+        index: usize,
+        directory: i32,
+        path: &[u8],
+    ) -> bool {
+        let matcher = &self.matchers[index];
+        self.part.is_none()
+            && !matcher.rest.threads.is_empty()
+            && matcher.next_call(call.tid).is_none()
+            && self.native_status(call, directory, path, true).is_none()
+            && self.lets_others(call, LONGEST_IN_VAIN)
+    }
+
+    /// True if the next recorded wait that `fits` accepts was over because its time was up, and
+    /// this one takes its time, too. `timeout`: in ns.
+    pub(super) fn time_is_not_up(
+        &mut self,
+        call: &NotifiedCall,
+        index: usize,
+        timeout: Option<i64>,
+        fits: impl Fn(&ReadyTurn) -> bool,
+    ) -> bool {
+        let next = self.matchers[index].next_turn(fits);
+        let is_over = next.is_some_and(|turn| turn.ready.is_empty());
+        is_over && timeout.is_some_and(|timeout| self.lasts_on(call, index, timeout))
+    }
+
+    /// True if a wait takes its time, because another thread of the process may do something
+    /// meanwhile. `timeout`: in ns.
+    pub(super) fn lasts_on(&mut self, call: &NotifiedCall, index: usize, timeout: i64) -> bool {
+        let longest = LONGEST_WAIT.min(Duration::from_nanos(timeout.max(0) as u64));
+        let has_threads = !self.matchers[index].rest.threads.is_empty();
+        has_threads && self.part.is_none() && self.lets_others(call, longest)
+    }
+
+    /// True while another thread of the process may do something, up to a bound.
+    fn lets_others(&mut self, call: &NotifiedCall, longest: Duration) -> bool {
+        self.parked_for < longest
+            && self.may_do_something(self.group_of(call), call.tid)
+            && self.stays_in(call)
+    }
+
+    /// The caller stays in its call, so no other thread waits for it. Always true.
+    fn stays_in(&mut self, call: &NotifiedCall) -> bool {
+        self.staying.insert(call.tid);
+        true
+    }
+}
