@@ -115,6 +115,21 @@ fn read_within(file: &[u8], at: usize, effort: &mut usize) -> Option<Frame> {
     })
 }
 
+/// True if these bytes are the beginning of a frame with identities, whose writer was killed.
+///
+/// Such frames are appended behind the end of a run, and an interrupted append is made again. The
+/// kernel stops a write of a killed process between two pages (`write(2)`).
+pub fn is_cut_identities(bytes: &[u8]) -> bool {
+    let Some(head) = bytes.first_chunk::<HEADER>() else {
+        return MAGIC.starts_with(&bytes[..bytes.len().min(MAGIC.len())]);
+    };
+    let kind = FrameKind::from_number(u16::from_le_bytes([head[4], head[5]]));
+    let length = u32::from_le_bytes([head[8], head[9], head[10], head[11]]) as usize;
+    head[0..4] == MAGIC
+        && matches!(kind, Some(FrameKind::Idents | FrameKind::Resolved))
+        && bytes.len() - HEADER < length
+}
+
 /// A piece of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogPiece {

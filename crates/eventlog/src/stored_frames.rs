@@ -95,7 +95,7 @@ pub struct StoredFrames {
     clock: RunClock,
     /// Damage of the frames alone.
     damage: Damage,
-    /// The bytes after the last frame, which may be the beginning of one.
+    /// The lost bytes after the last frame, which may be the beginning of one.
     rest: usize,
     /// The last frame: its place in the file, and its first bytes, which have its checksum.
     last: Option<(Range<usize>, [u8; frame::HEADER])>,
@@ -146,7 +146,7 @@ impl StoredFrames {
         self.rest = 0;
         for piece in frame::walk_from(map.bytes(), begin) {
             match piece {
-                LogPiece::Garbage(range) => self.rest = range.len(),
+                LogPiece::Garbage(range) => self.rest = self.lost(&map.bytes()[range]),
                 LogPiece::Frame(frame) => {
                     let garbage = std::mem::take(&mut self.rest);
                     self.damage.places += u64::from(garbage > 0);
@@ -177,6 +177,15 @@ impl StoredFrames {
         }
         self.map = map;
         Ok(())
+    }
+
+    /// How many of these bytes without a frame are damage. Unfinished identities behind the end do
+    /// not count: they are taken again.
+    fn lost(&self, garbage: &[u8]) -> usize {
+        match self.end.is_some() && frame::is_cut_identities(garbage) {
+            true => 0,
+            false => garbage.len(),
+        }
     }
 
     /// Takes the content of a frame. `None` if it cannot be understood.

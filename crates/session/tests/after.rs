@@ -61,6 +61,38 @@ fn resolving_many_paths_is_done_in_pieces() {
     assert!((0..20_000).all(|n| known.of(&path(n), true) == Some(None)));
 }
 
+/// The kernel stops a write of a killed process at any page.
+#[test]
+fn an_indexer_that_was_killed_while_it_resolved_leaves_no_damage() {
+    let run = Run::new(&["--guard", "off"]);
+    run.shell("true");
+    let whole = std::fs::read(run.log_path()).unwrap().len();
+    let resolve = || {
+        let path = |number: usize| format!("/missing/{number}").into_bytes();
+        let mut resolver = backstory_session::IdentityResolver::begin(&run.log_path()).unwrap();
+        assert!((0..9000).all(|n| resolver.of(&path(n), true).is_none()));
+        resolver.finish().unwrap();
+    };
+    resolve();
+    let resolved = std::fs::read(run.log_path()).unwrap();
+    let inside = [2, 10, 17, 5000, resolved.len() - whole - 1];
+    for length in inside {
+        std::fs::write(run.log_path(), &resolved[..whole + length]).unwrap();
+        assert!(run.log().damage().is_none(), "cut after {length} bytes");
+        assert!(!run.log().resolved(), "cut after {length} bytes");
+        resolve();
+        assert!(
+            run.log().damage().is_none(),
+            "appended after {length} bytes"
+        );
+        assert!(run.log().resolved());
+    }
+    let mut damaged = resolved;
+    damaged[whole + 5000] ^= 1;
+    std::fs::write(run.log_path(), &damaged).unwrap();
+    assert!(!run.log().damage().is_none(), "all bytes are there");
+}
+
 #[test]
 fn secrets_stay_out_of_the_header() {
     for guard in MODES {
