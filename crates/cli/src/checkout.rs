@@ -7,7 +7,7 @@
 //!    the commits of the other work trees whose files the run used. `git` knows every format of its
 //!    index, every filter and every attribute, and takes longer than `record` may.
 //!
-//! Each run is looked at once for other work trees: a mark says how far ([`ExaminedRuns`]).
+//! Each run is examined once: a mark says how far the indexer is ([`ExaminedRuns`]).
 //!
 //! Invariant: neither step changes a work tree, runs a program that its configuration names as a
 //! monitor, or fails the recording.
@@ -27,8 +27,8 @@ use backstory_git_objects::work_tree::{self, is_hash};
 use backstory_graph::model::EntityKind;
 use backstory_query::answer::Access;
 use backstory_query::{self as query, Checkout};
-use backstory_store::annotations::{self, AnnotationRecord};
-use backstory_store::{AnnotationKind, Home, RunRecord, Store, catch_up_annotations};
+use backstory_store::annotations::{self, Annotation, AnnotationRecord};
+use backstory_store::{AnnotationKind, Home, RunKey, RunRecord, Store, catch_up_annotations};
 use backstory_workflow::paths::{is_system, is_tool, parent};
 
 use rustc_hash::FxHashMap;
@@ -98,42 +98,54 @@ pub fn git(dir: &Path) -> Command {
     git
 }
 
-/// Completes the work trees of the runs that have just been recorded.
+/// Completes the work trees of the runs that have just been recorded. Reads the annotations of
+/// these runs alone.
 pub fn complete(home: &Home, store: &mut dyn Store) -> Result<(), backstory_store::Error> {
     catch_up_annotations(home, store)?;
-    let mut found: Vec<AnnotationRecord> = Vec::new();
-    let now = when::now();
-    let is_fresh = |run: &RunRecord| now.saturating_sub(run.end.ended) < FRESH;
-    for one in store.annotations_of(AnnotationKind::Checkout, None)? {
-        let Some(mut checkout) = Checkout::of(&one).filter(|checkout| !checkout.examined) else {
-            continue;
-        };
-        let Some(run) = store.run(&one.run)? else {
-            continue;
-        };
-        checkout.examined = true;
-        if is_fresh(&run) {
-            checkout.changed = changed(store, &run, &checkout);
-        }
-        found.push(AnnotationRecord::Set(checkout.annotation(&one.run)));
-    }
     let examined = ExaminedRuns::read(home, store)?;
     let new = examined.others(store)?;
-    for run in new.iter().take(NEWEST) {
-        let Some(run) = store.run_by_key(*run)?.filter(is_fresh) else {
-            continue;
-        };
-        for mut checkout in others(store, &run)? {
-            checkout.examined = true;
-            checkout.changed = changed(store, &run, &checkout);
-            found.push(AnnotationRecord::Set(checkout.annotation(&run.header.id)));
-        }
+    let mut found: Vec<AnnotationRecord> = Vec::new();
+    for (number, run) in new.iter().enumerate() {
+        let trees = completed(store, *run, number < NEWEST)?;
+        found.extend(trees.into_iter().map(AnnotationRecord::Set));
     }
     if !found.is_empty() {
         annotations::append(home, &found)?;
         catch_up_annotations(home, store)?;
     }
     examined.advance(store, &new)
+}
+
+/// The work trees of a run that are not examined yet, and their states. `is_newest`: also those
+/// that only the files of the run show.
+fn completed(
+    store: &dyn Store,
+    run: RunKey,
+    is_newest: bool,
+) -> Result<Vec<Annotation>, backstory_store::Error> {
+    let Some(id) = store.run_id(run)? else {
+        return Ok(Vec::new());
+    };
+    let known = store.annotations(&id)?;
+    let known = known.iter().filter_map(Checkout::of);
+    let mut trees: Vec<Checkout> = known.filter(|checkout| !checkout.examined).collect();
+    if trees.is_empty() && !is_newest {
+        return Ok(Vec::new());
+    }
+    let Some(run) = store.run_by_key(run)? else {
+        return Ok(Vec::new());
+    };
+    let is_fresh = when::now().saturating_sub(run.end.ended) < FRESH;
+    if is_newest && is_fresh {
+        trees.extend(others(store, &run)?);
+    }
+    for checkout in &mut trees {
+        checkout.examined = true;
+        if is_fresh {
+            checkout.changed = changed(store, &run, checkout);
+        }
+    }
+    Ok(trees.iter().map(|one| one.annotation(&id)).collect())
 }
 
 /// The directories with files of the user's own. Each directory is judged once, and not each of its

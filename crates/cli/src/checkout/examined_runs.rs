@@ -89,6 +89,8 @@ mod tests {
     use backstory_eventlog::run::{RunEnd, RunHeader};
     use backstory_git_objects::work_tree;
     use backstory_graph::model::{Entity, EntityId, EntityKind, Sink};
+    use backstory_query::Checkout;
+    use backstory_store::annotations::{self, AnnotationRecord};
     use backstory_store::open_store;
     use std::fs;
     use std::os::unix::ffi::OsStrExt;
@@ -164,6 +166,14 @@ mod tests {
             self.store = open_store(&self.home).unwrap();
         }
 
+        /// Adds an annotation of a run that cannot be read.
+        fn damage_annotations_of(&mut self, run: &str) {
+            let database = rusqlite::Connection::open(self.home.database_path()).unwrap();
+            let damaged = "INSERT INTO annotations VALUES (?1, 3, '', CAST(x'ff' AS TEXT))";
+            database.execute(damaged, [run]).unwrap();
+            self.store = open_store(&self.home).unwrap();
+        }
+
         /// The names of the work trees that were found for a run.
         fn found(&self, run: &str) -> Vec<String> {
             let all = self.store.annotations(run).unwrap().into_iter();
@@ -205,6 +215,28 @@ mod tests {
         fs::remove_dir_all(recordings.files.path().join("one")).unwrap();
         recordings.complete().unwrap();
         assert!(recordings.found("first000").is_empty());
+    }
+
+    #[test]
+    fn only_annotations_of_runs_that_were_not_examined_are_read() {
+        let mut recordings = Recordings::new();
+        recordings.add("first000", 1, "none/a");
+        recordings.complete().unwrap();
+        recordings.damage_annotations_of("first000");
+        recordings.add("second00", 0, "none/a");
+        let begun = Checkout {
+            root: "/none".to_owned(),
+            ..Checkout::default()
+        };
+        let begun = AnnotationRecord::Set(begun.annotation("second00"));
+        annotations::append(&recordings.home, &[begun]).unwrap();
+        recordings.complete().unwrap();
+        let found = recordings.store.annotations("second00").unwrap();
+        let found = found.iter().filter_map(Checkout::of);
+        let mut begun = found.filter(|checkout| checkout.root == "/none");
+        assert!(begun.next().is_some_and(|checkout| checkout.examined));
+        fs::remove_file(recordings.home.dir().join(NAME)).unwrap();
+        assert!(recordings.complete().is_err());
     }
 
     #[test]
