@@ -8,8 +8,8 @@
 //! - It does nothing else until it is needed.
 //! - Once it responds to the guard's notifications, it does so until no process with the filter is
 //!   left.
-//! - It reads its socket as long as it has it. So no process waits for ever to send its listener,
-//!   or for a response by a listener that it has sent.
+//! - It reads its socket as long as it has it, and reads the rest when it closes it. So no process
+//!   waits for ever to send its listener, or for a response by a listener that it has sent.
 
 use crate::control::SEALED;
 use crate::drain::Asking;
@@ -220,10 +220,15 @@ impl KeeperState {
             .for_each(FallbackResponder::answer);
     }
 
-    /// Responds from now on by the listeners that the supervisor did not take. It may have served
-    /// one of them before its death. Then two threads respond by it.
     fn take_listeners(&mut self) {
-        for listener in self.socket.iter().flat_map(KeeperSocket::take) {
+        let listeners = self.socket.as_ref().map(KeeperSocket::take);
+        self.respond_by(listeners.unwrap_or_default());
+    }
+
+    /// Responds from now on by listeners that the supervisor did not take. It may have served one
+    /// of them before its death. Then two threads respond by it.
+    fn respond_by(&mut self, listeners: Vec<OwnedFd>) {
+        for listener in listeners {
             // Without memory for a notification, the calls of the process fail.
             if let Ok(buffers) = SharedBuffers::create() {
                 self.answering.retain(|one| !one.is_over());
@@ -232,11 +237,23 @@ impl KeeperState {
         }
     }
 
+    /// True if this process responds by no listener any more. The socket is closed then. A process
+    /// may have sent its listener just before: it is served.
+    fn is_over(&mut self) -> bool {
+        self.answering.retain(|one| !one.is_over());
+        if self.answering.is_empty()
+            && let Some(socket) = self.socket.take()
+        {
+            self.respond_by(socket.close());
+        }
+        self.answering.is_empty()
+    }
+
     /// Serves the processes that still have a filter after the log is finalized.
     fn serve_to_the_end(mut self) {
         self.take_listeners();
         let over = |(listener, _): &(OwnedFd, _)| nobody_is_left(listener);
-        if self.answering.is_empty() && self.filters.iter().all(over) {
+        if self.filters.iter().all(over) && self.is_over() {
             return;
         }
         sys::forget_children(); // zombies of the daemons
@@ -249,8 +266,7 @@ impl KeeperState {
     fn serve_until_over(mut self) {
         loop {
             self.answer();
-            self.answering.retain(|one| !one.is_over());
-            if self.answering.is_empty() {
+            if self.is_over() {
                 return;
             }
             let calls = self.answering.iter().map(FallbackResponder::call_or_end);
@@ -279,11 +295,11 @@ impl KeeperState {
         });
         watch.sync();
         self.take_listeners();
-        if self.answering.iter().any(|a| !a.is_over()) {
+        if self.is_over() {
+            background::become_it(&job.options.after);
+        } else {
             background::spawn(&job.options.after);
             self.serve_to_the_end();
-        } else {
-            background::become_it(&job.options.after);
         }
     }
 }
@@ -310,26 +326,27 @@ fn count_signals(tools: &WatchResources) {
 mod tests {
     use super::*;
     use crate::guard_filters::tests::guarded;
-    use crate::keeper_socket::tests::{send, send_nothing, socket_at};
+    use crate::keeper_socket::tests::{is_refused, send, send_nothing, socket_at};
     use std::sync::mpsc::channel;
     use std::time::Duration;
 
     /// After this time, a process that should go on counts as waiting for ever.
     const PATIENCE: Duration = Duration::from_secs(60);
 
-    /// A keeper that responds by one listener.
-    fn serving(socket: KeeperSocket, listener: OwnedFd) -> KeeperState {
+    /// A keeper that responds by these listeners.
+    fn serving(socket: KeeperSocket, listeners: Vec<OwnedFd>) -> KeeperState {
         let (from_supervisor, _) = sys::socket_pair().unwrap();
-        let buffers = Arc::new(SharedBuffers::create().unwrap());
-        KeeperState {
+        let mut keeper = KeeperState {
             from_supervisor,
             socket: Some(socket),
             shared: None,
             joining: None,
             filters: Vec::new(),
-            answering: vec![begin((listener, buffers))],
+            answering: Vec::new(),
             in_group: false,
-        }
+        };
+        keeper.respond_by(listeners);
+        keeper
     }
 
     /// Messages that the socket of a keeper holds before a sender has to wait.
@@ -349,7 +366,7 @@ mod tests {
             let why = "no filter can be installed";
             return backstory_testkit::need::skipped("a keeper after the end of the log", why);
         };
-        let keeper = serving(socket, served);
+        let keeper = serving(socket, vec![served]);
         let (tell_end, ended) = channel();
         std::thread::spawn(move || {
             keeper.serve_until_over();
@@ -369,5 +386,25 @@ mod tests {
         go.send(()).unwrap();
         assert!(daemon.join().unwrap());
         assert_eq!(ended.recv_timeout(PATIENCE), Ok(()));
+    }
+
+    #[test]
+    fn a_listener_that_was_sent_before_the_keeper_ends_is_served() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("socket");
+        let mut keeper = serving(socket_at(&path), Vec::new());
+        let (Ok(listener), go, thread) = guarded() else {
+            let why = "no filter can be installed";
+            return backstory_testkit::need::skipped("a keeper that ends", why);
+        };
+        send(&path, listener.as_fd());
+        drop(listener);
+        assert!(!keeper.is_over());
+        assert!(is_refused(&path));
+        go.send(()).unwrap();
+        keeper.serve_until_over();
+        assert!(thread.join().unwrap());
+        let mut idle = serving(socket_at(&directory.path().join("other")), Vec::new());
+        assert!(idle.is_over());
     }
 }

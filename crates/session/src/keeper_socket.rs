@@ -9,6 +9,7 @@
 //!
 //! - The keeper alone has the socket. Once it is dead, no message can be sent, so no process waits
 //!   for it.
+//! - A listener whose message was accepted is received, also while the socket is closed.
 //! - A listener stays open in a message that waits here. So the process needs no response: its
 //!   watched calls wait until the keeper has the listener.
 //!
@@ -18,7 +19,7 @@ use crate::guard_socket::{bound, is_listener};
 use backstory_abi::GUARD_LISTENER;
 use backstory_arena::keeper_socket_path;
 use backstory_sys as sys;
-use rustix::net::SocketType;
+use rustix::net::{Shutdown, SocketType, shutdown};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -45,8 +46,20 @@ impl KeeperSocket {
 
     /// The listeners that have arrived. Does not wait.
     pub(crate) fn take(&self) -> Vec<OwnedFd> {
+        self.received(AT_ONCE)
+    }
+
+    /// Refuses further messages, and closes the socket. Returns the listeners that had arrived.
+    pub(crate) fn close(self) -> Vec<OwnedFd> {
+        // From here on, a sender gets EPIPE. Messages that wait can still be received.
+        let _ = shutdown(&self.0, Shutdown::Read);
+        self.received(usize::MAX)
+    }
+
+    /// The listeners in the next messages, of which so many are received at most.
+    fn received(&self, most: usize) -> Vec<OwnedFd> {
         // The first byte of a request is that of its kind.
-        let messages = std::iter::from_fn(|| sys::receive_fd(self.0.as_fd())).take(AT_ONCE);
+        let messages = std::iter::from_fn(|| sys::receive_fd(self.0.as_fd())).take(most);
         let listeners = messages.filter(|(kind, _)| u32::from(*kind) == GUARD_LISTENER);
         let listeners = listeners.filter_map(|(_, descriptor)| descriptor);
         listeners.filter(|one| is_listener(one.as_fd())).collect()
@@ -62,6 +75,11 @@ pub(crate) mod tests {
     use backstory_guard::SharedBuffers;
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, bind, connect, socket_with};
     use std::sync::Arc;
+
+    /// True if a message cannot be sent to a socket at this path.
+    pub(crate) fn is_refused(path: &Path) -> bool {
+        connect(&datagram_socket(), &SocketAddrUnix::new(path).unwrap()).is_err()
+    }
 
     fn datagram_socket() -> OwnedFd {
         let flags = SocketFlags::CLOEXEC;
@@ -142,7 +160,6 @@ pub(crate) mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("socket");
         drop(socket_at(&path));
-        let socket = datagram_socket();
-        assert!(connect(&socket, &SocketAddrUnix::new(&path).unwrap()).is_err());
+        assert!(is_refused(&path));
     }
 }
