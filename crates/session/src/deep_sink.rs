@@ -8,6 +8,8 @@
 //!   the arena otherwise. A chunk may then be in the file twice.
 //! - The queue is bounded. While it is full, and the arena is full of deep chunks, the recorded
 //!   threads wait for chunks.
+//! - The queue's lock is the only one. No file is written and no chunk is freed while it is held.
+//! - Chunks reach the file in the order in which they were passed on, also after a failure.
 //! - The drainer's thread never waits for the disk because of deep chunks, except at the run's end.
 //! - If the deep log cannot be written, recorders stop writing deep records. The run goes on. Of
 //!   the chunks that are there by then, the file gets the small ones and the starts of programs.
@@ -94,6 +96,17 @@ impl Queue {
     fn has_ended(&self) -> bool {
         self.failed.is_some()
     }
+
+    /// Adds the last part of a chunk. Returns the chunk if it has none, or if there is no room.
+    fn add_last(&mut self, mut chunk: WaitingChunk) -> Option<WaitingChunk> {
+        let has_room = !self.has_no_room && self.waiting.len() < MOST;
+        let Some(part) = has_room.then(|| last_part(&chunk.bytes)).flatten() else {
+            return Some(chunk);
+        };
+        chunk.bytes = part;
+        self.waiting.push_back(chunk);
+        None
+    }
 }
 
 /// The queue, and the arena whose recorders stop after an error.
@@ -119,29 +132,21 @@ impl Shared {
         let flags = &self.stock.arena.header().flags;
         flags.fetch_or(abi::ARENA_SHALLOW, Ordering::AcqRel);
         let mut queue = self.lock();
-        let waiting = std::mem::take(&mut queue.waiting);
         queue.failed.get_or_insert_with(|| error.to_string());
         queue.has_no_room |= has_no_room;
+        // Under the same lock, so that no later chunk comes before them.
+        let waiting = std::mem::take(&mut queue.waiting).into_iter();
+        let left: Vec<_> = waiting.filter_map(|chunk| queue.add_last(chunk)).collect();
         drop(queue);
-        waiting.into_iter().for_each(|chunk| self.queue_last(chunk));
+        left.iter().for_each(|chunk| self.free(chunk));
         self.changed.notify_all();
     }
 
     /// Queues the last part of a chunk behind the end of the deep log, or frees the chunk.
-    fn queue_last(&self, mut chunk: WaitingChunk) {
-        let mut queue = self.lock();
-        let has_room = !queue.has_no_room && queue.waiting.len() < MOST;
-        let part = has_room.then(|| last_part(&chunk.bytes)).flatten();
-        match part {
-            Some(part) => {
-                chunk.bytes = part;
-                queue.waiting.push_back(chunk);
-            }
-            None => {
-                drop(queue);
-                self.free(&chunk);
-            }
-        }
+    fn queue_last(&self, chunk: WaitingChunk) {
+        let left = self.lock().add_last(chunk);
+        left.iter().for_each(|chunk| self.free(chunk));
+        self.changed.notify_all();
     }
 
     fn free(&self, chunk: &WaitingChunk) {
@@ -207,8 +212,7 @@ impl DeepSink {
         }
         if queue.has_ended() {
             drop(queue);
-            self.shared.queue_last(chunk);
-            return self.shared.changed.notify_all();
+            return self.shared.queue_last(chunk);
         }
         queue.waiting.push_back(chunk);
         drop(queue);
@@ -385,4 +389,64 @@ fn written_whole(
         let _ = writer.last_chunk(&part);
     }
     written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use backstory_arena::Arena;
+
+    /// Rounds in which a chunk is passed on while the deep log ends.
+    const ROUNDS: usize = 20;
+
+    /// A small chunk, so that the file still gets all of it.
+    fn small() -> Vec<u8> {
+        let head = abi::Chunk {
+            magic: abi::CHUNK_MAGIC,
+            next: abi::Chunk::SIZE as u64,
+            ..abi::Chunk::default()
+        };
+        head.to_bytes().to_vec()
+    }
+
+    fn waiting(index: usize) -> WaitingChunk {
+        let bytes = small();
+        WaitingChunk {
+            index,
+            used: bytes.len(),
+            bytes,
+            finished: false,
+        }
+    }
+
+    #[test]
+    fn after_a_failure_earlier_chunks_come_before_later_ones() {
+        let id = format!("test-deep-sink-{}", std::process::id());
+        let stock = ChunkSupply::new(Arena::create(&id, 0).unwrap());
+        let error = backstory_deep::Error::Io {
+            operation: "write",
+            path: PathBuf::from("log.deep"),
+            source: std::io::ErrorKind::StorageFull.into(),
+        };
+        for _ in 0..ROUNDS {
+            let shared = Shared {
+                queue: Mutex::default(),
+                changed: Condvar::new(),
+                stock: Arc::clone(&stock),
+            };
+            shared.lock().waiting.extend((1..MOST).map(waiting));
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    while !shared.lock().has_ended() {
+                        std::thread::yield_now();
+                    }
+                    shared.queue_last(waiting(MOST));
+                });
+                shared.fail(&error, false);
+            });
+            let order: Vec<usize> = shared.lock().waiting.iter().map(|one| one.index).collect();
+            assert_eq!(order, (1..=MOST).collect::<Vec<_>>());
+        }
+        stock.arena.remove();
+    }
 }
