@@ -25,6 +25,7 @@ use backstory_store::{AnnotationKind, EntityKey, GraphStore, RunAnnotations};
 use crate::checkout;
 use crate::current_store::CurrentStore;
 use crate::error::Failure;
+use crate::text::line::printable;
 use crate::version_contents::VersionContents;
 
 /// The fewest digits of a hash, as in git.
@@ -60,15 +61,18 @@ pub struct GitObject {
 pub fn object(current: &CurrentStore, hash: &str) -> Result<GitObject, Failure> {
     let hash = hash.to_ascii_lowercase();
     let mut found = loose(current, &hash)?;
-    let mut is_packed = false;
+    let (mut is_packed, mut unread) = (false, Vec::new());
     // A clone within the machine also reads the objects of the other repository.
     if !is_made(&found) {
         match packed(current, &hash) {
-            Ok(packs) if found.is_empty() || is_made(&packs) => {
-                (found, is_packed) = (packs, true);
+            Ok(packs) => {
+                unread = packs.unread;
+                if found.is_empty() || is_made(&packs.found) {
+                    (found, is_packed) = (packs.found, true);
+                }
             }
             Err(failure) if found.is_empty() => return Err(failure),
-            _ => {}
+            Err(_) => {}
         }
     }
     let many = found.len();
@@ -82,11 +86,24 @@ pub fn object(current: &CurrentStore, hash: &str) -> Result<GitObject, Failure> 
             })
         }
         Some(_) => Err(several(many, &hash)),
-        None => Err(Failure::not_found(format!(
-            "no recorded run made or read the commit {hash}, neither as a file of its own nor in a \
-             pack whose index is stored"
-        ))),
+        None => Err(absent(&hash, &unread)),
     }
+}
+
+/// `unread`: why indexes that may have the object were not read.
+fn absent(hash: &str, unread: &[String]) -> Failure {
+    let more = match unread {
+        [] => String::new(),
+        [one] => format!("; {one}"),
+        [first, others @ ..] => {
+            let count = others.len();
+            format!("; {first}; further indexes that were not read: {count}")
+        }
+    };
+    Failure::not_found(format!(
+        "no recorded run made or read the commit {hash}, neither as a file of its own nor in a \
+         pack whose index is stored{more}"
+    ))
 }
 
 fn several(many: usize, hash: &str) -> Failure {
@@ -132,15 +149,26 @@ fn loose(current: &CurrentStore, hash: &str) -> Result<ObjectFiles, Failure> {
     Ok(found)
 }
 
+/// The objects in packs.
+struct PackedObjects {
+    found: ObjectFiles,
+    /// Why an index that is available was not read: a sentence for each.
+    unread: Vec<String>,
+}
+
 /// The objects that are in packs of recorded repositories.
-fn packed(current: &CurrentStore, hash: &str) -> Result<ObjectFiles, Failure> {
+fn packed(current: &CurrentStore, hash: &str) -> Result<PackedObjects, Failure> {
     let contents = VersionContents::new(current);
     let reader = FormatReader::new();
     let wanted = PartName::Member(hash.to_owned());
-    let mut found = ObjectFiles::new();
+    let (mut found, mut unread) = (ObjectFiles::new(), Vec::new());
     for (path, keys) in indexes(current)? {
-        let mut newest = keys.into_iter().rev();
-        let Some(index) = newest.find_map(|key| contents.read(key).ok().flatten()) else {
+        let mut newest = keys.iter().rev();
+        let Some(index) = newest.find_map(|key| contents.read(*key).ok().flatten()) else {
+            if keys.iter().any(|key| contents.is_too_large(*key)) {
+                let object = printable(&path);
+                unread.push(Trouble::TooLarge { object }.to_string());
+            }
             continue;
         };
         let Some(format) = reader.format_of(&path, &index) else {
@@ -149,9 +177,16 @@ fn packed(current: &CurrentStore, hash: &str) -> Result<ObjectFiles, Failure> {
         let place = match reader.part(format, &path, &index, &wanted) {
             Ok(Ok(place)) => place,
             Ok(Err(NoPart::Misnamed(_))) => return Err(several(2, hash)),
+            Ok(Err(NoPart::Unreadable(why))) => {
+                unread.push(format!("cannot read {}: {why}", printable(&path)));
+                continue;
+            }
             Ok(Err(_)) => continue,
             Err(trouble @ Trouble::NoWorker { .. }) => return Err(Failure::not_found(trouble)),
-            Err(_) => continue,
+            Err(trouble) => {
+                unread.push(trouble.to_string());
+                continue;
+            }
         };
         let Some(whole) = place.name.filter(|whole| is_hash(whole)) else {
             continue;
@@ -165,7 +200,7 @@ fn packed(current: &CurrentStore, hash: &str) -> Result<ObjectFiles, Failure> {
             }
         }
     }
-    Ok(found)
+    Ok(PackedObjects { found, unread })
 }
 
 /// The ends of the names of an index and of its pack, and the part of a path before its name.

@@ -8,14 +8,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use backstory_contents::Contents;
+use backstory_inspection::LARGEST_CONTENT;
 use backstory_query as query;
 use backstory_store::{EntityKey, GraphStore};
 
 use crate::current_store::CurrentStore;
 use crate::error::Failure;
 
-/// The most bytes of a content that are read.
-const MOST: u64 = 64 << 20;
+/// The most bytes of a content that are read. The worker takes no larger one.
+const MOST: u64 = LARGEST_CONTENT as u64;
 
 /// Reads contents of versions.
 pub struct VersionContents<'c> {
@@ -63,6 +64,13 @@ impl<'c> VersionContents<'c> {
             }
         }
         Ok(None)
+    }
+
+    /// True if a version is not read because of its size.
+    pub fn is_too_large(&self, version: EntityKey) -> bool {
+        let entity = self.current.store.entity(version).ok();
+        let ident = entity.and_then(|entity| entity.ident);
+        ident.is_some_and(|ident| ident.size > MOST as i64)
     }
 
     /// The store of the versions.

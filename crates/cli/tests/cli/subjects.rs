@@ -219,6 +219,19 @@ fn a_git_commit_that_came_in_a_pack_leads_to_the_command_that_brought_it() {
 }
 
 #[test]
+fn an_index_of_a_pack_that_is_not_read_is_named() {
+    let place = Place::new();
+    let packs = place.path("repo/.git/objects/pack");
+    fs::create_dir_all(&packs).unwrap();
+    let large = fs::File::create(format!("{packs}/pack-1.idx")).unwrap();
+    large.set_len((64 << 20) + 1).unwrap();
+    place.keep("head -c 8 repo/.git/objects/pack/pack-1.idx > begin", &[]);
+    place
+        .run(&["of", "commit:0123456789"])
+        .is_error(1, &["0123456789", "pack-1.idx", "more than 64 MiB"]);
+}
+
+#[test]
 fn a_member_of_an_archive_leads_to_the_file_that_was_packed_and_to_its_uses() {
     let place = Place::new();
     if !needs("archives", &["tar", "gzip"]) || !place.has_inspector() {
