@@ -115,14 +115,17 @@ int bs_accept(s64 nr, int socket, void *address, u32 *size, int flags)
     struct bs_reservation none = {0};
     s64 fd = bs_call_cancel(none, nr, socket, own ? peer : address, own ? &peer_size : size, flags);
     if (fd < 0) {
-        BS_DEEP_LOG(time, fd, __NR_accept4, socket, address, size, flags);
+        BS_DEEP_LOG(time, fd, __NR_accept4, socket, address, 0, flags);
         return (int)bs_fail(fd);
     }
     bs_fd_opened(fd, 0);
     if (!address && (!own || peer_size > sizeof peer))
         peer_size = bs_ask_peer((int)fd, socket, peer);
     const void *other = address ? address : peer;
-    BS_DEEP_LOG(time, fd, __NR_accept4, socket, other, address ? size : &peer_size, flags);
+    BS_DEEP_LOG(time, fd, __NR_accept4, socket, other,
+                address ? bs_deep_lengths(fd, address, room, size)
+                        : bs_deep_lengths(fd, peer, sizeof peer, &peer_size),
+                flags);
     u32 whole = room ? *size : 0, got = whole < room ? whole : room;
     bs_end(bs_begin_known_bytes(time, BS_OP_ACCEPT, socket, flags, address, got), fd);
     u32 known = !address ? peer_size : whole <= room ? whole : 0;
@@ -192,6 +195,16 @@ static void log_passed(u64 time, int socket, const struct message *message, u32 
 }
 
 /*
+ * The room for the sender's address, as it is before the call. The kernel writes the length of the
+ * whole address there.
+ */
+static inline u32 room_for_name(const struct message *message)
+{
+    bool known = bs_readable(message, sizeof *message) && message->name;
+    return known ? message->name_size : 0;
+}
+
+/*
  * The first message that a socket sends or receives counts as its first write or read. Further
  * messages may have other addresses.
  */
@@ -226,9 +239,10 @@ BS_INTERCEPTED ssize sendmsg(int fd, const void *message, int flags)
 
 BS_INTERCEPTED ssize recvmsg(int fd, void *message, int flags)
 {
+    BS_DEEP_DO(u32 room = room_for_name(message));
     u64 time = bs_now();
     ssize result = BS_NEXT(recvmsg)(fd, message, flags);
-    BS_DEEP_LOG_RETURN(time, result, __NR_recvmsg, fd, message, flags);
+    BS_DEEP_LOG_RETURN(time, result, __NR_recvmsg, fd, message, flags, room);
     log_message(time, fd, BS_OP_READ, message, result);
     if (result >= 0)
         log_passed(0, fd, message, 1);
@@ -257,8 +271,9 @@ BS_INTERCEPTED int recvmmsg(int fd, void *messages, u32 count, int flags, void *
     int result = BS_NEXT(recvmmsg)(fd, messages, count, flags, timeout);
     for (int i = 0; i < result; i++) {
         const struct message *message = &((struct many_messages *)messages)[i].message;
+        /* The rooms of many messages are not kept: each counts as large enough. */
         BS_DEEP_LOG(time, ((struct many_messages *)messages)[i].bytes, __NR_recvmsg, fd, message,
-                    flags);
+                    flags, message->name_size);
         log_message(time, fd, BS_OP_READ, message, result);
         log_passed(0, fd, message, 1);
     }

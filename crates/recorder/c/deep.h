@@ -14,6 +14,16 @@
 #ifdef BS_DEEP
 /* deep/calls.c: records a system call, and leaves `errno` alone. `result` is the kernel's. */
 void bs_deep_log(u64 time, s64 result, u32 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f);
+/*
+ * deep/calls.c: the room for a socket address, by the length at `size` before the call. The kernel
+ * writes the length of the whole address there, which may be longer. 0 without an address.
+ */
+u32 bs_deep_room(const void *address, const u32 *size);
+/*
+ * Both lengths after the call, as `bs_deep_log` takes them in the place of the pointer to the
+ * length: the room is the upper half.
+ */
+s64 bs_deep_lengths(s64 result, const void *address, u32 room, const u32 *size);
 /* deep/stream.c */
 void bs_deep_forget(u32 fd); /* the descriptor will mean another file */
 /* The new thread is in the deep log, even if it makes no call. So the log has all in order. */

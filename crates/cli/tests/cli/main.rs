@@ -47,6 +47,7 @@ mod deep_processes;
 mod deep_replay;
 mod deep_sanitizer;
 mod deep_sleeps;
+mod deep_sockets;
 mod deep_sshd;
 mod deep_starts;
 mod deep_terminal;

@@ -30,10 +30,16 @@ static s64 timeout_of(s64 nr, s64 c, s64 d, s64 e)
     }
 }
 
+static bool asks_for_address(s64 nr)
+{
+    return nr == __NR_getsockname || nr == __NR_getpeername;
+}
+
 /* The kernel takes the lower half of a register for a number that is an `int`. */
 s64 bs_deep_by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
 {
     s64 timeout = timeout_of(nr, c, d, e);
+    u32 room = asks_for_address(nr) ? bs_deep_room((const void *)b, (const u32 *)c) : 0;
     u64 time = bs_now();
     s64 result = bs_raw6(nr, a, b, c, d, e, f);
     switch (nr) {
@@ -50,11 +56,14 @@ s64 bs_deep_by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
         if (result == 0)
             bs_exact_took(time, (int)a, (const s64 *)b);
         break;
+    case __NR_getsockname:
+    case __NR_getpeername:
+        BS_DEEP_LOG(time, result, nr, a, b,
+                    bs_deep_lengths(result, (const void *)b, room, (const u32 *)c));
+        break;
     case __NR_epoll_ctl:
     case __NR_fstat:
     case __NR_lseek:
-    case __NR_getsockname:
-    case __NR_getpeername:
     case __NR_getsockopt:
     case __NR_shutdown:
     case __NR_getpid:

@@ -7,7 +7,7 @@
 #include "stream.h"
 #include <linux/stat.h>
 
-enum { MOST_PARTS = 4 };
+enum { MOST_PARTS = 4, LONGEST_ADDRESS = 128 };
 
 /* A record that is being put together. */
 struct draft {
@@ -16,6 +16,7 @@ struct draft {
     u32 count;
     u64 reference[4]; /* of a FILE section */
     u64 digest[2];    /* of a LEFT_DIGEST section */
+    u8 address[LONGEST_ADDRESS];
 };
 
 struct message {
@@ -121,8 +122,42 @@ static struct bs_part gathered(const struct vector *vectors, u64 count, s64 done
         .vectors = (u32)count, .size = (u64)done < room ? (u64)done : room, .at = vectors};
 }
 
-/* `recvmsg` with MSG_TRUNC returns more than the buffers have. */
-static void add_message(struct draft *d, int fd, const struct message *m, bool enters)
+u32 bs_deep_room(const void *address, const u32 *size)
+{
+    return address && bs_readable(size, sizeof *size) ? *size : 0;
+}
+
+/* After a success, the kernel has just written at `size`. */
+s64 bs_deep_lengths(s64 result, const void *address, u32 room, const u32 *size)
+{
+    return result >= 0 && address && size ? (s64)((u64)room << 32 | *size) : 0;
+}
+
+/*
+ * The address that the kernel wrote, by its `bs_deep_lengths`. Its length is that of the whole
+ * address. The program sees that, too, but has only the bytes that fit into its room. Those behind
+ * are not read: they are zeros in the record.
+ */
+static void add_address(struct draft *d, u32 arg, const void *at, s64 lengths)
+{
+    u32 n = (u32)lengths, room = (u32)((u64)lengths >> 32);
+    if (d->record.result < 0 || !at)
+        return;
+    if (n > LONGEST_ADDRESS)
+        n = LONGEST_ADDRESS;
+    if (n > room) {
+        memset(d->address, 0, sizeof d->address);
+        bs_copy(d->address, at, room);
+        at = d->address;
+    }
+    add(d, BS_DEEP_ADDRESS, arg, at, n);
+}
+
+/*
+ * `recvmsg` with MSG_TRUNC returns more than the buffers have. `room`: that for the address of a
+ * message that was received.
+ */
+static void add_message(struct draft *d, int fd, const struct message *m, bool enters, u32 room)
 {
     if (d->record.result < 0)
         return;
@@ -132,20 +167,13 @@ static void add_message(struct draft *d, int fd, const struct message *m, bool e
         entered(d, fd, bytes, -1);
     else
         left(d, fd, bytes, -1);
-    add(d, BS_DEEP_ADDRESS, 1, m->name, m->name ? m->name_size : 0);
+    if (enters)
+        add_address(d, 1, m->name, bs_deep_lengths(d->record.result, m->name, room, &m->name_size));
+    else
+        add(d, BS_DEEP_ADDRESS, 1, m->name, m->name ? m->name_size : 0);
     add(d, BS_DEEP_CONTROL, 1, m->control, m->control ? m->control_size : 0);
     if (enters)
         add(d, BS_DEEP_MESSAGE, 1, &m->flags, sizeof m->flags);
-}
-
-/* The address that the kernel wrote, cut to the room that the program had. */
-static void add_address(struct draft *d, u32 arg, s64 at, s64 size)
-{
-    enum { LONGEST = 128 };
-    if (d->record.result < 0 || !at || !size)
-        return;
-    u32 n = *(const u32 *)size;
-    add(d, BS_DEEP_ADDRESS, arg, (const void *)at, n < LONGEST ? n : LONGEST);
 }
 
 /* ---- other calls ----------------------------------------------------------------------------- */
@@ -188,7 +216,7 @@ static bool data_call(struct draft *d, u32 nr, const s64 *arg)
         return true;
     case __NR_recvfrom:
         entered(d, fd, plain(arg[1], done < arg[2] ? done : arg[2]), -1);
-        add_address(d, 4, arg[4], arg[5]);
+        add_address(d, 4, (const void *)arg[4], arg[5]);
         return true;
     case __NR_pread64: entered(d, fd, plain(arg[1], done), arg[3]); return true;
     case __NR_readv:
@@ -218,7 +246,7 @@ static bool data_call(struct draft *d, u32 nr, const s64 *arg)
     case __NR_recvmsg:
     case __NR_sendmsg:
         d->record.b = (u64)arg[2];
-        add_message(d, fd, (const struct message *)arg[1], nr == __NR_recvmsg);
+        add_message(d, fd, (const struct message *)arg[1], nr == __NR_recvmsg, (u32)arg[3]);
         return true;
     default: d->record.a = d->record.b = 0; return false;
     }
@@ -342,7 +370,7 @@ static void other_call(struct draft *d, u32 nr, const s64 *arg)
     case __NR_accept:
     case __NR_accept4:
         r->a = (u64)arg[3], r->b = 0;
-        add_address(d, 1, arg[1], arg[2]);
+        add_address(d, 1, (const void *)arg[1], arg[2]);
         break;
     case __NR_connect:
     case __NR_bind:
@@ -353,7 +381,7 @@ static void other_call(struct draft *d, u32 nr, const s64 *arg)
     case __NR_getsockname:
     case __NR_getpeername:
         r->a = r->b = 0;
-        add_address(d, 1, arg[1], arg[2]);
+        add_address(d, 1, (const void *)arg[1], arg[2]);
         break;
     case __NR_getsockopt:
         if (arg[4] && r->result >= 0)

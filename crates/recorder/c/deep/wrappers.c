@@ -127,11 +127,19 @@ BS_API s64 lseek(int fd, s64 offset, int whence)
 BS_ALIAS(lseek64, lseek);
 BS_ALIAS(__lseek, lseek);
 
-BS_API int getsockname(int fd, void *address, u32 *size){
-    RECORDED(int, BS_NEXT(getsockname)(fd, address, size), __NR_getsockname, fd, address, size)}
+BS_API int getsockname(int fd, void *address, u32 *size)
+{
+    u32 room = bs_deep_room(address, size);
+    RECORDED(int, BS_NEXT(getsockname)(fd, address, size), __NR_getsockname, fd, address,
+             bs_deep_lengths(result, address, room, size))
+}
 
-BS_API int getpeername(int fd, void *address, u32 *size){
-    RECORDED(int, BS_NEXT(getpeername)(fd, address, size), __NR_getpeername, fd, address, size)}
+BS_API int getpeername(int fd, void *address, u32 *size)
+{
+    u32 room = bs_deep_room(address, size);
+    RECORDED(int, BS_NEXT(getpeername)(fd, address, size), __NR_getpeername, fd, address,
+             bs_deep_lengths(result, address, room, size))
+}
 
 BS_API int getsockopt(int fd, int level, int option, void *value,
                       u32 *size){RECORDED(int, BS_NEXT(getsockopt)(fd, level, option, value, size),

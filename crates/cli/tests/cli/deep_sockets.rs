@@ -1,0 +1,69 @@
+//! `record --deep` of calls that return the addresses of sockets.
+
+use super::deep_replay::{is_equal, recorded_program};
+
+/// The kernel returns the lengths of whole addresses. The program has less room for them, at the
+/// end of readable memory.
+const ROOMS: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+static socklen_t length;
+enum { ROOM = 4 };
+/* The last bytes before memory that nobody may read. */
+static void *edge(void)
+{
+    char *pages = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED || mprotect(pages + 4096, 4096, PROT_NONE))
+        exit(1);
+    length = ROOM;
+    return pages + 4096 - ROOM;
+}
+static int bound(int kind, const char *name)
+{
+    struct sockaddr_un own = {.sun_family = AF_UNIX};
+    strcpy(own.sun_path, name);
+    int fd = socket(AF_UNIX, kind, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&own, sizeof own))
+        exit(2);
+    return fd;
+}
+int main(void)
+{
+    struct sockaddr_un to = {.sun_family = AF_UNIX, .sun_path = "receiver"};
+    int receiver = bound(SOCK_DGRAM, "receiver"), sender = bound(SOCK_DGRAM, "sender");
+    char byte;
+    if (getsockname(receiver, edge(), &length))
+        return 3;
+    printf("%u\n", length);
+    for (int n = 0; n < 2; n++)
+        if (sendto(sender, "x", 1, 0, (struct sockaddr *)&to, sizeof to) != 1)
+            return 4;
+    if (recvfrom(receiver, &byte, 1, 0, edge(), &length) != 1)
+        return 5;
+    printf("%u\n", length);
+    struct iovec part = {&byte, 1};
+    struct msghdr message = {
+        .msg_name = edge(), .msg_namelen = ROOM, .msg_iov = &part, .msg_iovlen = 1};
+    if (recvmsg(receiver, &message, 0) != 1)
+        return 6;
+    printf("%u\n", message.msg_namelen);
+    return 0;
+}
+"#;
+
+#[test]
+fn an_address_is_read_no_further_than_the_program_has_room_for_it() {
+    let Some(place) = recorded_program("", "rooms", ROOMS, "RECORD ./rooms > out") else {
+        return;
+    };
+    let out = std::fs::read_to_string(place.path("out")).unwrap();
+    assert_eq!(out, "11\n9\n9\n");
+    if let Some(answer) = place.again(&[]) {
+        assert!(is_equal(&answer), "{answer:?}");
+    }
+}
