@@ -5,7 +5,8 @@
 //! lost any number of chunks.
 
 use backstory_abi::Chunk;
-use backstory_eventlog::frame::{HEADER, MAGIC};
+use backstory_eventlog::frame::{FrameKind, HEADER, MAGIC};
+use serde::de::IgnoredAny;
 
 /// A log without an end, in words.
 const CUT: &str = "the deep log has no end, so calls can be missing: it was cut off, or the \
@@ -78,12 +79,28 @@ pub(crate) fn lost_chunks(piece: &[u8], goes_on: bool) -> u64 {
         let Some(payload) = stated_payload(rest, is_first) else {
             return u64::MAX;
         };
-        // A header or an end is JSON.
-        let is_json = payload.starts_with(b"{") && payload.ends_with(b"}");
-        lost += u64::from(payload.len() >= Chunk::SIZE && !is_json);
+        let is_text = is_header_or_end(stated_kind(rest), payload);
+        lost += u64::from(payload.len() >= Chunk::SIZE && !is_text);
         rest = &rest[HEADER + payload.len()..];
     }
     lost
+}
+
+/// True for the frame of a header or an end, which are JSON. The damage is in its kind or in its
+/// payload, so the other one has to say the same.
+fn is_header_or_end(kind: u16, payload: &[u8]) -> bool {
+    let is_object = payload.starts_with(b"{") && payload.ends_with(b"}");
+    let known = [FrameKind::DeepHeader, FrameKind::DeepEnd];
+    let is_kind = known.iter().any(|one| *one as u16 == kind);
+    is_object && (is_kind || serde_json::from_slice::<IgnoredAny>(payload).is_ok())
+}
+
+/// The kind in the header of a frame. 0 if it has none.
+fn stated_kind(bytes: &[u8]) -> u16 {
+    match bytes.get(4..6) {
+        Some(&[low, high]) => u16::from_le_bytes([low, high]),
+        _ => 0,
+    }
 }
 
 /// The payload of the frame that begins here, by its stated length. `any_magic`: its first bytes
@@ -131,6 +148,17 @@ mod tests {
         let mut other = chunk.clone();
         other[0] ^= 1;
         assert_eq!(lost_chunks(&other, true), 1);
+    }
+
+    #[test]
+    fn a_damaged_chunk_that_begins_and_ends_as_json_does_is_lost() {
+        let payload = [&b"{"[..], &[7; 100], b"}"].concat();
+        let chunk = frame(&payload);
+        assert_eq!(lost_chunks(&chunk, true), 1);
+        // By its kind, this is a damaged header.
+        let mut header = chunk;
+        header[4] = 8;
+        assert_eq!(lost_chunks(&header, true), 0);
     }
 
     #[test]
