@@ -114,7 +114,7 @@ impl DeepLog {
             });
         }
         log.map = map;
-        log.damage.lacks_chunks = lost > log.missing_chunks();
+        log.damage.lacks_chunks = lost > log.chunks_missing_by_damage();
         log.find_processes();
         if log.damage.no_header || log.last_reading().is_none() {
             log.readings = readings_beside(path).or(log.readings);
@@ -122,8 +122,14 @@ impl DeepLog {
         Ok(log)
     }
 
-    /// How many chunks are missing before later ones of their threads.
-    fn missing_chunks(&self) -> u64 {
+    /// How many chunks are missing before later ones of their threads, if only damage can have
+    /// removed them. A full disk leaves such gaps, too, and hides the chunks that damage removed
+    /// from the ends of threads. So none counts then.
+    fn chunks_missing_by_damage(&self) -> u64 {
+        let end = self.end.as_ref();
+        if end.is_some_and(|end| end.shallow_because.is_some()) {
+            return 0;
+        }
         let missing = self.streams.values().map(|chunks| {
             let last = chunks.keys().next_back();
             let all = last.map_or(0, |last| u64::from(*last) + 1);

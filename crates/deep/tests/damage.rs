@@ -372,6 +372,33 @@ fn a_program_that_a_full_disk_made_shallow_is_not_whole() {
     }
 }
 
+#[test]
+fn a_gap_of_a_full_disk_does_not_explain_a_damaged_last_chunk() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(&directory);
+    let mut log = DeepWriter::open(&path, &DeepHeader::default()).unwrap();
+    // The second chunk of the first thread did not fit on the disk.
+    for (tid, seq) in [(10, 0), (11, 0), (10, 2), (11, 1)] {
+        let record = short_call(WRITE, 0, (1, 4), 3, (deep::LEFT, b"yes"));
+        log.chunk(&thread_chunk(tid, seq, &[record]), Compression::Usual)
+            .unwrap();
+    }
+    let end = DeepEnd {
+        shallow_because: Some("the disk was full".to_owned()),
+        ..DeepEnd::default()
+    };
+    log.end(&end).unwrap();
+    assert!(!DeepLog::open(&path).unwrap().damage().lacks_ends());
+    let mut bytes = fs::read(&path).unwrap();
+    let pieces: Vec<LogPiece> = frame::walk(&bytes).collect();
+    let LogPiece::Frame(last) = &pieces[pieces.len() - 2] else {
+        panic!("{pieces:?}");
+    };
+    bytes[last.payload.end - 1] ^= 0x55;
+    fs::write(&path, &bytes).unwrap();
+    assert!(DeepLog::open(&path).unwrap().damage().lacks_ends());
+}
+
 /// A log with two processes, each with two chunks. The first one ends, the second one is killed.
 fn two_processes(path: &Path) -> Vec<u8> {
     const EXIT_GROUP: u16 = 231;
