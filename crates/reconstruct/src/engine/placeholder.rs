@@ -11,7 +11,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 /// Puts `/dev/null` in the place of the standard descriptors of this process.
 pub fn put() {
     sys::nullify(&[0, 1, 2]);
-    // The flag marks the open file for `is_placeholder`. It changes nothing for this device.
+    // The flag marks the open file for `is_placeholder`. It changes nothing for this device. A
+    // shell that appends opens for writing alone.
     let input = std::io::stdin();
     if let Ok(flags) = fcntl_getfl(input.as_fd()) {
         let _ = fcntl_setfl(input.as_fd(), flags | OFlags::APPEND);
@@ -20,7 +21,29 @@ pub fn put() {
 
 /// True for a descriptor that [`put`] made, in whichever process.
 pub fn is_placeholder(descriptor: BorrowedFd<'_>) -> bool {
-    let is_marked = || fcntl_getfl(descriptor).is_ok_and(|flags| flags.contains(OFlags::APPEND));
+    let marked = OFlags::APPEND | OFlags::RDWR;
+    let is_marked = || fcntl_getfl(descriptor).is_ok_and(|flags| flags.contains(marked));
     let is_null = || fstat(descriptor).is_ok_and(|about| about.st_rdev == makedev(1, 3));
     is_marked() && is_null()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_placeholder;
+    use std::fs::File;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn a_null_device_that_a_shell_opened_is_no_placeholder() {
+        let mut both = File::options();
+        both.read(true).write(true);
+        let mut appending = File::options();
+        appending.append(true);
+        for options in [&both, &appending] {
+            let device = options.open("/dev/null").unwrap();
+            assert!(!is_placeholder(device.as_fd()), "{options:?}");
+        }
+        let marked = both.append(true).open("/dev/null").unwrap();
+        assert!(is_placeholder(marked.as_fd()));
+    }
 }
