@@ -4,6 +4,9 @@
 //! event loop. So the reader gets the new bytes, and their output counts as equal if there are as
 //! many. A difference shows in what the program outputs later.
 //!
+//! Memory: as many bytes as the record has in the place of those that are not read yet. The
+//! supervisor has these in its memory, too.
+//!
 //! Absent: pipes that other programs read or write as well, and messages.
 
 use super::Supervisor;
@@ -12,15 +15,13 @@ use crate::resource::ResourceId;
 use libc::SYS_socketpair;
 use std::collections::{HashMap, VecDeque};
 
-/// Most writes of one pipe that are kept for its reader.
-const MOST_KEPT: usize = 4096;
-
 /// The pipes of a run that only one program uses.
 #[derive(Debug, Default)]
 pub(super) struct OwnPipes {
     /// By the end that is written to: the program, and the end that is read.
     readers: HashMap<ResourceId, (usize, ResourceId)>,
-    /// By the end that is read: the writes that differ from the record, with their positions.
+    /// By the end that is read: the bytes that differ from the record and are not read yet, in
+    /// pieces with their positions.
     changed: HashMap<ResourceId, VecDeque<(u64, Vec<u8>)>>,
 }
 
@@ -44,6 +45,17 @@ impl OwnPipes {
         own
     }
 
+    /// Keeps bytes that were written at this position for their reader.
+    fn keep(&mut self, reader: ResourceId, position: u64, bytes: &[u8]) {
+        let changed = self.changed.entry(reader).or_default();
+        match changed.back_mut() {
+            Some((start, before)) if *start + before.len() as u64 == position => {
+                before.extend_from_slice(bytes);
+            }
+            _ => changed.push_back((position, bytes.to_vec())),
+        }
+    }
+
     /// Puts the bytes that were written in the place of those that are read at this position.
     /// Without `peek`, they have been read then.
     fn put(&mut self, reader: ResourceId, start: u64, bytes: &mut [u8], peek: bool) {
@@ -63,7 +75,12 @@ impl OwnPipes {
             }
         }
         if !peek {
-            changed.retain(|(position, written)| position + written.len() as u64 > end);
+            changed.retain_mut(|(position, written)| {
+                let read = end.saturating_sub(*position).min(written.len() as u64);
+                written.drain(..read as usize);
+                *position += read;
+                !written.is_empty()
+            });
         }
     }
 }
@@ -83,10 +100,7 @@ impl Supervisor {
         let streams = streams.filter(|_| program == index)?;
         let recorded = streams.input.recorded_at(position, bytes.len())?;
         if recorded != bytes {
-            let changed = self.own_pipes.changed.entry(reader).or_default();
-            if changed.len() < MOST_KEPT {
-                changed.push_back((position, bytes.to_vec()));
-            }
+            self.own_pipes.keep(reader, position, bytes);
         }
         Some(recorded)
     }
@@ -107,6 +121,33 @@ impl Supervisor {
 mod tests {
     use super::OwnPipes;
     use std::collections::HashMap;
+
+    #[test]
+    fn however_many_writes_are_unread_their_reader_gets_them() {
+        let mut pipes = OwnPipes::default();
+        // Every second byte is as in the record.
+        for number in 0..10_000 {
+            pipes.keep(3, 2 * number, b"x");
+        }
+        let mut bytes = vec![b'.'; 20_000];
+        pipes.put(3, 0, &mut bytes, false);
+        assert_eq!(bytes, b"x.".repeat(10_000));
+        assert_eq!(pipes.changed[&3].len(), 0);
+    }
+
+    #[test]
+    fn bytes_that_were_read_are_kept_no_longer_although_the_pipe_is_never_empty() {
+        let mut pipes = OwnPipes::default();
+        pipes.keep(3, 0, b"x");
+        for number in 1..1000 {
+            pipes.keep(3, number, b"x");
+            let mut bytes = [b'.'];
+            pipes.put(3, number - 1, &mut bytes, false);
+            assert_eq!(bytes, *b"x");
+        }
+        let kept: usize = pipes.changed[&3].iter().map(|(_, piece)| piece.len()).sum();
+        assert_eq!(kept, 1);
+    }
 
     #[test]
     fn reads_of_any_length_get_what_was_written() {
