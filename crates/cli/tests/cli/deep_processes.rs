@@ -1,4 +1,5 @@
-//! `replay --deep` of processes that share their descriptors, or have numbers of their own.
+//! `replay --deep` of processes that share their descriptors, have numbers of their own, or search
+//! for the programs that they execute.
 
 use backstory_testkit::need::{needs, skipped};
 
@@ -223,5 +224,30 @@ fn a_program_has_the_connection_that_its_parent_accepted_as_its_input() {
     place.forget_everything();
     if let Some(answer) = place.again(&[]) {
         assert!(is_equal(&answer), "{answer:?}");
+    }
+}
+
+/// The first program of this name in `PATH` has no interpreter, so the kernel refuses to execute
+/// it. It is in the root of the replay, as the run also reads it.
+const REFUSED: &str = r#"mkdir a b && printf '#!/missing\n' > a/tool && cat > b/tool << 'END'
+#!/bin/sh
+echo $1
+END
+chmod +x a/tool b/tool"#;
+
+#[test]
+fn a_program_that_the_kernel_refused_to_execute_does_not_count_as_started() {
+    // The program itself and a child of it search through `PATH`.
+    for search in ["exec env tool found", "tool found; :"] {
+        let place = Place::new();
+        assert_eq!(place.shell(REFUSED).status, 0);
+        let path = "export PATH=$PWD/a:$PWD/b:$PATH";
+        let script = format!("cat a/tool > seen; {path}; {search}");
+        place.deep(&format!("RECORD sh -c '{script}' > out"));
+        let out = std::fs::read_to_string(place.path("out")).unwrap();
+        assert_eq!(out, "found\n");
+        if let Some(answer) = place.again(&[]) {
+            assert!(is_equal(&answer), "{answer:?}");
+        }
     }
 }

@@ -17,6 +17,10 @@ use std::path::{Path, PathBuf};
 const MOST_ARGUMENTS: usize = 1 << 16;
 /// The kernel's limit for one of them, and more.
 const LONGEST_ARGUMENT: usize = 1 << 18;
+/// The kernel reads so much of a file to find the interpreter of a script.
+const HEAD: usize = 256;
+/// The kernel's limit for scripts that interpret each other.
+const MOST_INTERPRETERS: usize = 5;
 
 impl Supervisor {
     /// A process with a deep record executes another program.
@@ -168,9 +172,12 @@ impl Supervisor {
             }
             Some(Role::Shallow) if executes => {
                 let path = executed_path(call)?;
+                if is_refused(call, &path) {
+                    return Ok(Response::Continue);
+                }
                 if let Some(index) = self.behind_shallow(call, &path)? {
                     self.become_role(call, Role::Program(index));
-                } else if is_added && !is_refused(call, &path) {
+                } else if is_added {
                     self.become_role(call, Role::Shallow);
                 }
             }
@@ -216,13 +223,24 @@ fn executed_path(call: &NotifiedCall) -> io::Result<Vec<u8>> {
 }
 
 /// True if the kernel will refuse to execute this: the file is missing, or is no program, or has no
-/// permission to be executed. Failed calls are not recorded.
+/// permission to be executed. The same holds for a script with such an interpreter. Failed calls
+/// are not recorded.
 fn is_refused(call: &NotifiedCall, path: &[u8]) -> bool {
     let by_descriptor = call.number == libc::SYS_execveat;
     if by_descriptor && path.is_empty() {
         return false;
     }
-    !is_program(&program_file(call, path))
+    let mut file = program_file(call, path);
+    for _ in 0..=MOST_INTERPRETERS {
+        match executable(&file) {
+            None => return true,
+            Some(Executable::Native) => return false,
+            Some(Executable::Script(interpreter)) => {
+                file = file_of(call.tid, "cwd", &interpreter);
+            }
+        }
+    }
+    true
 }
 
 /// The file that a call executes, by its path.
@@ -232,27 +250,53 @@ pub(super) fn program_file(call: &NotifiedCall, path: &[u8]) -> PathBuf {
         true => format!("fd/{}", call.int(0)),
         false => "cwd".to_owned(),
     };
+    file_of(call.tid, &directory, path)
+}
+
+/// A file by its path in a thread. `directory`: its name in `/proc`.
+fn file_of(tid: u32, directory: &str, path: &[u8]) -> PathBuf {
     let path = Path::new(OsStr::from_bytes(path));
     match path.strip_prefix("/") {
-        Ok(path) => Path::new(&format!("/proc/{}/root", call.tid)).join(path),
-        Err(_) => Path::new(&format!("/proc/{}/{directory}", call.tid)).join(path),
+        Ok(path) => Path::new(&format!("/proc/{tid}/root")).join(path),
+        Err(_) => Path::new(&format!("/proc/{tid}/{directory}")).join(path),
     }
 }
 
-/// True if the kernel executes this file, as far as it shows. A pipe or a device is not opened:
-/// that may wait, or change something.
-fn is_program(path: &Path) -> bool {
+/// A file that the kernel executes.
+#[derive(Debug, PartialEq, Eq)]
+enum Executable {
+    Native,
+    /// It executes this interpreter.
+    Script(Vec<u8>),
+}
+
+/// The way in which the kernel executes a file, as far as the file shows it. `None`: it refuses the
+/// file. A pipe or a device is not opened: that may wait, or change something.
+fn executable(path: &Path) -> Option<Executable> {
     use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-    let executable =
-        |about: fs::Metadata| about.is_file() && about.permissions().mode() & 0o111 != 0;
-    if !fs::metadata(path).is_ok_and(executable) {
-        return false;
+    let may_be = |about: fs::Metadata| about.is_file() && about.permissions().mode() & 0o111 != 0;
+    if !fs::metadata(path).is_ok_and(may_be) {
+        return None;
     }
-    let mut head = [0; 4];
+    let mut head = [0; HEAD];
     let mut options = File::options();
     let file = options.read(true).custom_flags(libc::O_NONBLOCK).open(path);
     let read = file.and_then(|mut file| file.read(&mut head));
-    read.is_err() || head == *b"\x7fELF" || head.starts_with(b"#!")
+    match head.strip_prefix(b"#!") {
+        Some(rest) => interpreter(rest).map(Executable::Script),
+        None if read.is_err() || head.starts_with(b"\x7fELF") => Some(Executable::Native),
+        None => None,
+    }
+}
+
+/// The interpreter of a script, by the bytes behind `#!`. Behind the end of a short file are zeros.
+/// `None`: there is no name, or not all of it.
+fn interpreter(rest: &[u8]) -> Option<Vec<u8>> {
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+    let start = rest.iter().position(|byte| !is_blank(byte))?;
+    let ends = |byte: &u8| is_blank(byte) || matches!(byte, b'\n' | 0);
+    let length = rest[start..].iter().position(ends)?;
+    (length > 0).then(|| rest[start..start + length].to_vec())
 }
 
 /// The arguments of the program that a call executes.
@@ -301,7 +345,7 @@ pub(super) fn is_loader(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_program, starts_another};
+    use super::{Executable, executable, interpreter, starts_another};
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
@@ -316,8 +360,27 @@ mod tests {
         assert!(made.status().unwrap().success());
         fs::write(&text, "text").unwrap();
         fs::set_permissions(&text, fs::Permissions::from_mode(0o755)).unwrap();
-        assert!(!is_program(&pipe) && !is_program(&text));
-        assert!(is_program(Path::new("/proc/self/exe")));
+        assert_eq!((executable(&pipe), executable(&text)), (None, None));
+        let own = executable(Path::new("/proc/self/exe"));
+        assert_eq!(own, Some(Executable::Native));
+        fs::write(&text, "#!/bin/sh -e").unwrap();
+        let script = Executable::Script(b"/bin/sh".to_vec());
+        assert_eq!(executable(&text), Some(script));
+    }
+
+    #[test]
+    fn the_interpreter_of_a_script_is_the_first_word_of_its_first_line() {
+        for (line, name) in [
+            ("/bin/sh\n", Some("/bin/sh")),
+            (" \t/usr/bin/env python3\n", Some("/usr/bin/env")),
+            ("relative\0\0", Some("relative")),
+            ("\n/bin/sh\n", None),
+            ("  \n", None),
+            ("/cut/by/the/limit", None),
+        ] {
+            let found = interpreter(line.as_bytes());
+            assert_eq!(found.as_deref(), name.map(str::as_bytes), "{line:?}");
+        }
     }
 
     #[test]
