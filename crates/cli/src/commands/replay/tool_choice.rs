@@ -113,6 +113,12 @@ fn tool(text: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
         Some(b"gdb") if !has_arguments(&words) => words.push(b"--args".to_vec()),
         Some(b"perf") if plain => words.extend([b"stat".to_vec(), b"--".to_vec()]),
         Some(b"strace") if plain => words.push(b"-f".to_vec()),
+        Some(b"valgrind") if words.iter().any(|word| word.starts_with(b"--log-socket")) => {
+            return Err(Failure::misuse(
+                "--log-socket of valgrind needs the network, which a replay lacks: leave the option \
+                 out, or use --log-file=FILE",
+            ));
+        }
         Some(b"valgrind") if !words.iter().any(|word| word.starts_with(b"--log-")) => {
             words.push(format!("--log-fd={}", engine::TOOL_LOG).into_bytes());
         }
@@ -189,6 +195,19 @@ mod tests {
             let words = ["-q", given, "/usr/bin/env", "A=1"];
             assert_eq!(last(text.as_bytes()), words.map(str::as_bytes));
         }
+    }
+
+    #[test]
+    fn valgrind_is_not_asked_to_report_to_a_socket() {
+        let last = |text: &[u8]| tool(text).map(|words| words.last().cloned());
+        let refused = last(b"/usr/bin/valgrind -q --log-socket=127.0.0.1:1500");
+        let line = refused.err().unwrap().line;
+        assert!(line.contains("which a replay lacks"), "{line}");
+        let given = last(b"/usr/bin/valgrind --log-file=report").ok().flatten();
+        assert_eq!(given.as_deref(), Some(&b"--log-file=report"[..]));
+        let added = last(b"/usr/bin/valgrind -q").ok().flatten();
+        let wanted = format!("--log-fd={}", engine::TOOL_LOG);
+        assert_eq!(added.as_deref(), Some(wanted.as_bytes()));
     }
 
     #[test]
