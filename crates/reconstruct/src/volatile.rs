@@ -1,4 +1,5 @@
-//! Parts of an output that may differ: dates that come from the clock, and declared patterns.
+//! Parts of an output that may differ: dates that come from the clock, keys that a server draws for
+//! each session, and declared patterns.
 //!
 //! In: both texts around their first difference. Out: the part that the difference lies in, by its
 //! name. Invariant: a difference without a name is a difference. A date has one only if the program
@@ -22,6 +23,14 @@ const MOST_SECONDS: usize = 1 << 16;
 
 /// The name of a date that follows the clock.
 const DATE: &str = "a date from the clock";
+
+/// The name of the key by which a client may cancel a query of PostgreSQL.
+const CANCEL_KEY: &str = "the cancel key of a session of PostgreSQL";
+/// The type and length of its message, `BackendKeyData` in the protocol of PostgreSQL. The number
+/// of the process and the key follow, four bytes each.
+const KEY_DATA: &[u8] = b"K\0\0\0\x0c";
+/// The type and length of the message behind it, `ReadyForQuery`.
+const READY: &[u8] = b"Z\0\0\0\x05";
 
 /// The parts that may differ.
 #[derive(Debug, Clone, Default)]
@@ -72,6 +81,7 @@ impl VolatileRules {
     pub fn part(&self, recorded: &[u8], came: &[u8], at: usize) -> Option<VolatilePart> {
         self.declared(recorded, came, at)
             .or_else(|| self.date(recorded, came, at))
+            .or_else(|| cancel_key(recorded, came, at))
     }
 
     fn declared(&self, recorded: &[u8], came: &[u8], at: usize) -> Option<VolatilePart> {
@@ -136,6 +146,25 @@ impl VolatileRules {
             in_run && self.given.contains(&(now - zone))
         })
     }
+}
+
+/// The part if the difference lies in a key of a session. OpenSSL draws it from a state that all
+/// sessions before have changed. A part of a run does not have these.
+fn cancel_key(recorded: &[u8], came: &[u8], at: usize) -> Option<VolatilePart> {
+    const KEY: usize = 4;
+    const NUMBER: usize = 4;
+    let mut starts = at.saturating_sub(KEY - 1)..=at;
+    let is_key = |start: usize| {
+        let message = start.checked_sub(KEY_DATA.len() + NUMBER)?;
+        let begins = recorded.get(message..)?.starts_with(KEY_DATA);
+        let ends = |text: &[u8]| Some(text.get(start + KEY..)?.starts_with(READY));
+        Some(begins && ends(recorded)? && ends(came)?)
+    };
+    let start = starts.find(|start| is_key(*start) == Some(true))?;
+    Some(VolatilePart {
+        name: CANCEL_KEY.to_owned(),
+        length: start + KEY - at,
+    })
 }
 
 fn seconds(ns: i64) -> i64 {
@@ -268,12 +297,44 @@ mod tests {
     }
 
     #[test]
+    fn the_cancel_key_of_a_session_of_postgres_is_volatile_and_nothing_around_it() {
+        let rules = VolatileRules::default();
+        let told = |number: &str, key: &str, state: &str| {
+            format!("S\0\0\0\x09a\0b\0K\0\0\0\x0c{number}{key}Z\0\0\0\x05{state}").into_bytes()
+        };
+        let recorded = told("\0\0\x0a\x0b", "abcd", "I");
+        let key = Some("the cancel key of a session of PostgreSQL".to_owned());
+        for other in ["abcx", "abxd", "axcd", "xbcd", "wxyz"] {
+            let came = told("\0\0\x0a\x0b", other, "I");
+            assert_eq!(name(&rules, &recorded, &came), key, "{other}");
+        }
+        for came in [
+            told("\0\0\x0a\x0c", "abcd", "I"),
+            told("\0\0\x0a\x0b", "abcd", "T"),
+            told("\0\0\x0a\x0b", "abcde", "I"),
+        ] {
+            assert_eq!(
+                name(&rules, &recorded, &came),
+                None,
+                "{}",
+                came.escape_ascii()
+            );
+        }
+    }
+
+    #[test]
     fn cut_texts_have_no_part() {
         let rules = VolatileRules::of_run(0, i64::MAX);
         let text = b"Date: Mon, 23 Nov 2026 15:47:44 GMT 2026-11-23T16:47:44 1795448864";
         for length in 0..text.len() {
             for at in 0..=length {
                 assert_eq!(rules.part(&text[..length], b"x", at), None);
+            }
+        }
+        let text = b"K\0\0\0\x0cpid.key.Z\0\0\0\x05I";
+        for length in 0..text.len() - 1 {
+            for at in 0..=length {
+                assert_eq!(rules.part(&text[..length], text, at), None);
             }
         }
     }

@@ -30,6 +30,7 @@ mod outside;
 mod overtime;
 mod own_calls;
 mod own_pipes;
+mod parked;
 mod part;
 mod passing;
 mod pipes;
@@ -76,6 +77,7 @@ use interrupted::HiddenList;
 use lowered_stack::LongerPath;
 use own_calls::OwnCalls;
 use own_pipes::OwnPipes;
+use parked::{FEW_PARKED, ParkedCall};
 use part::Part;
 pub use part::STALLED;
 use passing::PassedDescriptors;
@@ -160,7 +162,7 @@ pub struct Supervisor {
     /// Device and inode that programs see of a file of the root, by its own ones.
     idents: HashMap<(u64, u64), (u64, u64)>,
     /// Calls that wait for the kernel's own objects, with the time when they came.
-    parked: Vec<(NotifiedCall, Instant)>,
+    parked: Vec<ParkedCall>,
     /// How long the call that is looked at has waited.
     parked_for: Duration,
     clock: RecordedClock,
@@ -344,12 +346,19 @@ impl Supervisor {
     /// Looks at the parked calls again. `for_ends`: also for signals that end their processes, or
     /// by which a debugger stops their threads.
     fn look_again(&mut self, for_ends: bool) {
-        for (call, since) in std::mem::take(&mut self.parked) {
-            if for_ends && (self.lets_die(&call) || self.lets_stop(&call)) {
+        let all = std::mem::take(&mut self.parked);
+        let are_many = all.len() > FEW_PARKED;
+        for parked in all {
+            let call = &parked.call;
+            if for_ends && (self.lets_die(call) || self.lets_stop(call)) {
                 continue;
             }
-            self.parked_for = since.elapsed();
-            self.handle(&call, since);
+            if are_many && !parked.is_due() {
+                self.parked.push(parked);
+                continue;
+            }
+            self.parked_for = parked.since.elapsed();
+            self.handle(call, parked.since);
         }
     }
 
@@ -369,7 +378,7 @@ impl Supervisor {
             self.held_threads.insert(call.tid);
         }
         match response {
-            Response::Park => self.parked.push((*call, since)),
+            Response::Park => self.parked.push(ParkedCall::new(*call, since)),
             Response::Hold if self.has_tool => self.held.push(*call),
             response => self.answer(call, response),
         }

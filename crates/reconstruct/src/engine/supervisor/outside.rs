@@ -34,7 +34,7 @@ impl Supervisor {
     pub(super) fn sends_from_outside(&mut self, silent: Duration) -> bool {
         let is_whole = self.part.is_none() && self.closing.is_none();
         let mut parked = self.parked.iter();
-        let waits = !parked.all(|(call, _)| self.staying.contains(&call.tid));
+        let waits = !parked.all(|parked| self.staying.contains(&parked.call.tid));
         if !is_whole || silent < SILENCE || waits {
             self.still = None;
             return false;

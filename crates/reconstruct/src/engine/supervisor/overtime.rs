@@ -7,8 +7,8 @@
 //! between the last byte and the last call for the request.
 
 use super::Supervisor;
+use super::parked::ParkedCall;
 use super::processes::state_and_time;
-use crate::engine::caller::NotifiedCall;
 use crate::time::RecordedClock;
 use crate::unit::RecordedUnit;
 use std::fs;
@@ -106,7 +106,7 @@ impl Supervisor {
 
     /// True if a thread waits for the answer to a call.
     fn awaits_answer(&self, tid: u32) -> bool {
-        let is_own = |(call, _): &(NotifiedCall, Instant)| call.tid == tid;
+        let is_own = |parked: &ParkedCall| parked.call.tid == tid;
         self.held_threads.contains(&tid) || self.parked.iter().any(is_own)
     }
 }

@@ -105,7 +105,10 @@ impl Supervisor {
         self.closing = Some(Closing::begun(Instant::now()));
         self.signal_programs(libc::SIGTERM);
         let parked = std::mem::take(&mut self.parked).into_iter();
-        for call in parked.map(|(call, _)| call).chain(self.held.split_off(0)) {
+        for call in parked
+            .map(|parked| parked.call)
+            .chain(self.held.split_off(0))
+        {
             // A handler of the program runs when its call returns.
             self.answer(&call, Response::Errno(libc::EINTR));
         }
