@@ -58,7 +58,8 @@ fn examine(names: &mut RememberedNames, paths: &[&Path]) -> Vec<bool> {
 fn learn(names: &mut RememberedNames, path: &Path) {
     tick();
     assert_eq!(examine(names, &[path]), [false]);
-    assert_eq!(examine(names, &[path]), [true]);
+    // If the machine's clock is set just now, all names are forgotten.
+    assert!((0..5).any(|_| examine(names, &[path]) == [true]));
 }
 
 #[test]
