@@ -13,6 +13,8 @@ pub const MAGIC: [u8; 4] = *b"\xb5log";
 pub const VERSION: u16 = 1;
 /// Bytes before the payload.
 pub const HEADER: usize = 16;
+/// Longest payload with identities, in bytes. More of them are spread over several frames.
+pub const IDENTS: usize = 1 << 20;
 /// Bytes checksummed in search of frames after damage, as a multiple of the file's length. A crash
 /// leaves one damaged place, which takes one checksum.
 const EFFORT: usize = 32;
@@ -125,9 +127,11 @@ pub fn is_cut_identities(bytes: &[u8]) -> bool {
     };
     let kind = FrameKind::from_number(u16::from_le_bytes([head[4], head[5]]));
     let length = u32::from_le_bytes([head[8], head[9], head[10], head[11]]) as usize;
+    let there = bytes.len() - HEADER;
     head[0..4] == MAGIC
         && matches!(kind, Some(FrameKind::Idents | FrameKind::Resolved))
-        && bytes.len() - HEADER < length
+        && there < length
+        && length <= IDENTS
 }
 
 /// A piece of a file.

