@@ -78,7 +78,7 @@ pub(crate) mod tests {
 
     /// True if a message cannot be sent to a socket at this path.
     pub(crate) fn is_refused(path: &Path) -> bool {
-        connect(&datagram_socket(), &SocketAddrUnix::new(path).unwrap()).is_err()
+        connect(datagram_socket(), &SocketAddrUnix::new(path).unwrap()).is_err()
     }
 
     fn datagram_socket() -> OwnedFd {
