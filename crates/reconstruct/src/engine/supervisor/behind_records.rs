@@ -1,15 +1,11 @@
 //! Programs whose records end before they did.
 //!
 //! Such a program is ended where it waits for more. It then starts nothing of what it started
-//! later. It may wait for a process that it made. So it stays while a program below it may still do
-//! what the record has, and the programs below it are ended first.
-//!
-//! If the log lacks records without a trace, the maker of a program may be missing, too.
+//! later. If the log lacks records without a trace, the maker of a program may be missing, too.
 //!
 //! Invariant: two kinds of programs do not start for this reason. No recorded call made them, or
 //! their maker did not start for this reason. All others have to be started again.
 
-use super::child_work::children_of;
 use super::ends::is_alive;
 use super::killed::longest_wait;
 use super::processes::{LiveProcess, Role};
@@ -37,8 +33,8 @@ impl Supervisor {
     }
 
     /// Ends the programs that wait behind the ends of their records for the kernel's own objects.
-    /// False if no program does so, or if one computes. `idle`: since the last call.
-    pub(super) fn ends_behind_record(&mut self, idle: Duration) -> bool {
+    /// False if no program does so, or if one computes.
+    pub(super) fn ends_behind_record(&mut self) -> bool {
         if self.part.is_some() || self.has_tool || self.closing.is_some() {
             return false;
         }
@@ -47,10 +43,8 @@ impl Supervisor {
             _ => None,
         };
         let mut waiting: Vec<(u32, usize)> = self.live.iter().filter_map(program).collect();
-        waiting.retain(|(pid, index)| {
-            let is_past = self.matchers[*index].rest.is_past_record() && is_alive(*pid);
-            is_past && !self.has_work_below(*pid, idle)
-        });
+        waiting
+            .retain(|(pid, index)| self.matchers[*index].rest.is_past_record() && is_alive(*pid));
         if waiting.is_empty() || self.a_thread_runs() {
             return false;
         }
@@ -63,33 +57,6 @@ impl Supervisor {
             let _ = sys::kill(pid as sys::Pid, signal.unwrap_or(libc::SIGKILL));
         }
         true
-    }
-
-    /// True if a program below this process may go on within its record, or has to be ended before
-    /// this one. In the record, the next act of a program came after a time without any. So long a
-    /// timer of the kernel may take again.
-    fn has_work_below(&self, pid: u32, idle: Duration) -> bool {
-        let mut below = children_of(pid);
-        while let Some(child) = below.pop() {
-            let role = self.live.get(&child).map(|process| process.role);
-            if let Some(Role::Program(index)) = role.filter(|_| is_alive(child)) {
-                let longest = self.longest_behind_record();
-                let longest = longest.saturating_add(self.silence_of(index));
-                if self.matchers[index].rest.is_past_record() || idle <= longest {
-                    return true;
-                }
-            }
-            below.extend(children_of(child));
-        }
-        false
-    }
-
-    /// The recorded time until the next act of a program that it has not done again.
-    fn silence_of(&self, index: usize) -> Duration {
-        let matcher = &self.matchers[index];
-        let reached = matcher.passed_until();
-        let next = matcher.rest.next_after(reached);
-        next.map_or(Duration::ZERO, |next| self.clock.between(reached, next))
     }
 
     /// By program: true for these.
