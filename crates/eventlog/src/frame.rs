@@ -132,6 +132,7 @@ pub fn is_cut_identities(bytes: &[u8]) -> bool {
         && matches!(kind, Some(FrameKind::Idents | FrameKind::Resolved))
         && there < length
         && length <= IDENTS
+        && next_magic(&bytes[MAGIC.len()..]).is_none()
 }
 
 /// A piece of a file.

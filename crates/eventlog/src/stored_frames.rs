@@ -15,6 +15,9 @@ use backstory_abi::Chunk;
 use std::ops::Range;
 use std::path::Path;
 
+/// The smallest page of a file. The kernel stops a write of a killed process between two of them.
+const PAGE: usize = 4096;
+
 /// Counts that pass in days at any frequency. A record so far after the last clock reading was
 /// overwritten.
 const DAYS: u64 = 1 << 50;
@@ -143,12 +146,12 @@ impl StoredFrames {
     /// Reads the frames behind the last one.
     fn scan(&mut self, path: &Path, map: MappedFile) -> Result<(), Error> {
         let begin = self.last.as_ref().map_or(0, |(place, _)| place.end);
-        self.rest = 0;
+        let mut between = 0..0;
         for piece in frame::walk_from(map.bytes(), begin) {
             match piece {
-                LogPiece::Garbage(range) => self.rest = self.lost(&map.bytes()[range]),
+                LogPiece::Garbage(range) => between = range,
                 LogPiece::Frame(frame) => {
-                    let garbage = std::mem::take(&mut self.rest);
+                    let garbage = self.lost(map.bytes(), std::mem::take(&mut between));
                     self.damage.places += u64::from(garbage > 0);
                     self.damage.bytes += garbage as u64;
                     if frame.kind == Some(FrameKind::Header) && frame.version > frame::VERSION {
@@ -169,6 +172,7 @@ impl StoredFrames {
                 }
             }
         }
+        self.rest = self.lost(map.bytes(), between);
         let start = &map.bytes()[..map.bytes().len().min(frame::MAGIC.len())];
         if self.last.is_none() && !frame::MAGIC.starts_with(start) {
             return Err(Error::NotALog {
@@ -180,9 +184,11 @@ impl StoredFrames {
     }
 
     /// How many of these bytes without a frame are damage. Unfinished identities behind the end do
-    /// not count: they are taken again.
-    fn lost(&self, garbage: &[u8]) -> usize {
-        match self.end.is_some() && frame::is_cut_identities(garbage) {
+    /// not count: they are taken again. If a frame follows, they end between two pages.
+    fn lost(&self, file: &[u8], garbage: Range<usize>) -> usize {
+        let is_last = garbage.end == file.len();
+        let may_be_cut = self.end.is_some() && (is_last || garbage.end.is_multiple_of(PAGE));
+        match may_be_cut && frame::is_cut_identities(&file[garbage.clone()]) {
             true => 0,
             false => garbage.len(),
         }

@@ -4,6 +4,7 @@ mod common;
 
 use backstory_abi::{Chunk, Record, op};
 use backstory_eventlog::frame::{self, FrameKind};
+use backstory_eventlog::record::RecordBuilder;
 use backstory_eventlog::run::{ClockPoint, RunEnd};
 use backstory_eventlog::{Damage, Error, Log, Writer};
 use common::{Scratch, ThreadStream};
@@ -23,6 +24,9 @@ fn sample() -> (Scratch, Vec<u8>) {
             ..RunEnd::default()
         })
         .expect("append");
+    let mut builder = RecordBuilder::new();
+    let identity = builder.identity(200, b"/file", false, Err(2)).to_vec();
+    log.writer.idents(&identity).expect("append");
     log.writer.resolved(&[]).expect("append");
     let bytes = std::fs::read(log.path()).expect("read");
     (log, bytes)
@@ -65,11 +69,11 @@ fn a_log_cut_at_any_byte_opens_with_all_that_was_whole() {
     for length in 0..=bytes.len() {
         let log = open(&path, &bytes[..length]).expect("opens");
         let whole = borders.iter().filter(|b| **b > 0 && **b <= length).count();
-        // Frames: header, clock, four chunks, clock, end, resolved.
+        // Frames: header, clock, four chunks, clock, end, identities, resolved.
         let expected: Vec<u32> = (1..=4).filter(|pid| whole >= 2 + *pid as usize).collect();
         assert_eq!(pids(&log), expected, "cut at {length}");
         assert_eq!(log.end().is_some(), whole >= 8, "cut at {length}");
-        assert_eq!(log.resolved(), whole >= 9);
+        assert_eq!(log.resolved(), whole >= 10);
         let damage = log.damage();
         assert_eq!(damage.no_header, whole == 0);
         // Behind the end, identities are taken again.

@@ -195,16 +195,6 @@ static void log_passed(u64 time, int socket, const struct message *message, u32 
 }
 
 /*
- * The room for the sender's address, as it is before the call. The kernel writes the length of the
- * whole address there.
- */
-static inline u32 room_for_name(const struct message *message)
-{
-    bool known = bs_readable(message, sizeof *message) && message->name;
-    return known ? message->name_size : 0;
-}
-
-/*
  * The first message that a socket sends or receives counts as its first write or read. Further
  * messages may have other addresses.
  */
@@ -239,7 +229,7 @@ BS_INTERCEPTED ssize sendmsg(int fd, const void *message, int flags)
 
 BS_INTERCEPTED ssize recvmsg(int fd, void *message, int flags)
 {
-    BS_DEEP_DO(u32 room = room_for_name(message));
+    BS_DEEP_DO(u32 room = bs_deep_message_room(message));
     u64 time = bs_now();
     ssize result = BS_NEXT(recvmsg)(fd, message, flags);
     BS_DEEP_LOG_RETURN(time, result, __NR_recvmsg, fd, message, flags, room);
@@ -271,9 +261,8 @@ BS_INTERCEPTED int recvmmsg(int fd, void *messages, u32 count, int flags, void *
     int result = BS_NEXT(recvmmsg)(fd, messages, count, flags, timeout);
     for (int i = 0; i < result; i++) {
         const struct message *message = &((struct many_messages *)messages)[i].message;
-        /* The rooms of many messages are not kept: each counts as large enough. */
         BS_DEEP_LOG(time, ((struct many_messages *)messages)[i].bytes, __NR_recvmsg, fd, message,
-                    flags, message->name_size);
+                    flags, bs_deep_readable_name(message));
         log_message(time, fd, BS_OP_READ, message, result);
         log_passed(0, fd, message, 1);
     }

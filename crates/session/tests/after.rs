@@ -75,19 +75,23 @@ fn an_indexer_that_was_killed_while_it_resolved_leaves_no_damage() {
     };
     resolve();
     let resolved = std::fs::read(run.log_path()).unwrap();
-    let inside = [2, 10, 17, 5000, resolved.len() - whole - 1];
-    for length in inside {
-        std::fs::write(run.log_path(), &resolved[..whole + length]).unwrap();
-        assert!(run.log().damage().is_none(), "cut after {length} bytes");
-        assert!(!run.log().resolved(), "cut after {length} bytes");
+    let cut = |length: usize| {
+        std::fs::write(run.log_path(), &resolved[..length]).unwrap();
+        assert!(run.log().damage().is_none(), "cut at {length}");
+        assert!(!run.log().resolved(), "cut at {length}");
+    };
+    for more in [2, 10, 17, 5000] {
+        cut(whole + more);
+    }
+    cut(resolved.len() - 1);
+    let first_page = whole.next_multiple_of(4096);
+    for length in [first_page, first_page + 8192] {
+        cut(length);
         resolve();
-        assert!(
-            run.log().damage().is_none(),
-            "appended after {length} bytes"
-        );
+        assert!(run.log().damage().is_none(), "appended at {length}");
         assert!(run.log().resolved());
     }
-    let mut damaged = resolved;
+    let mut damaged = resolved.clone();
     damaged[whole + 5000] ^= 1;
     std::fs::write(run.log_path(), &damaged).unwrap();
     assert!(!run.log().damage().is_none(), "all bytes are there");

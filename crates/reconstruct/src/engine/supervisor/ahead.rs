@@ -4,29 +4,31 @@
 //! its record may be too early. Another one may be about to end the process, or to set a variable
 //! that ends a loop. The end of a wait, which takes no time here, may be too early as well.
 //!
-//! Invariant: such a thread waits only while another one of its process may do something, and no
-//! longer than a bound. Two threads never wait for each other by this.
+//! Invariant: such a thread waits only while another one of its process may do something, or is in
+//! a recorded wait. The wait has a bound. Two threads never wait for each other by this: a thread
+//! behind its record is in no recorded wait.
 
 use super::Supervisor;
 use crate::engine::caller::NotifiedCall;
 use crate::process::ReadyTurn;
 use std::time::Duration;
 
-/// Behind the record, a thread lets the other ones of its process go on for so long at most. Output
-/// is missing that came before the next signal.
-const LONGEST: Duration = Duration::from_secs(60);
+/// Behind its record, a thread lets the others go on for so long at most, if output is missing that
+/// came before the next signal.
+const MOST_BEFORE_SIGNAL: Duration = Duration::from_secs(60);
 
-/// The same if no output is missing.
-const LONGEST_WITHOUT_OUTPUT: Duration = Duration::from_secs(10);
+/// Behind its record, a thread lets the others go on for so long at most, if no output is missing.
+const MOST_BEHIND_RECORD: Duration = Duration::from_secs(10);
 
-/// The same before a signal while all of these threads sleep: one may be about to wake up.
-const LONGEST_FOR_SLEEPERS: Duration = Duration::from_millis(20);
+/// Behind its record, a thread waits so long before a signal while all others sleep. One of them
+/// may be about to wake up.
+const FOR_SLEEPERS: Duration = Duration::from_millis(20);
 
-/// The same for a thread that looks for a file that is not there.
-const LONGEST_IN_VAIN: Duration = Duration::from_secs(2);
+/// A thread that looks for a file that does not exist lets the others go on for so long at most.
+const MOST_FOR_FILE: Duration = Duration::from_secs(2);
 
-/// The same for a wait with a timeout.
-const LONGEST_WAIT: Duration = Duration::from_secs(2);
+/// A wait with a timeout takes its time for so long at most.
+const MOST_OF_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Supervisor {
     /// True if a call behind the record waits, because another thread of its process may still do
@@ -38,11 +40,22 @@ impl Supervisor {
         }
         let next = matcher.rest.signals.front();
         let longest = match next.is_some_and(|(_, time)| matcher.owes(&self.resources, *time)) {
-            true => LONGEST,
-            false => LONGEST_WITHOUT_OUTPUT,
+            true => MOST_BEFORE_SIGNAL,
+            false => MOST_BEHIND_RECORD,
         };
-        let lets_wake = next.is_some() && self.parked_for < LONGEST_FOR_SLEEPERS;
-        lets_wake && self.stays_in(call) || self.lets_others(call, longest)
+        let lets_wake = next.is_some() && self.parked_for < FOR_SLEEPERS;
+        let lets_wait = self.parked_for < longest && self.another_waits(call, index);
+        (lets_wake || lets_wait) && self.stays_in(call) || self.lets_others(call, longest)
+    }
+
+    /// True if a wait of another thread of the process is recorded, and takes its time.
+    fn another_waits(&self, call: &NotifiedCall, index: usize) -> bool {
+        let group = self.group_of(call);
+        let mut others = self.staying.iter().filter(|tid| **tid != call.tid);
+        others.any(|tid| {
+            let is_own = self.groups.get(tid) == Some(&group);
+            is_own && self.matchers[index].next_call(*tid).is_some()
+        })
     }
 
     /// True if a call that looks for a missing file waits. `thread` has no further recorded call,
@@ -59,7 +72,7 @@ impl Supervisor {
             && !matcher.rest.threads.is_empty()
             && matcher.next_call(call.tid).is_none()
             && self.native_status(call, directory, path, true).is_none()
-            && self.lets_others(call, LONGEST_IN_VAIN)
+            && self.lets_others(call, MOST_FOR_FILE)
     }
 
     /// True if the next recorded wait that `fits` accepts was over because its time was up, and
@@ -79,7 +92,7 @@ impl Supervisor {
     /// True if a wait takes its time, because another thread of the process may do something
     /// meanwhile. `timeout`: in ns.
     pub(super) fn lasts_on(&mut self, call: &NotifiedCall, index: usize, timeout: i64) -> bool {
-        let longest = LONGEST_WAIT.min(Duration::from_nanos(timeout.max(0) as u64));
+        let longest = MOST_OF_TIMEOUT.min(Duration::from_nanos(timeout.max(0) as u64));
         let has_threads = !self.matchers[index].rest.threads.is_empty();
         has_threads && self.part.is_none() && self.lets_others(call, longest)
     }

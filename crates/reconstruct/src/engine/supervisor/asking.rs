@@ -151,13 +151,14 @@ impl Supervisor {
         };
         let key = key(call, CallObject::Path(file.recorded));
         let Some(native) = self.native_status(call, file.directory, &file.path, follows) else {
-            let result = self.recorded_status(index, &key, false);
-            let early =
-                result.is_none() && self.looks_too_early(call, index, file.directory, &file.path);
-            return Ok(match early {
-                true => Response::Park,
-                false => Response::Continue,
-            });
+            let results = self.matchers[index].rest.results.get(&key);
+            let mut results = results.into_iter().flat_map(|results| results.iter());
+            let is_recorded = results.any(|(result, _)| result.value != 0);
+            if !is_recorded && self.looks_too_early(call, index, file.directory, &file.path) {
+                return Ok(Response::Park);
+            }
+            self.recorded_status(index, &key, false);
+            return Ok(Response::Continue);
         };
         self.reply_if_alike(call, index, &key, (layout, native))
     }

@@ -224,10 +224,12 @@ fn executed_path(call: &NotifiedCall) -> io::Result<Vec<u8>> {
 
 /// True if the kernel will refuse to execute this: the file is missing, or is no program, or has no
 /// permission to be executed. The same holds for a script with such an interpreter. Failed calls
-/// are not recorded.
+/// are not recorded. Not known of a caller with another root, where absolute links lead elsewhere.
 fn is_refused(call: &NotifiedCall, path: &[u8]) -> bool {
     let by_descriptor = call.number == libc::SYS_execveat;
-    if by_descriptor && path.is_empty() {
+    let root = std::fs::read_link(format!("/proc/{}/root", call.tid));
+    let has_other_root = root.is_ok_and(|root| root != Path::new("/"));
+    if by_descriptor && path.is_empty() || has_other_root {
         return false;
     }
     let mut file = program_file(call, path);

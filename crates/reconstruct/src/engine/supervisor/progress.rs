@@ -168,7 +168,10 @@ impl Supervisor {
     /// True if the programs have computed in this time, besides waits of threads that do nothing
     /// else.
     fn have_computed(&self, progress: &RecordProgress, still: Duration) -> bool {
-        let all = self.all_ticks().saturating_sub(progress.used);
+        // A process may have ended, and its ticks with it.
+        let Some(all) = self.all_ticks().checked_sub(progress.used) else {
+            return true;
+        };
         let waits = progress.waits.iter();
         let in_waits =
             waits.filter_map(|(tid, waits)| waits.ticks(thread_ticks(waits.group, *tid)));
