@@ -58,20 +58,20 @@ impl Supervisor {
         })
     }
 
-    /// True if a call that looks for a missing file waits. `thread` has no further recorded call,
+    /// True if a call that looks for a missing file waits. Its thread has no further recorded call,
     /// and the record does not have this one. In the record, the process can have ended before it.
+    /// `is_missing`: whether the file is missing, which is asked last.
     pub(super) fn looks_too_early(
         &mut self,
         call: &NotifiedCall,
         index: usize,
-        directory: i32,
-        path: &[u8],
+        is_missing: impl FnOnce(&Supervisor) -> bool,
     ) -> bool {
         let matcher = &self.matchers[index];
         self.part.is_none()
             && !matcher.rest.threads.is_empty()
             && matcher.next_call(call.tid).is_none()
-            && self.native_status(call, directory, path, true).is_none()
+            && is_missing(self)
             && self.lets_others(call, MOST_FOR_FILE)
     }
 

@@ -154,7 +154,7 @@ impl Supervisor {
             let results = self.matchers[index].rest.results.get(&key);
             let mut results = results.into_iter().flat_map(|results| results.iter());
             let is_recorded = results.any(|(result, _)| result.value != 0);
-            if !is_recorded && self.looks_too_early(call, index, file.directory, &file.path) {
+            if !is_recorded && self.looks_too_early(call, index, |_| true) {
                 return Ok(Response::Park);
             }
             self.recorded_status(index, &key, false);
@@ -171,8 +171,8 @@ impl Supervisor {
             _ => call.int(0),
         };
         let exists = self.native_status(call, directory, &path, true).is_some();
-        let result = self.recorded(call, index, CallObject::Path(path.clone()));
-        if result.is_none() && !exists && self.looks_too_early(call, index, directory, &path) {
+        let result = self.recorded(call, index, CallObject::Path(path));
+        if result.is_none() && !exists && self.looks_too_early(call, index, |_| true) {
             return Ok(Response::Park);
         }
         let absent = [-i64::from(ENOENT), -i64::from(ENOTDIR)];

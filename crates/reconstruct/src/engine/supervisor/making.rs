@@ -57,7 +57,9 @@ impl Supervisor {
                 SYS_open => AT_FDCWD,
                 _ => call.int(0),
             };
-            if self.looks_too_early(call, index, directory, &path) {
+            let is_missing =
+                |own: &Supervisor| own.native_status(call, directory, &path, true).is_none();
+            if self.looks_too_early(call, index, is_missing) {
                 return Ok(Response::Park);
             }
         }
