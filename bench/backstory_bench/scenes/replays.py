@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import re
 import shutil
 import signal
@@ -112,6 +113,15 @@ class Replay:
     stderr: str = ""
 
 
+def environment_of(owner: str | None) -> dict[str, str]:
+    """Returns the variables of a command of this user. Its settings are those of its own home.
+
+    A user cannot read the settings of root, and a filter that is not readable hides all names.
+    """
+    home = {"HOME": pwd.getpwnam(owner).pw_dir} if owner else {}
+    return {**os.environ, **home}
+
+
 def completed(words: Sequence[str], limit: float, owner: str | None, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Runs a command in a session of its own, so a signal to its group does not end this program.
 
@@ -129,6 +139,7 @@ def completed(words: Sequence[str], limit: float, owner: str | None, cwd: Path) 
         text=True,
         errors="replace",
         cwd=cwd,
+        env=environment_of(owner),
         user=owner,
         start_new_session=True,
     ) as running:
@@ -197,4 +208,5 @@ def record_words(store: Path, name: str, *more: str) -> list[str]:
 
 def index(store: Path, owner: str | None) -> None:
     """Waits until a run is in the store."""
-    subprocess.run(backstory(store, "index", "--wait"), check=True, capture_output=True, user=owner)
+    words = backstory(store, "index", "--wait")
+    subprocess.run(words, check=True, capture_output=True, env=environment_of(owner), user=owner)
