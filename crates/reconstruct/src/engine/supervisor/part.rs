@@ -23,6 +23,8 @@ pub(super) const SLICE_MS: i32 = 20;
 const GRACE: Duration = Duration::from_millis(50);
 /// A server is ready for a connection after its other processes made no call for so long.
 const QUIET: Duration = Duration::from_millis(100);
+/// The same while all threads sleep.
+const QUIET_AT_REST: Duration = Duration::from_millis(10);
 /// A request that was not served is over after so long without a call and without work.
 pub const STALLED: Duration = Duration::from_secs(2);
 
@@ -152,21 +154,21 @@ impl Part {
 
 impl Supervisor {
     /// True while other processes make calls, before the request's connection is handed out. Also
-    /// for a moment after the time of a wait was up in another program.
+    /// for a moment after the time of a wait was up in another program. While all threads sleep,
+    /// nothing gets ready, so that moment is shorter. A tool may have stopped them.
     pub(super) fn is_early(&self, call: &NotifiedCall) -> bool {
         let part = self.part.as_ref();
-        let woke = part.and_then(|part| part.woke);
-        if woke.is_some_and(|woke| woke.elapsed() < QUIET) {
-            return true;
-        }
         let has_begun = part.is_none_or(|part| part.has_begun);
         let own = self.groups.get(&call.tid);
-        let others = self
-            .last_calls
-            .iter()
-            .filter(|(group, _)| Some(*group) != own);
-        let last = others.map(|(_, time)| *time).max();
-        !has_begun && last.is_some_and(|last| last.elapsed() < QUIET)
+        let others = self.last_calls.iter();
+        let others = others.filter(|(group, _)| !has_begun && Some(*group) != own);
+        let woke = part.and_then(|part| part.woke);
+        let last = others.map(|(_, time)| *time).max().max(woke);
+        last.is_some_and(|last| {
+            let quiet = last.elapsed();
+            let works = || self.has_tool || self.a_thread_runs_but(|tid| tid == call.tid);
+            quiet < QUIET_AT_REST || quiet < QUIET && works()
+        })
     }
 
     /// True if the next input of a resource came after the answer of a unit in another process, and
