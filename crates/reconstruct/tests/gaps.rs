@@ -17,6 +17,7 @@ use backstory_testkit::deep_records::{deep_chunk, deep_record};
 
 const READ: u16 = libc::SYS_read as u16;
 const EXIT_GROUP: u16 = libc::SYS_exit_group as u16;
+const GETRANDOM: u16 = libc::SYS_getrandom as u16;
 
 /// A call at a time, which took so long. Bytes entered through descriptor 3.
 fn record(call: u16, (time, took): (u64, u64), a: u64, bytes: &[u8]) -> Vec<u8> {
@@ -105,6 +106,38 @@ fn a_gap_ends_the_record_of_no_other_process_and_of_no_request() {
     let other = &run.processes[1];
     assert_eq!(entering(other), b"three");
     assert!(!other.ends_early && other.has_exited && !run.is_cut);
+}
+
+/// A request for 8 random bytes. `flags`: those of its record.
+fn random(time: u64, flags: u8, bytes: &[u8]) -> Vec<u8> {
+    let head = DeepRecord {
+        call: GETRANDOM,
+        flags,
+        time,
+        took: 1,
+        fd: -1,
+        result: 8,
+        a: 8,
+        ..DeepRecord::default()
+    };
+    let mut record = deep_record(head, &[(deep::ENTERED, bytes)]);
+    // Argument 0 points to the bytes.
+    record[DeepRecord::SIZE + 2] = 0;
+    record
+}
+
+#[test]
+fn a_request_for_random_bytes_never_gets_a_part_of_them_because_the_rest_is_lost() {
+    let records = vec![
+        begin(50),
+        random(100, 0, b"all here"),
+        random(300, deep::MORE, b"half"),
+    ];
+    let run = run(vec![((10, 10), 0, 40, records)]);
+    let mut matcher = ProcessMatcher::new(run.processes[0].clone());
+    assert_eq!(matcher.random(8, 0), Some(b"all here".to_vec()));
+    // The kernel gives other ones.
+    assert_eq!(matcher.random(8, 0), None);
 }
 
 /// A process that wrote `a` to a pipe, and then `b` to another one. Its record ends there.

@@ -387,7 +387,8 @@ impl Arranging {
         }
     }
 
-    /// Random bytes of the kernel.
+    /// Random bytes of the kernel. A call of which some are missing is not fed: with fewer bytes
+    /// than it asked for, a program may fail that did not.
     fn random(&mut self, call: &Call) {
         let Some(bytes) = call.entered_at(0) else {
             return;
@@ -396,7 +397,7 @@ impl Arranging {
         let (time, position) = (ended(call), self.random_bytes);
         self.random_bytes = position.saturating_add(bytes.len() as u64);
         self.seek(None, bytes, (time, position));
-        if self.in_outline {
+        if self.in_outline || call.is_cut {
             return;
         }
         let request = ((call.a, call.b), time);
