@@ -2,12 +2,14 @@
 
 use std::fs;
 
+use backstory_abi::Chunk;
 use backstory_deep::DeepLog;
+use backstory_eventlog::frame::{self, FrameKind, LogPiece};
 use backstory_testkit::need::needs;
 use backstory_testkit::procs;
 
 use super::Place;
-use super::deep_replay::recorded_server;
+use super::deep_replay::{compiled, recorded_server};
 use super::deep_time::deep_log;
 
 /// Reads lines without a buffer, and writes each with its number. The record has many chunks.
@@ -183,4 +185,75 @@ fn a_file_that_was_written_behind_the_part_that_runs_again_is_unknown() {
     ] {
         assert!(answer.err.contains(part), "{part}: {answer:?}");
     }
+}
+
+/// A program that reads and writes nothing, and waits for its child. Its record has many chunks.
+/// The child waits for a timer of the kernel. `CALLS`: it first makes a call that is recorded.
+const SILENT: &str = r#"
+#include <signal.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void ring(int signal)
+{
+    (void)signal;
+}
+int main(void)
+{
+    static char bytes[9000];
+    if (fork() == 0) {
+#ifdef CALLS
+        if (write(1, "soon\n", 5) != 5)
+            _exit(1);
+#endif
+        signal(SIGALRM, ring);
+        alarm(3);
+        pause();
+        _exit(write(1, "late\n", 5) != 5);
+    }
+    wait(0);
+    for (int n = 0; n < 20; n++)
+        if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
+            return 1;
+    return 0;
+}
+"#;
+
+/// A run of [`SILENT`] without its last chunk runs again, and all that is there is equal.
+fn is_not_ended_before_its_child(options: &str) {
+    let place = Place::new();
+    if !compiled(&place, options, "silent", SILENT) {
+        return;
+    }
+    place.deep("RECORD sh -c './silent; echo $?' > out");
+    let log = deep_log(&place);
+    let mut bytes = fs::read(&log).unwrap();
+    // The only program with several chunks loses the last one.
+    let chunks = frame::walk(&bytes).filter_map(|piece| match piece {
+        LogPiece::Frame(frame) if frame.kind == Some(FrameKind::DeepChunk) => {
+            let head = Chunk::read(&bytes[frame.payload.clone()]).unwrap();
+            Some((head.seq, frame.payload.start))
+        }
+        _ => None,
+    });
+    let (seq, start) = chunks.max().unwrap();
+    assert!(seq > 1, "{seq}");
+    bytes[start] ^= 0x55;
+    fs::write(&log, bytes).unwrap();
+    // Programs behind their records are ended after half of the patience.
+    let Some(answer) = place.again(&["--patience", "5"]) else {
+        return;
+    };
+    let equal = answer.err.contains("equal where it was recorded: ");
+    assert!(answer.status == 0 && equal, "{answer:?}");
+}
+
+#[test]
+fn a_silent_program_is_not_ended_while_its_child_has_a_record_to_do() {
+    is_not_ended_before_its_child("-DCALLS");
+}
+
+#[test]
+fn a_silent_program_is_not_ended_while_its_child_waits_before_its_first_call() {
+    is_not_ended_before_its_child("");
 }

@@ -1,11 +1,15 @@
 //! Programs whose records end before they did.
 //!
 //! Such a program is ended where it waits for more. It then starts nothing of what it started
-//! later. If the log lacks records without a trace, the maker of a program may be missing, too.
+//! later. It may wait for a process that it made. So it stays while a program below it may still do
+//! what the record has, and the programs below it are ended first.
+//!
+//! If the log lacks records without a trace, the maker of a program may be missing, too.
 //!
 //! Invariant: two kinds of programs do not start for this reason. No recorded call made them, or
 //! their maker did not start for this reason. All others have to be started again.
 
+use super::child_work::children_of;
 use super::ends::is_alive;
 use super::killed::longest_wait;
 use super::processes::{LiveProcess, Role};
@@ -33,8 +37,8 @@ impl Supervisor {
     }
 
     /// Ends the programs that wait behind the ends of their records for the kernel's own objects.
-    /// False if no program does so, or if one computes.
-    pub(super) fn ends_behind_record(&mut self) -> bool {
+    /// False if no program does so, or if one computes. `idle`: since the last call.
+    pub(super) fn ends_behind_record(&mut self, idle: Duration) -> bool {
         if self.part.is_some() || self.has_tool || self.closing.is_some() {
             return false;
         }
@@ -43,8 +47,10 @@ impl Supervisor {
             _ => None,
         };
         let mut waiting: Vec<(u32, usize)> = self.live.iter().filter_map(program).collect();
-        waiting
-            .retain(|(pid, index)| self.matchers[*index].rest.is_past_record() && is_alive(*pid));
+        waiting.retain(|(pid, index)| {
+            let is_past = self.matchers[*index].rest.is_past_record() && is_alive(*pid);
+            is_past && !self.has_work_below(*pid, idle)
+        });
         if waiting.is_empty() || self.a_thread_runs() {
             return false;
         }
@@ -57,6 +63,50 @@ impl Supervisor {
             let _ = sys::kill(pid as sys::Pid, signal.unwrap_or(libc::SIGKILL));
         }
         true
+    }
+
+    /// True if a program below this process may go on within its record, or has to be ended before
+    /// this one. In the record, the next act of a program came after a time without any. So long a
+    /// timer of the kernel may take again.
+    fn has_work_below(&self, pid: u32, idle: Duration) -> bool {
+        let longest = self.longest_behind_record();
+        let may_act = |index| idle <= longest.saturating_add(self.silence_of(index));
+        let mut above = vec![pid];
+        while let Some(parent) = above.pop() {
+            let children = children_of(parent);
+            for child in children.iter().filter(|child| is_alive(**child)) {
+                let has_work = match self.live.get(child).map(|process| process.role) {
+                    Some(Role::Program(index)) => {
+                        self.matchers[index].rest.is_past_record() || may_act(index)
+                    }
+                    Some(_) => false,
+                    // It has made no notified call, so the supervisor cannot end it.
+                    None => self.unborn_program(parent, *child).is_some_and(may_act),
+                };
+                if has_work {
+                    return true;
+                }
+            }
+            above.extend(children);
+        }
+        false
+    }
+
+    /// The recorded program of a child that has made no notified call. It may wait for a signal,
+    /// since the supervisor leaves a first wait of that kind to the kernel at once.
+    fn unborn_program(&self, parent: u32, child: u32) -> Option<usize> {
+        let made = &self.live.get(&parent)?.children;
+        let same = made.iter().find(|pid| **pid == i64::from(child));
+        let recorded = same.or_else(|| made.front())?;
+        self.next_program(u32::try_from(*recorded).ok()?, None)
+    }
+
+    /// The recorded time until the next act of a program that it has not done again.
+    fn silence_of(&self, index: usize) -> Duration {
+        let matcher = &self.matchers[index];
+        let reached = matcher.passed_until();
+        let next = matcher.rest.next_after(reached);
+        next.map_or(Duration::ZERO, |next| self.clock.between(reached, next))
     }
 
     /// By program: true for these.

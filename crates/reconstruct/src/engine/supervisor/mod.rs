@@ -278,7 +278,7 @@ impl Supervisor {
                 self.stop_standstill(still);
                 last_call = Instant::now();
             }
-            if idle > self.longest_behind_record() && self.ends_behind_record() {
+            if for_ends && idle > self.longest_behind_record() && self.ends_behind_record(idle) {
                 last_call = Instant::now();
                 continue;
             }
