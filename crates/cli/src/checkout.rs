@@ -58,6 +58,7 @@ pub fn at(dir: &Path) -> Option<Checkout> {
         root: root.to_str()?.to_owned(),
         branch: branch.and_then(|name| Some(name.strip_prefix("refs/heads/")?.to_owned())),
         commit: head.commit,
+        unread: head.unread,
         ..Checkout::default()
     })
 }
@@ -298,9 +299,10 @@ fn written(store: &dyn Store, run: &RunRecord) -> Option<HashSet<Box<[u8]>>> {
 /// `main @ 1a2b3c4d5e, changed: a.c b.c`
 pub fn text(checkout: &Checkout) -> String {
     let branch = checkout.branch.as_deref().unwrap_or("no branch");
-    let place = match &checkout.commit {
-        Some(commit) => format!("{branch} @ {}", &commit[..commit.len().min(10)]),
-        None => format!("{branch}, which has no commit yet"),
+    let place = match (&checkout.commit, &checkout.unread) {
+        (Some(commit), _) => format!("{branch} @ {}", &commit[..commit.len().min(10)]),
+        (None, Some(unread)) => format!("{branch}, whose commit is not known ({unread})"),
+        (None, None) => format!("{branch}, which has no commit yet"),
     };
     let state = match &checkout.changed {
         Some(changed) if changed.is_empty() => String::new(),

@@ -309,3 +309,29 @@ fn a_file_has_the_blob_of_the_commit_that_is_checked_out() {
     write_loose(&objects, &id(30), "blob", b"tree x\n");
     assert_eq!(blob("file"), None);
 }
+
+#[test]
+fn a_list_of_references_that_is_not_read_is_named() {
+    let tmp = tempfile::tempdir().unwrap();
+    let root = tmp.path().canonicalize().unwrap();
+    repository(&root);
+    let head = || work_tree::head(&root).unwrap();
+    let commit = Some(hex(30));
+    assert_eq!((head().commit, head().unread), (commit.clone(), None));
+    // A branch without a commit.
+    fs::remove_file(root.join(".git/refs/heads/main")).unwrap();
+    assert_eq!((head().commit, head().unread), (None, None));
+    let packed = root.join(".git/packed-refs");
+    write(&packed, format!("{} refs/heads/main\n", hex(30)));
+    assert_eq!((head().commit, head().unread), (commit, None));
+    // Too large, and no text.
+    let file = fs::OpenOptions::new().write(true).open(&packed).unwrap();
+    file.set_len(64 << 20).unwrap();
+    let unread = "packed-refs was not read: it has 64 MiB or more";
+    assert_eq!(head().unread.as_deref(), Some(unread));
+    assert_eq!(head().reference.as_deref(), Some("refs/heads/main"));
+    write(&packed, b"\xff");
+    let unread = head().unread.unwrap();
+    assert!(unread.starts_with("packed-refs was not read: "), "{unread}");
+    assert_eq!(head().commit, None);
+}

@@ -14,8 +14,11 @@ pub struct Checkout {
     /// Its top directory.
     #[serde(skip)]
     pub root: String,
-    /// The commit that was checked out. `None` before the first commit.
+    /// The commit that was checked out. `None` before the first commit, or if it is not known.
     pub commit: Option<String>,
+    /// Why the commit is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unread: Option<String>,
     /// The branch. `None` if a commit was checked out without a branch.
     pub branch: Option<String>,
     /// True once the work tree was compared with the commit, or if that is not possible any more.

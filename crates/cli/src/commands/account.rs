@@ -290,6 +290,7 @@ fn object(
     json::objects(out, git, |checkout, fields| {
         fields.bytes("root", Some(&checkout.root));
         fields.bytes("commit", checkout.commit.as_ref());
+        fields.bytes("unread", checkout.unread.as_ref());
         fields.bytes("branch", checkout.branch.as_ref());
         match &checkout.changed {
             Some(changed) => fields.list("changed", changed),

@@ -92,6 +92,7 @@ pub fn annotation_fields(all: &[Annotation]) -> Vec<(&'static str, Value)> {
         Value::Object(vec![
             ("root", (&checkout.root).into()),
             ("commit", checkout.commit.as_ref().into()),
+            ("unread", checkout.unread.as_ref().into()),
             ("branch", checkout.branch.as_ref().into()),
             (
                 "dirty",

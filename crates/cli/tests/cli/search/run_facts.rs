@@ -153,6 +153,31 @@ fn runs_are_compared_with_the_differing_rows_first() {
 }
 
 #[test]
+fn a_list_of_packed_references_that_is_not_read_is_named() {
+    if !need::needs("git", &["git"]) {
+        return;
+    }
+    let place = Place::new();
+    place.git(&["init", "-q", "-b", "main"]);
+    place.write("a", "text");
+    place.git(&["add", "a"]);
+    place.git(&["commit", "-qm", "first"]);
+    place.git(&["pack-refs", "--all"]);
+    let packed = place.path(".git/packed-refs");
+    let packed = std::fs::OpenOptions::new().write(true).open(packed);
+    packed.unwrap().set_len(64 << 20).unwrap();
+    place.record("cat a");
+    place.run(&["index", "--wait"]);
+    let state = place.json(&["show", "--json"])["git"][0].clone();
+    assert_eq!(state["commit"], serde_json::Value::Null, "{state}");
+    let unread = "packed-refs was not read: it has 64 MiB or more";
+    assert_eq!(state["unread"], unread, "{state}");
+    let text = place.run(&["show"]).out;
+    let expected = format!("main, whose commit is not known ({unread})");
+    assert!(text.contains(&expected), "{text}");
+}
+
+#[test]
 fn the_git_state_of_the_directories_used_is_a_fact_of_the_run() {
     if !need::needs("git", &["git"]) {
         return;
