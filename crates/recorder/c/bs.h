@@ -393,8 +393,16 @@ bool bs_closes_connection(int fd);
 void bs_log_open_connections(void); /* the same for all, when the process ends */
 /* process.c: logs that the process ends, unless the program called `exit`. */
 void bs_log_return_of_main(void);
-/* A datagram was received. `first`: it is the first that the socket received. */
-void bs_log_received(int fd, bool first, const void *address, u32 size);
+/*
+ * The room for the address of a sender, before the call that receives a datagram. It is 0 without
+ * an address. It is also 0 if the length at `size` may not be readable.
+ */
+u32 bs_address_room(const void *address, const u32 *size);
+/*
+ * A datagram was received. `first`: it is the first that the socket received. `size`: of the whole
+ * address, as the call returned it. `room`: as the program had it before the call.
+ */
+void bs_log_received(int fd, bool first, const void *address, u32 size, u32 room);
 /*
  * A datagram was sent by a call that began at `time`. The other end may have logged its receipt
  * before the call returned.
@@ -553,6 +561,8 @@ u64 bs_environment_hash(char *const *env);
 extern u64 bs_stack_end; /* of the first thread */
 enum { FIRST_STACK_AT_MOST = 64 << 20 };
 bool bs_readable(const void *at, u64 size);
+/* The same, but in a sandbox only stack counts: the kernel cannot be asked about other memory. */
+bool bs_surely_readable(const void *at, u64 size);
 bool bs_measure(const char *s, u32 limit, u32 *length); /* false: no readable string */
 bool bs_list_readable(char *const *list);
 

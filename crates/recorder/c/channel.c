@@ -164,6 +164,23 @@ struct control {
     int level, kind;
 };
 enum { SOL_SOCKET = 1, SCM_RIGHTS = 1 };
+enum { MOST_MESSAGES = 1024 /* UIO_MAXIOV: the kernel takes no more in one call */ };
+
+/* The room for the sender's address, in a readable message before the call that receives it. */
+static inline u32 room_of(const struct message *message)
+{
+    return message->name ? message->name_size : 0;
+}
+
+/* The same of each message. 0 if they may not be readable. UINT8_MAX: so much, or more. */
+static void find_rooms(u8 *rooms, const struct many_messages *messages, u32 count)
+{
+    bool known = bs_surely_readable(messages, count * sizeof *messages);
+    for (u32 i = 0; i < count; i++) {
+        u32 room = known ? room_of(&messages[i].message) : 0;
+        rooms[i] = room < UINT8_MAX ? (u8)room : UINT8_MAX;
+    }
+}
 
 /*
  * Logs the descriptors that a message carries. Sent descriptors have the time at which the call
@@ -196,9 +213,10 @@ static void log_passed(u64 time, int socket, const struct message *message, u32 
 
 /*
  * The first message that a socket sends or receives counts as its first write or read. Further
- * messages may have other addresses.
+ * messages may have other addresses. `room`: that for the sender's address, before the call.
  */
-static void log_message(u64 time, int fd, u32 op, const struct message *message, ssize result)
+static void log_message(u64 time, int fd, u32 op, const struct message *message, u32 room,
+                        ssize result)
 {
     u32 mark = op == BS_OP_READ ? BS_FD_READ : BS_FD_WROTE;
     if (result < 0)
@@ -206,7 +224,7 @@ static void log_message(u64 time, int fd, u32 op, const struct message *message,
     bool news = bs_is_news(fd, mark);
     if (BS_UNLIKELY(message && message->name)) {
         if (op == BS_OP_READ)
-            bs_log_received(fd, news, message->name, message->name_size);
+            bs_log_received(fd, news, message->name, message->name_size, room);
         else
             bs_log_sent(time, fd, news, message->name, message->name_size);
     }
@@ -221,7 +239,7 @@ BS_INTERCEPTED ssize sendmsg(int fd, const void *message, int flags)
     u64 time = bs_now();
     ssize result = BS_NEXT(sendmsg)(fd, message, flags);
     BS_DEEP_LOG_RETURN(time, result, __NR_sendmsg, fd, message, flags);
-    log_message(time, fd, BS_OP_WRITE, message, result);
+    log_message(time, fd, BS_OP_WRITE, message, 0, result);
     if (result >= 0)
         log_passed(time, fd, message, 0);
     return result;
@@ -229,11 +247,13 @@ BS_INTERCEPTED ssize sendmsg(int fd, const void *message, int flags)
 
 BS_INTERCEPTED ssize recvmsg(int fd, void *message, int flags)
 {
-    BS_DEEP_DO(u32 room = bs_deep_message_room(message));
+    bool known = bs_surely_readable(message, sizeof(struct message));
+    u32 room = known ? room_of(message) : 0;
+    BS_DEEP_DO(u32 deep_room = bs_deep_message_room(message));
     u64 time = bs_now();
     ssize result = BS_NEXT(recvmsg)(fd, message, flags);
-    BS_DEEP_LOG_RETURN(time, result, __NR_recvmsg, fd, message, flags, room);
-    log_message(time, fd, BS_OP_READ, message, result);
+    BS_DEEP_LOG_RETURN(time, result, __NR_recvmsg, fd, message, flags, deep_room);
+    log_message(time, fd, BS_OP_READ, message, room, result);
     if (result >= 0)
         log_passed(0, fd, message, 1);
     return result;
@@ -249,7 +269,7 @@ BS_INTERCEPTED int sendmmsg(int fd, void *messages, u32 count, int flags)
         const struct message *message = &((struct many_messages *)messages)[i].message;
         BS_DEEP_LOG(time, ((struct many_messages *)messages)[i].bytes, __NR_sendmsg, fd, message,
                     flags);
-        log_message(time, fd, BS_OP_WRITE, message, result);
+        log_message(time, fd, BS_OP_WRITE, message, 0, result);
         log_passed(time, fd, message, 0);
     }
     return result;
@@ -257,13 +277,15 @@ BS_INTERCEPTED int sendmmsg(int fd, void *messages, u32 count, int flags)
 
 BS_INTERCEPTED int recvmmsg(int fd, void *messages, u32 count, int flags, void *timeout)
 {
+    u8 rooms[MOST_MESSAGES];
+    find_rooms(rooms, messages, count < MOST_MESSAGES ? count : MOST_MESSAGES);
     u64 time = bs_now();
     int result = BS_NEXT(recvmmsg)(fd, messages, count, flags, timeout);
     for (int i = 0; i < result; i++) {
         const struct message *message = &((struct many_messages *)messages)[i].message;
         BS_DEEP_LOG(time, ((struct many_messages *)messages)[i].bytes, __NR_recvmsg, fd, message,
                     flags, bs_deep_readable_name(message));
-        log_message(time, fd, BS_OP_READ, message, result);
+        log_message(time, fd, BS_OP_READ, message, rooms[i], result);
         log_passed(0, fd, message, 1);
     }
     return result;

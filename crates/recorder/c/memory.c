@@ -49,6 +49,13 @@ bool bs_readable(const void *at, u64 size)
     return last >= from;
 }
 
+bool bs_surely_readable(const void *at, u64 size)
+{
+    if (BS_UNLIKELY(bs_modes & BS_MODE_SANDBOX))
+        return is_stack((u64)at) && is_stack((u64)at + size - 1);
+    return bs_readable(at, size);
+}
+
 /* Measures a string. `page` is the last page found readable. */
 static bool measure(const char *s, u32 limit, u32 *length, u64 *page)
 {

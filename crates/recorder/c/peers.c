@@ -350,9 +350,10 @@ static u64 hash_of(u64 hash, const u8 *bytes, u32 size)
     return hash;
 }
 
-static void log_datagram(u64 time, int fd, bool received, bool first, const void *address, u32 size)
+/* `bytes`: those of the address that identify it. They can be read. */
+static void log_datagram(u64 time, int fd, bool received, bool first, const void *address,
+                         u32 bytes)
 {
-    u32 bytes = telling_bytes(address, size);
     if (!bytes)
         return;
     u64 hash = mixed(0xcbf29ce484222325ull, bs_process->epoch);
@@ -369,12 +370,18 @@ static void log_datagram(u64 time, int fd, bool received, bool first, const void
     bs_end(bs_begin_bytes(time, BS_OP_DATAGRAM, fd, received, address, bytes), 0);
 }
 
-void bs_log_received(int fd, bool first, const void *address, u32 size)
+u32 bs_address_room(const void *address, const u32 *size)
 {
-    log_datagram(0, fd, true, first, address, size);
+    return address && bs_surely_readable(size, sizeof *size) ? *size : 0;
+}
+
+/* The kernel has written no more of the address than the room holds. */
+void bs_log_received(int fd, bool first, const void *address, u32 size, u32 room)
+{
+    log_datagram(0, fd, true, first, address, known_bytes(address, size < room ? size : room));
 }
 
 void bs_log_sent(u64 time, int fd, bool first, const void *address, u32 size)
 {
-    log_datagram(time, fd, false, first, address, size);
+    log_datagram(time, fd, false, first, address, telling_bytes(address, size));
 }

@@ -204,6 +204,76 @@ fn a_datagram_is_sent_before_its_receiver_goes_on() {
     assert_output_is_from_input(&place);
 }
 
+/// Receives datagrams from itself. Before each call, the memory for the address has another one.
+/// The program has room for the family and the port alone, and for the whole of the last address.
+const SHORT_ROOMS: &str = r#"
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+enum { SHORT = 4, WHOLE = sizeof(struct sockaddr_in), OTHER = 0x7f090909 };
+static struct sockaddr_in address(unsigned host)
+{
+    return (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(host)};
+}
+static int bound(struct sockaddr_in *own)
+{
+    socklen_t size = sizeof *own;
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    *own = address(INADDR_LOOPBACK);
+    if (fd < 0 || bind(fd, (struct sockaddr *)own, size) ||
+        getsockname(fd, (struct sockaddr *)own, &size))
+        _exit(1);
+    return fd;
+}
+int main(void)
+{
+    struct sockaddr_in own, to, from[4];
+    int client = bound(&own), server = bound(&to);
+    for (int n = 0; n < 4; n++) {
+        from[n] = address(OTHER);
+        if (sendto(client, "q", 1, 0, (struct sockaddr *)&to, sizeof to) != 1)
+            return 2;
+    }
+    char byte;
+    struct iovec part = {&byte, 1};
+    socklen_t room = SHORT;
+    if (recvfrom(server, &byte, 1, 0, (struct sockaddr *)&from[0], &room) != 1 || room != WHOLE)
+        return 3;
+    struct msghdr message = {
+        .msg_name = &from[1], .msg_namelen = SHORT, .msg_iov = &part, .msg_iovlen = 1};
+    if (recvmsg(server, &message, 0) != 1)
+        return 4;
+    struct mmsghdr both[2] = {{.msg_hdr = message}, {.msg_hdr = message}};
+    both[0].msg_hdr.msg_name = &from[2];
+    both[0].msg_hdr.msg_namelen = SHORT;
+    both[1].msg_hdr.msg_name = &from[3];
+    both[1].msg_hdr.msg_namelen = WHOLE;
+    if (recvmmsg(server, both, 2, 0, 0) != 2)
+        return 5;
+    FILE *port = fopen("port", "w");
+    return !port || fprintf(port, "%d", ntohs(own.sin_port)) < 0 || fclose(port);
+}
+"#;
+
+#[test]
+fn an_address_for_which_a_program_has_too_little_room_is_no_peer() {
+    if !need::needs("a receiver of datagrams", &["gcc"]) {
+        return;
+    }
+    let place = Place::new();
+    place.write("rooms.c", SHORT_ROOMS);
+    let built = place.command_line("gcc -o rooms rooms.c");
+    assert_eq!(built.status, 0, "{built:?}");
+    place.record("./rooms");
+    let peers = place.run(&["peers"]).out;
+    assert!(!peers.contains("127.9.9.9"), "{peers}");
+    // The last one is whole.
+    let port = std::fs::read_to_string(place.path("port")).unwrap();
+    contact(&place, &format!("udp:127.0.0.1:{port}"));
+}
+
 #[test]
 fn peers_are_listed_with_their_processes_and_the_outcome() {
     if !need::needs("a client", &["python3"]) {

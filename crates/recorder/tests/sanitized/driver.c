@@ -98,6 +98,11 @@ static void strings(void)
     CHECK(!bs_readable(pages + BS_PAGE - 1, 2) && bs_readable(pages + BS_PAGE - 1, 1));
     CHECK(!bs_readable((void *)8, 1) && !bs_readable((void *)~0ull, 2) &&
           !bs_readable(pages, ~0ull));
+    /* In a sandbox, the kernel cannot be asked. */
+    CHECK(bs_surely_readable(pages, 1) && !bs_surely_readable(pages + BS_PAGE, 1));
+    bs_modes |= BS_MODE_SANDBOX;
+    CHECK(bs_readable(pages + BS_PAGE, 1) && !bs_surely_readable(pages + BS_PAGE, 1));
+    bs_modes &= ~BS_MODE_SANDBOX;
     u32 length;
     CHECK(bs_measure(0, 5, &length) && length == 0);
 }
