@@ -436,6 +436,11 @@ impl ProcessMatcher {
         next.find(|turn| fits(turn))
     }
 
+    /// The same, if the time of that wait was up.
+    pub fn next_time_up(&self, fits: impl Fn(&ReadyTurn) -> bool) -> Option<&ReadyTurn> {
+        self.next_turn(fits).filter(|turn| turn.ready.is_empty())
+    }
+
     /// The next recorded wait for descriptors, if `fits` accepts it. With `holds_back`, none whose
     /// input came after output that has not come yet.
     pub fn turn(

@@ -84,8 +84,7 @@ impl Supervisor {
         timeout: Option<i64>,
         fits: impl Fn(&ReadyTurn) -> bool,
     ) -> bool {
-        let next = self.matchers[index].next_turn(fits);
-        let is_over = next.is_some_and(|turn| turn.ready.is_empty());
+        let is_over = self.matchers[index].next_time_up(fits).is_some();
         is_over && timeout.is_some_and(|timeout| self.lasts_on(call, index, timeout))
     }
 

@@ -51,8 +51,7 @@ impl Supervisor {
         index: usize,
         fits: impl Fn(&ReadyTurn) -> bool,
     ) -> bool {
-        let next = self.matchers[index].next_turn(fits);
-        let next = next.filter(|turn| turn.ready.is_empty());
+        let next = self.matchers[index].next_time_up(fits);
         next.is_some_and(|turn| self.awaits_earlier_units(index, turn.time))
     }
 
