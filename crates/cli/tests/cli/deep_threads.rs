@@ -529,35 +529,25 @@ int main(void)
 }
 "#;
 
+/// A run of [`LATE`] with this expression is equal again.
+fn is_late_and_equal(look: &str) {
+    let text = LATE.replace("LOOK", look);
+    let line = "RECORD ./late > out";
+    if let Some((_, answer)) = replayed_program("-pthread", "late", &text, line) {
+        let is_equal = answer.err.contains("equal: 1 program");
+        assert!(is_equal, "{look}: {answer:?}");
+    }
+}
+
 #[test]
 fn a_thread_that_looks_for_a_missing_file_behind_its_record_waits_for_the_end_of_its_process() {
-    for look in [
-        "stat(\"/missing\", &about)",
-        "access(\"/missing\", 0)",
-        "fopen(\"/missing\", \"r\")",
-    ] {
-        let text = LATE.replace("LOOK", look);
-        let line = "RECORD ./late > out";
-        let Some(place) = recorded_program("-pthread", "late", &text, line) else {
-            return;
-        };
-        if let Some(answer) = place.again(&[]) {
-            assert!(
-                answer.err.contains("equal: 1 program"),
-                "{look}: {answer:?}"
-            );
-        }
-    }
+    is_late_and_equal("stat(\"/missing\", &about)");
+    is_late_and_equal("access(\"/missing\", 0)");
+    is_late_and_equal("fopen(\"/missing\", \"r\")");
 }
 
 /// glibc loads a library when a thread ends like this. The record lacks it.
 #[test]
 fn a_thread_may_end_behind_its_record() {
-    let text = LATE.replace("LOOK", "pthread_exit(&about)");
-    let Some(place) = recorded_program("-pthread", "late", &text, "RECORD ./late > out") else {
-        return;
-    };
-    if let Some(answer) = place.again(&[]) {
-        assert!(answer.err.contains("equal: 1 program"), "{answer:?}");
-    }
+    is_late_and_equal("pthread_exit(&about)");
 }
