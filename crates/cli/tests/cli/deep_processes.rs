@@ -4,7 +4,7 @@
 use backstory_testkit::need::{needs, skipped};
 
 use super::Place;
-use super::deep_replay::{compiled, is_equal};
+use super::deep_replay::{compiled, is_equal, recorded_program};
 
 /// A child in the same table of descriptors opens a file under a number that was used before.
 const OPENED_ASIDE: &str = r#"
@@ -249,5 +249,58 @@ fn a_program_that_the_kernel_refused_to_execute_does_not_count_as_started() {
         if let Some(answer) = place.again(&[]) {
             assert!(is_equal(&answer), "{answer:?}");
         }
+    }
+}
+
+/// Children that each read from a pipe of their own. All of them wait before the first one is fed,
+/// and they are fed in another order than they were made.
+const FED: &str = r#"
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+enum { CHILDREN = 40, STEP = 7 };
+static int feed[CHILDREN][2], ready[2];
+static int child(int own)
+{
+    char text[16], byte;
+    int length = snprintf(text, sizeof text, "%d\n", own);
+    if (write(ready[1], "r", 1) != 1 || read(feed[own][0], &byte, 1) != 1)
+        return 1;
+    return write(1, text, length) != length;
+}
+int main(void)
+{
+    pid_t children[CHILDREN];
+    char byte;
+    if (pipe(ready))
+        return 1;
+    for (int n = 0; n < CHILDREN; n++)
+        if (pipe(feed[n]))
+            return 1;
+    for (int n = 0; n < CHILDREN; n++)
+        if ((children[n] = fork()) == 0)
+            _exit(child(n));
+    for (int n = 0; n < CHILDREN; n++)
+        if (read(ready[0], &byte, 1) != 1)
+            return 2;
+    for (int n = 0, status; n < CHILDREN; n++) {
+        int next = n * STEP % CHILDREN;
+        if (write(feed[next][1], "x", 1) != 1 || waitpid(children[next], &status, 0) < 0 || status)
+            return 3;
+    }
+    return 0;
+}
+"#;
+
+#[test]
+fn more_waiting_calls_than_are_all_looked_at_end_in_the_recorded_order() {
+    let Some(place) = recorded_program("", "fed", FED, "RECORD ./fed > out") else {
+        return;
+    };
+    let order = (0..40).map(|n| format!("{}\n", n * 7 % 40));
+    let out = std::fs::read_to_string(place.path("out")).unwrap();
+    assert_eq!(out, order.collect::<String>());
+    if let Some(answer) = place.again(&[]) {
+        assert!(is_equal(&answer), "{answer:?}");
     }
 }
