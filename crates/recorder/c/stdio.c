@@ -142,8 +142,11 @@ static s64 make_file(const char *path, int flags)
 static s64 make_directory(const char *path, int flags)
 {
     (void)flags;
+    u64 time = BS_DEEP_TIME();
     struct bs_reservation rec = bs_begin_path(BS_OP_MKDIR, BS_AT_FDCWD, 0, 0700, path);
-    return bs_end(rec, bs_call(rec, __NR_mkdir, path, 0700));
+    s64 result = bs_end(rec, bs_call(rec, __NR_mkdir, path, 0700));
+    BS_DEEP_LOG(time, result, __NR_mkdir, path, 0700, 1 /* libc's name */);
+    return result;
 }
 
 BS_API int mkostemps(char *pattern, int suffix, int flags)

@@ -293,9 +293,17 @@ static bool file_call(struct draft *d, u32 nr, const s64 *arg)
         r->fd = (s32)arg[0], r->a = (u64)arg[2], r->b = (u64)arg[3];
         add_path(d, 1, arg[1]);
         return true;
+    case __NR_mkdir: /* and whether `mkdtemp` chose the name */
+        r->fd = BS_AT_FDCWD, r->a = (u64)arg[1], r->b = (u64)arg[2];
+        add_path(d, 0, arg[0]);
+        return true;
     case __NR_access:
         r->fd = BS_AT_FDCWD, r->a = (u64)arg[1];
         add_path(d, 0, arg[0]);
+        return true;
+    case __NR_mkdirat:
+        r->fd = (s32)arg[0], r->a = (u64)arg[2];
+        add_path(d, 1, arg[1]);
         return true;
     case __NR_stat:
     case __NR_lstat:
