@@ -43,6 +43,7 @@ pub mod search;
 mod selection;
 pub mod shift;
 pub mod sighting;
+pub mod temporary_names;
 pub mod time;
 mod time_spans;
 pub mod unit;

@@ -7,6 +7,7 @@ mod complaints;
 mod pairs;
 mod sockets;
 mod taken;
+mod temporary_names;
 mod threads;
 
 use crate::divergence::{Divergence, DivergenceKind};

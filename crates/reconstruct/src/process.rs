@@ -8,6 +8,7 @@ use crate::input::InputStream;
 use crate::omitted::OmittedParts;
 use crate::output::ExpectedOutput;
 use crate::resource::{Resource, ResourceId, is_address_list};
+use crate::temporary_names::TemporaryName;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -222,6 +223,8 @@ pub struct RecordedProcess {
     pub streams: HashMap<ResourceId, ResourceStreams>,
     /// Opens by the path that was passed.
     pub opens: HashMap<Vec<u8>, TimedQueue<Made>>,
+    /// Files and directories whose names libc may have chosen, in order.
+    pub temporary_names: TimedQueue<TemporaryName>,
     /// Sockets by domain and type.
     pub sockets: HashMap<(i32, i32), TimedQueue<Made>>,
     /// Pipes and pairs of sockets, by the number of the call.

@@ -415,6 +415,7 @@ fn accepted_before(run: &RecordedRun, stay: &Kept) -> Vec<(u64, u64)> {
 fn leave_out_results(process: &mut RecordedProcess, begins: u64, reached: &Windows) {
     let reach = |time: u64| time < begins || reached.have(time);
     process.opens.values_mut().for_each(|q| thin(q, reach));
+    thin(&mut process.temporary_names, reach);
     process.sockets.values_mut().for_each(|q| thin(q, reach));
     process.pairs.values_mut().for_each(|q| thin(q, reach));
     process.results.values_mut().for_each(|q| thin(q, reach));

@@ -89,6 +89,7 @@ impl Selection {
     ) {
         let reach = |time: u64| time < begins || self.choice.reached.have(time);
         process.opens.values_mut().for_each(|q| thin(q, reach));
+        thin(&mut process.temporary_names, reach);
         process.sockets.values_mut().for_each(|q| thin(q, reach));
         process.pairs.values_mut().for_each(|q| thin(q, reach));
         for (key, queue) in &mut process.results {
@@ -169,8 +170,9 @@ fn items(process: &RecordedProcess) -> u64 {
     let results = process.results.values().map(|queue| queue.len());
     let streams = process.streams.values();
     let moves = streams.map(|own| 1 + own.input.len() + own.output.len());
+    let others = process.turns.len() + process.temporary_names.len();
     let all = opens.chain(sockets).chain(pairs).chain(results);
-    (all.chain(moves).sum::<usize>() + process.turns.len()) as u64
+    (all.chain(moves).sum::<usize>() + others) as u64
 }
 
 #[cfg(test)]

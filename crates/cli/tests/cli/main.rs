@@ -50,6 +50,7 @@ mod deep_sleeps;
 mod deep_sockets;
 mod deep_sshd;
 mod deep_starts;
+mod deep_temporary_names;
 mod deep_terminal;
 mod deep_threads;
 mod deep_time;

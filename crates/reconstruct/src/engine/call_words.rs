@@ -29,10 +29,10 @@ pub fn words(call: &NotifiedCall) -> String {
 /// first is the descriptor of a directory.
 fn path_at(number: c_long) -> Option<usize> {
     match number {
-        SYS_open | SYS_creat | SYS_stat | SYS_lstat | SYS_statfs | SYS_access | SYS_readlink
-        | SYS_chown | SYS_lchown | SYS_execve => Some(0),
-        SYS_openat | SYS_openat2 | SYS_newfstatat | SYS_statx | SYS_faccessat | SYS_faccessat2
-        | SYS_readlinkat | SYS_fchownat | SYS_execveat => Some(1),
+        SYS_open | SYS_creat | SYS_mkdir | SYS_stat | SYS_lstat | SYS_statfs | SYS_access
+        | SYS_readlink | SYS_chown | SYS_lchown | SYS_execve => Some(0),
+        SYS_openat | SYS_openat2 | SYS_mkdirat | SYS_newfstatat | SYS_statx | SYS_faccessat
+        | SYS_faccessat2 | SYS_readlinkat | SYS_fchownat | SYS_execveat => Some(1),
         _ => None,
     }
 }

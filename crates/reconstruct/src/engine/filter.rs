@@ -15,7 +15,8 @@ const ARCH_X86_64: u32 = 0xc000_003e;
 /// Offsets in `struct seccomp_data`.
 const NR: u32 = 0;
 const ARCH: u32 = 4;
-const FIRST_ARGUMENT: u32 = 16;
+/// The lower halves of the first arguments.
+const ARGUMENTS: [u32; 3] = [16, 24, 32];
 
 /// A call that no kernel has. By it, a tool asks where a descriptor leads (`bytes/c/places.c`).
 pub const PLACE: c_long = 0x6273;
@@ -183,14 +184,16 @@ pub fn program(needs: FilterNeeds) -> Vec<sock_filter> {
     for call in WATCHED {
         code.extend([equals(*call as u32, 0, 1), notify()]);
     }
-    // The first call of a dynamic loader is `brk(0)`.
-    for (call, value, same) in [
-        (libc::SYS_sendmsg, CHANNEL as u32, false),
-        (libc::SYS_brk, 0, true),
+    // The first call of a dynamic loader is `brk(0)`. A directory of mkdtemp(3) has the mode 0700.
+    for (call, argument, value, same) in [
+        (libc::SYS_sendmsg, 0, CHANNEL as u32, false),
+        (libc::SYS_brk, 0, 0, true),
+        (libc::SYS_mkdir, 1, 0o700, true),
+        (libc::SYS_mkdirat, 2, 0o700, true),
     ] {
         code.extend([
             equals(call as u32, 0, 4),
-            load(FIRST_ARGUMENT),
+            load(ARGUMENTS[argument]),
             equals(value, 1, 0),
             if same { allow() } else { notify() },
             if same { notify() } else { allow() },
@@ -202,7 +205,13 @@ pub fn program(needs: FilterNeeds) -> Vec<sock_filter> {
 
 /// True if the filter may notify of a call with this number.
 pub fn may_notify(number: c_long) -> bool {
-    let others = [libc::SYS_mprotect, libc::SYS_sendmsg, libc::SYS_brk];
+    let others = [
+        libc::SYS_mprotect,
+        libc::SYS_sendmsg,
+        libc::SYS_brk,
+        libc::SYS_mkdir,
+        libc::SYS_mkdirat,
+    ];
     WATCHED.contains(&number) || others.contains(&number)
 }
 

@@ -7,6 +7,7 @@ use crate::resource::{
     NamedDirectory, Origin, Resource, ResourceId, address_words, descriptor_path, path_below,
     through_directory,
 };
+use crate::temporary_names::Creation;
 use backstory_abi::deep;
 use backstory_deep::Call;
 use libc::{S_IFIFO, S_IFREG, S_IFSOCK, c_long};
@@ -186,6 +187,7 @@ impl Arranging {
         if self.in_outline {
             return;
         }
+        self.note_temporary(call, Creation::of_file(call.a as i32, call.b as u32));
         let queue = self.process.opens.entry(path).or_default();
         queue.push_back((made, ended(call)));
     }

@@ -14,6 +14,7 @@ mod scope;
 mod sought;
 mod statuses;
 mod streams;
+mod temporary_names;
 mod waits;
 
 pub use results::{detail, family};
@@ -344,6 +345,7 @@ impl Arranging {
             libc::SYS_open | libc::SYS_openat | libc::SYS_openat2 | libc::SYS_creat => {
                 self.opened(call)
             }
+            libc::SYS_mkdir | libc::SYS_mkdirat => self.made_directory(call),
             libc::SYS_socket => self.socket(call),
             libc::SYS_accept | libc::SYS_accept4 => self.accepted(call),
             libc::SYS_connect => self.connected(call),

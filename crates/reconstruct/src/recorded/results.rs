@@ -73,6 +73,7 @@ pub fn family(call: u16) -> u16 {
     let family = match c_long::from(call) {
         libc::SYS_stat | libc::SYS_lstat | libc::SYS_fstat => libc::SYS_newfstatat,
         libc::SYS_access | libc::SYS_faccessat2 => libc::SYS_faccessat,
+        libc::SYS_mkdirat => libc::SYS_mkdir,
         libc::SYS_readlink => libc::SYS_readlinkat,
         other => other,
     };

@@ -44,13 +44,15 @@ impl Supervisor {
     }
 
     pub(super) fn open(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
-        let (path, flags) = match call.number {
+        let (at, flags) = match call.number {
             SYS_open => (call.args[0], call.int(1)),
             SYS_creat => (call.args[0], O_WRONLY | O_CREAT | O_TRUNC),
             SYS_openat2 => (call.args[1], call.int_at(call.args[2])?),
             _ => (call.args[1], call.int(2)),
         };
-        let path = call.string(path)?;
+        let path = call.string(at)?;
+        let recorded = self.recorded_name(call, index, at, &path);
+        let path = recorded.unwrap_or(path);
         let made = self.matchers[index].open(&path);
         if made.is_none() && flags & O_CREAT == 0 {
             let directory = match call.number {

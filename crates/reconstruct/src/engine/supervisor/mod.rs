@@ -44,6 +44,7 @@ mod signal_sets;
 mod sleeping;
 mod start_end;
 mod suspended;
+mod temporary_names;
 mod thread_clocks;
 mod thread_states;
 mod time_up;
@@ -433,6 +434,7 @@ impl Supervisor {
             | SYS_sendmsg | SYS_sendmmsg => self.write(call, index),
             SYS_sendfile | SYS_splice | SYS_copy_file_range => self.transfer(call, index),
             SYS_open | SYS_openat | SYS_openat2 | SYS_creat => self.open(call, index),
+            SYS_mkdir | SYS_mkdirat => Ok(self.make_directory(call, index)),
             SYS_socket => self.socket(call, index),
             SYS_accept | SYS_accept4 => self.accept(call, index),
             SYS_connect => self.connect(call, index),
