@@ -5,18 +5,18 @@
 //! of one template.
 //!
 //! libc makes such a name from an address and a time, without a call that the record has. It writes
-//! it over the `X`s of the caller's template, and passes the template itself to the kernel. So who
-//! reads the name reads that memory. The calls are those of `sysdeps/posix/tempname.c` in glibc:
+//! it over the `X`s of the caller's template, and passes the template itself to the kernel. So a
+//! program that reads the name reads that memory. The calls are those of `sysdeps/posix/tempname.c` in glibc:
 //!
 //! - `open(template, (flags & ~O_ACCMODE) | O_RDWR | O_CREAT | O_EXCL, 0600)`. By mkostemp(3), the
 //!   caller's flags are some of `O_APPEND`, `O_CLOEXEC` and `O_SYNC`.
 //! - `mkdir(template, 0700)`
 //!
-//! The letters are `[a-zA-Z0-9]`. A template of mkstemp(3) has six `X`s. mktemp(1) of GNU coreutils
-//! has the same code from gnulib, for other numbers of them, and ten by default.
+//! The letters are `[a-zA-Z0-9]`. A template of mkstemp(3) has six `X`s. The command mktemp(1) has
+//! the same code from gnulib. It takes other numbers of `X`s, and ten by default.
 //!
-//! Other programs choose names in their own way, and may have a copy. Python and Perl make files with
-//! `O_NOFOLLOW`. One that makes exactly such a call from a copy cannot be told apart.
+//! Other programs choose names in their own way, and may have a copy. Python and Perl make files
+//! with `O_NOFOLLOW`. One that makes exactly such a call from a copy cannot be told apart.
 //!
 //! Absent: names of which the record has no creation, as those of tmpnam(3) and tempnam(3).
 
@@ -69,13 +69,13 @@ pub struct TemporaryName {
     pub creation: Creation,
     /// The thread that made it.
     pub thread: u32,
-    /// The recorder chose it for the function of libc. If not, another part of the program may have.
+    /// A function of libc chose it, for certain. If not, the program may have chosen it.
     pub is_libcs: bool,
 }
 
 impl TemporaryName {
-    /// The positions of the letters in which the name differs from one that came with this
-    /// creation, if libc may have chosen both for one template.
+    /// The positions of the letters in which the name differs from one that came now. `None`: libc
+    /// has not chosen both for one template.
     ///
     /// Python and Ruby make directories by the same call, with lower-case letters and digits, and
     /// have a copy of the name. So a directory that may be theirs needs a capital letter in one of

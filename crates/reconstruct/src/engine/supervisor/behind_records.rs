@@ -70,18 +70,21 @@ impl Supervisor {
     /// timer of the kernel may take again.
     fn has_work_below(&self, pid: u32, idle: Duration) -> bool {
         let longest = self.longest_behind_record();
-        let may_act = |index| idle <= longest.saturating_add(self.silence_of(index));
+        let may_act = |index, maker| idle <= longest.saturating_add(self.silence_of(index, maker));
         let mut above = vec![pid];
         while let Some(parent) = above.pop() {
             let children = children_of(parent);
             for child in children.iter().filter(|child| is_alive(**child)) {
                 let has_work = match self.live.get(child).map(|process| process.role) {
                     Some(Role::Program(index)) => {
-                        self.matchers[index].rest.is_past_record() || may_act(index)
+                        self.matchers[index].rest.is_past_record() || may_act(index, index)
                     }
                     Some(_) => false,
                     // It has made no notified call, so the supervisor cannot end it.
-                    None => self.unborn_program(parent, *child).is_some_and(may_act),
+                    None => {
+                        let unborn = self.unborn_program(parent, *child);
+                        unborn.is_some_and(|(index, maker)| may_act(index, maker))
+                    }
                 };
                 if has_work {
                     return true;
@@ -92,20 +95,25 @@ impl Supervisor {
         false
     }
 
-    /// The recorded program of a child that has made no notified call. It may wait for a signal,
-    /// since the supervisor leaves a first wait of that kind to the kernel at once.
-    fn unborn_program(&self, parent: u32, child: u32) -> Option<usize> {
-        let made = &self.live.get(&parent)?.children;
+    /// The recorded program of a child that has made no notified call, and its maker. It may wait
+    /// for a signal, since the supervisor leaves a first wait of that kind to the kernel at once.
+    fn unborn_program(&self, parent: u32, child: u32) -> Option<(usize, usize)> {
+        let process = self.live.get(&parent)?;
+        let Role::Program(maker) = process.role else {
+            return None;
+        };
+        let made = &process.children;
         let same = made.iter().find(|pid| **pid == i64::from(child));
         let recorded = same.or_else(|| made.front())?;
-        self.next_program(u32::try_from(*recorded).ok()?, None)
+        let index = self.next_program(u32::try_from(*recorded).ok()?, None)?;
+        Some((index, maker))
     }
 
-    /// The recorded time until the next act of a program that it has not done again.
-    fn silence_of(&self, index: usize) -> Duration {
-        let matcher = &self.matchers[index];
-        let reached = matcher.passed_until();
-        let next = matcher.rest.next_after(reached);
+    /// The recorded time until the next act of a program that it has not done again. It counts from
+    /// the last act of a program: the same one, or the maker of one that has done nothing yet.
+    fn silence_of(&self, index: usize, last: usize) -> Duration {
+        let reached = self.matchers[last].passed_until();
+        let next = self.matchers[index].rest.next_after(reached);
         next.map_or(Duration::ZERO, |next| self.clock.between(reached, next))
     }
 

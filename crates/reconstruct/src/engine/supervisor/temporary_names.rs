@@ -54,8 +54,8 @@ impl Supervisor {
         Some(name)
     }
 
-    /// The place of the next recorded name for a path, with the letters that differ. libc would not
-    /// choose a name that exists, so these are left out.
+    /// The place of the next recorded name for a path, with the letters that differ. Names that
+    /// exist are left out: libc would not choose them.
     fn next_free_name(
         &mut self,
         call: &NotifiedCall,
