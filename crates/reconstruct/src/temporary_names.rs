@@ -6,7 +6,8 @@
 //!
 //! libc makes such a name from an address and a time, without a call that the record has. It writes
 //! it over the `X`s of the caller's template, and passes the template itself to the kernel. So a
-//! program that reads the name reads that memory. The calls are those of `sysdeps/posix/tempname.c` in glibc:
+//! program that reads the name reads that memory. The calls are those of
+//! `sysdeps/posix/tempname.c` in glibc:
 //!
 //! - `open(template, (flags & ~O_ACCMODE) | O_RDWR | O_CREAT | O_EXCL, 0600)`. By mkostemp(3), the
 //!   caller's flags are some of `O_APPEND`, `O_CLOEXEC` and `O_SYNC`.
