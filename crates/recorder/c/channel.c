@@ -278,14 +278,15 @@ BS_INTERCEPTED int sendmmsg(int fd, void *messages, u32 count, int flags)
 BS_INTERCEPTED int recvmmsg(int fd, void *messages, u32 count, int flags, void *timeout)
 {
     u8 rooms[MOST_MESSAGES];
-    find_rooms(rooms, messages, count < MOST_MESSAGES ? count : MOST_MESSAGES);
+    u32 looked = count < MOST_MESSAGES ? count : MOST_MESSAGES;
+    find_rooms(rooms, messages, looked);
     u64 time = bs_now();
     int result = BS_NEXT(recvmmsg)(fd, messages, count, flags, timeout);
     for (int i = 0; i < result; i++) {
         const struct message *message = &((struct many_messages *)messages)[i].message;
         BS_DEEP_LOG(time, ((struct many_messages *)messages)[i].bytes, __NR_recvmsg, fd, message,
                     flags, bs_deep_readable_name(message));
-        log_message(time, fd, BS_OP_READ, message, rooms[i], result);
+        log_message(time, fd, BS_OP_READ, message, (u32)i < looked ? rooms[i] : 0, result);
         log_passed(0, fd, message, 1);
     }
     return result;
