@@ -23,9 +23,18 @@ impl Supervisor {
             self.result.took_time = true;
             self.notes_question(thread, index, time);
         }
-        let time = time.given + self.result.shift.at(time.reached);
+        let time = time.given + self.clock_shift(index, time.reached);
         self.rules.give(time);
         Some(time)
+    }
+
+    /// How much later than recorded the time behind a recorded call is, in ns. A record with exact
+    /// time has the time.
+    fn clock_shift(&self, index: usize, reached: u64) -> i64 {
+        match self.matchers[index].rest.times.is_empty() {
+            true => self.result.shift.at(reached),
+            false => 0,
+        }
     }
 
     /// The moment of a time-stamp counter, in ns from an origin that all moments have.
@@ -47,7 +56,7 @@ impl Supervisor {
             // The program asks the kernel.
             return Some(kernel_time(is_real));
         };
-        let real = time.given + self.result.shift.at(time.reached);
+        let real = time.given + self.clock_shift(index, time.reached);
         Some(if is_real {
             real
         } else {

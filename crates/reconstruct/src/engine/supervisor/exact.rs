@@ -1,8 +1,8 @@
 //! Exact time (`record --time exact`): each question for the time gets the recorded answer.
 //!
 //! A thread has its answers in order, by clock. Its position is in its own questions and calls. So
-//! a question that another thread adds moves nothing. In a record without exact time, the time is
-//! that of `clock.rs`.
+//! a question that another thread adds moves nothing. If a thread has no further answer, the time is
+//! its last one. In a record without exact time, the time is that of `clock.rs`.
 
 use super::clock::put_time;
 use super::{Response, Supervisor};
@@ -27,7 +27,8 @@ impl Supervisor {
         };
         let thread = self.recorded_thread(call.tid, index);
         let Some(ns) = self.matchers[index].exact_time(thread, clock) else {
-            return Ok(None);
+            let beyond = self.passed[index].tell_beyond(call.tid, clock);
+            return beyond.map(|ns| put_time(call, ns)).transpose();
         };
         if matches!(clock, CLOCK_REALTIME | CLOCK_REALTIME_COARSE) {
             self.rules.give(ns);

@@ -23,6 +23,9 @@ pub(super) const STEP: i64 = 1_000;
 /// Ns.
 const SECOND: i64 = 1_000_000_000;
 
+/// Most questions in a row that get the last recorded time again, if the record has no more.
+const MOST_BEYOND: u32 = 1000;
+
 /// Most shifts that are kept of the questions of a program before the last ones. A program that
 /// runs for days has more.
 const MOST_KEPT: usize = 1024;
@@ -37,7 +40,15 @@ pub(super) struct Passed {
     /// The shifts for the questions before the last one of each thread, the last question first.
     shifts: Vec<ClockShift>,
     /// With exact time: the time that each thread got last, by its number and the clock.
-    told: HashMap<(u32, i32), i64>,
+    told: HashMap<(u32, i32), ToldTime>,
+}
+
+/// The time that a thread got last from a clock, with the sleeps since.
+#[derive(Debug, Clone, Copy, Default)]
+struct ToldTime {
+    ns: i64,
+    /// Questions in a row for which the record had no time.
+    beyond: u32,
 }
 
 /// The clock of one thread.
@@ -120,12 +131,30 @@ impl Passed {
 
     /// A thread gets a recorded time.
     pub fn tell(&mut self, tid: u32, clock: i32, ns: i64) {
-        self.told.insert((tid, clock), ns);
+        self.told.insert((tid, clock), ToldTime { ns, beyond: 0 });
     }
 
-    /// The recorded time that a thread got last from a clock.
+    /// The time that a thread got last from a clock, with the sleeps since.
     pub fn told(&self, tid: u32, clock: i32) -> Option<i64> {
-        self.told.get(&(tid, clock)).copied()
+        Some(self.told.get(&(tid, clock))?.ns)
+    }
+
+    /// The answer to a question for which the record has no time: the program asks more often than
+    /// it did. Such a question has taken the answer to a later one, and no more time has passed.
+    /// `None`: the thread got no time before. Or it asks so often that it may wait for a time.
+    pub fn tell_beyond(&mut self, tid: u32, clock: i32) -> Option<i64> {
+        let told = self.told.get_mut(&(tid, clock))?;
+        told.beyond = told.beyond.saturating_add(1);
+        told.ns = told.ns.saturating_add(STEP);
+        (told.beyond <= MOST_BEYOND).then_some(told.ns)
+    }
+
+    /// A thread slept so many ns.
+    fn sleeps(&mut self, tid: u32, ns: i64) {
+        let own = self.told.iter_mut().filter(|((of, _), _)| *of == tid);
+        for (_, told) in own {
+            told.ns = told.ns.saturating_add(ns.max(0));
+        }
     }
 }
 
@@ -243,8 +272,10 @@ impl Supervisor {
         let reached = self.matchers[index].position(call.tid).time;
         let most = self.time_until_answer(index, reached).unwrap_or(i64::MAX);
         let clock = self.passed[index].of(call.tid, reached);
+        let before = clock.ns;
         clock.sleep(ns, most);
         let slept = clock.ns;
+        self.passed[index].sleeps(call.tid, slept.saturating_sub(before));
         self.matchers[index].slept();
         if let Some(real) = self.clock.at(reached) {
             self.notes_moment(call.tid, index, real.saturating_add(slept));
@@ -287,7 +318,7 @@ impl Supervisor {
 
 #[cfg(test)]
 mod tests {
-    use super::{AskedTime, MOST_KEPT, Passed, STEP, ThreadClock};
+    use super::{AskedTime, MOST_BEYOND, MOST_KEPT, Passed, STEP, ThreadClock};
     use crate::shift::{ClockShift, Question};
     use crate::time::RecordedClock;
 
@@ -301,6 +332,24 @@ mod tests {
         }
         let kept = passed.shifts.iter().filter_map(|shift| shift.behind);
         assert!(kept.eq(questions.rev().take(MOST_KEPT)));
+    }
+
+    #[test]
+    fn questions_beyond_the_recorded_ones_get_the_last_time_again_and_sleeps_count() {
+        let mut passed = Passed::default();
+        assert_eq!(passed.tell_beyond(7, 1), None);
+        passed.tell(7, 1, 5_000);
+        assert_eq!(passed.tell_beyond(7, 1), Some(5_000 + STEP));
+        assert_eq!(passed.tell_beyond(8, 1), None);
+        passed.sleeps(7, 300);
+        passed.sleeps(8, 300);
+        assert_eq!(passed.told(7, 1), Some(5_300 + STEP));
+        assert_eq!(passed.tell_beyond(7, 1), Some(5_300 + 2 * STEP));
+        // A loop that waits for a time gets it.
+        assert!((2..MOST_BEYOND).all(|_| passed.tell_beyond(7, 1).is_some()));
+        assert_eq!(passed.tell_beyond(7, 1), None);
+        passed.tell(7, 1, 9_000);
+        assert_eq!(passed.tell_beyond(7, 1), Some(9_000 + STEP));
     }
 
     #[test]
