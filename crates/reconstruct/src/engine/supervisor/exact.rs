@@ -1,8 +1,8 @@
 //! Exact time (`record --time exact`): each question for the time gets the recorded answer.
 //!
 //! A thread has its answers in order, by clock. Its position is in its own questions and calls. So
-//! a question that another thread adds moves nothing. If a thread has no further answer, the time is
-//! its last one. In a record without exact time, the time is that of `clock.rs`.
+//! a question that another thread adds moves nothing. If a thread has no further answer, it gets
+//! its last one again. In a record without exact time, the time is that of `clock.rs`.
 
 use super::clock::put_time;
 use super::{Response, Supervisor};
