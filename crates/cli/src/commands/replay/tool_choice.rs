@@ -87,6 +87,15 @@ impl ToolChoice {
     }
 }
 
+/// gdb sets the size of its terminal in the environment of the program. A longer environment moves
+/// the program's memory.
+const KEEP_ENVIRONMENT: [&str; 4] = [
+    "-iex",
+    "unset environment LINES",
+    "-iex",
+    "unset environment COLUMNS",
+];
+
 /// The words of a tool, with the options that it needs around a replay.
 fn tool(text: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
     let mut words = words(text);
@@ -109,8 +118,13 @@ fn tool(text: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
     let plain = words.len() == 1;
     let has_arguments = |words: &[Vec<u8>]| words.iter().any(|word| is_gdb_arguments(word));
     match words[0].rsplit(|byte| *byte == b'/').next() {
-        // The program's own arguments follow its name.
-        Some(b"gdb") if !has_arguments(&words) => words.push(b"--args".to_vec()),
+        Some(b"gdb") => {
+            if !has_arguments(&words) {
+                // The program's own arguments follow its name.
+                words.push(b"--args".to_vec());
+            }
+            words.splice(1..1, KEEP_ENVIRONMENT.map(|word| word.as_bytes().to_vec()));
+        }
         Some(b"perf") if plain => words.extend([b"stat".to_vec(), b"--".to_vec()]),
         Some(b"strace") if plain => words.push(b"-f".to_vec()),
         Some(b"valgrind") if words.iter().any(|word| word.starts_with(b"--log-socket")) => {
@@ -188,7 +202,11 @@ mod tests {
 
     #[test]
     fn gdb_gets_its_option_for_arguments_once() {
-        let last = |text: &[u8]| tool(text).unwrap().split_off(1);
+        let last = |text: &[u8]| {
+            let words = tool(text).unwrap();
+            assert!(words[1..].starts_with(&KEEP_ENVIRONMENT.map(|word| word.as_bytes().to_vec())));
+            words[1 + KEEP_ENVIRONMENT.len()..].to_vec()
+        };
         assert_eq!(last(b"/usr/bin/gdb -q"), [&b"-q"[..], b"--args"]);
         for given in ["--args", "-args"] {
             let text = format!("/usr/bin/gdb -q {given} /usr/bin/env A=1");
