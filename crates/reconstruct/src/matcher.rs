@@ -238,7 +238,10 @@ impl ProcessMatcher {
         all.all(|streams| streams.input.remaining() == 0)
     }
 
-    fn virtual_streams(&self, resources: &[Resource]) -> impl Iterator<Item = &ResourceStreams> {
+    pub(crate) fn virtual_streams(
+        &self,
+        resources: &[Resource],
+    ) -> impl Iterator<Item = &ResourceStreams> {
         let all = self.rest.streams.iter();
         let followed = all.filter(|(id, _)| !resources[**id].is_native());
         followed.map(|(_, streams)| streams)

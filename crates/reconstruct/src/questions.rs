@@ -2,6 +2,7 @@
 
 use crate::matcher::ProcessMatcher;
 use crate::process::skip_to;
+use crate::resource::Resource;
 
 impl ProcessMatcher {
     /// This thread makes the call that returned at this time.
@@ -9,8 +10,22 @@ impl ProcessMatcher {
         self.exact.pass(thread, time);
     }
 
-    /// The time that this thread took next from this clock, in ns.
-    pub fn exact_time(&mut self, thread: u32, clock: i32) -> Option<i64> {
+    /// When the next recorded output of this thread returned that has not come. `None`: none is
+    /// known. Outputs to files of the root are not followed, nor those of a stream that differs.
+    pub fn next_output(&self, thread: u32, resources: &[Resource]) -> Option<u64> {
+        let is_own = |time: &u64| self.rest.movers.get(time).is_none_or(|by| *by == thread);
+        let streams = self.virtual_streams(resources);
+        let outputs = streams.map(|streams| &streams.output);
+        let times = outputs.filter(|output| !output.has_parted());
+        times
+            .filter_map(|output| output.next_time())
+            .filter(is_own)
+            .min()
+    }
+
+    /// The time that this thread took next from this clock, in ns. `next`: of
+    /// [`Self::next_output`].
+    pub fn exact_time(&mut self, thread: u32, clock: i32, next: Option<u64>) -> Option<i64> {
         let key = (thread, clock);
         self.skip(|rest, time| {
             if let Some(queue) = rest.times.get_mut(&key) {
@@ -18,7 +33,7 @@ impl ProcessMatcher {
             }
         });
         let answers = self.rest.times.get_mut(&key)?;
-        let (ns, time) = self.exact.take(thread, answers)?;
+        let (ns, time) = self.exact.take(thread, answers, next)?;
         self.matched += 1;
         self.reached(time);
         Some(ns)
@@ -46,7 +61,7 @@ impl ProcessMatcher {
             }
         });
         let answers = self.rest.counters.get_mut(&thread)?;
-        let (told, time) = self.exact.take(thread, answers)?;
+        let (told, time) = self.exact.take(thread, answers, None)?;
         self.matched += 1;
         self.reached(time);
         Some(told)
