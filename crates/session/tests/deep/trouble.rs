@@ -319,7 +319,7 @@ fn a_deep_log_that_recovery_cannot_finish_leaves_a_word_in_the_log() {
 #[test]
 fn a_program_that_went_on_behind_a_killed_recording_is_not_whole() {
     let run = Run::new(&["--deep", "full", "--guard", "off"]);
-    let script = "touch started; while ! test -e go; do sleep 0.01; done";
+    let script = "touch started; while ! test -e go; do sleep 0.01; done; touch ended";
     let launcher = run
         .command(&["sh", "-c", script])
         .stdin(Stdio::null())
@@ -339,6 +339,7 @@ fn a_program_that_went_on_behind_a_killed_recording_is_not_whole() {
     let arena = run.arena_path();
     backstory_session::recover(Some(&arena), &run.part_path(), &run.log_path()).unwrap();
     fs::write(run.path("go"), "").unwrap();
+    eventually("the command ends", || run.path("ended").exists());
     let log = deep_log(&run);
     let why = log.end().unwrap().shallow_because.clone().unwrap();
     assert!(why.contains("the recording was killed"), "{why}");
