@@ -43,12 +43,15 @@ pub fn run(args: ContentsArgs, store: Option<&Path>) -> Outcome {
         }
         ContentSource::Version(key) => {
             let digest = match digest_of_version(&current, key) {
-                // Contents are stored in the background. A user who asks for one waits for it.
-                Err(_) if !are_stored(&current, key)? => {
-                    store_contents(&mut current);
+                // Contents are stored in the background. A user who asks for one waits for it. They
+                // may have been stored since the first look.
+                Err(_) => {
+                    if !are_stored(&current, key)? {
+                        store_contents(&mut current);
+                    }
                     digest_of_version(&current, key)?
                 }
-                found => found?,
+                Ok(found) => found,
             };
             match Contents::open(&current.home.contents_dir())?.read(&digest) {
                 // The store that had it has lost it, but the file may still be this version.
