@@ -156,8 +156,11 @@ impl SqliteStore {
         facts.into_iter().collect()
     }
 
+    /// False if the store has no facts, and so none about an inode. Later, another process may have
+    /// added some.
     fn any_facts(&self) -> Result<bool> {
-        if let Some(any) = self.cache.borrow().any_facts {
+        let known = self.cache.borrow().any_facts;
+        if let Some(any) = known.filter(|any| *any || self.is_one_state()) {
             return Ok(any);
         }
         let any = !self

@@ -199,8 +199,13 @@ fn an_open_store_sees_the_facts_that_another_process_learns() {
     let asking = SqliteStore::open(&home).unwrap();
     assert_eq!(asking.fact(&ident(1, 50)).unwrap(), None);
     let mut other = SqliteStore::open(&home).unwrap();
+    // These are the first facts of the store.
     learn(&mut other, &[fact(1, 7, Availability::Stored)]);
+    let digest = || {
+        let found = asking.fact(&ident(1, 50)).unwrap();
+        found.and_then(|fact| fact.digest)
+    };
+    assert_eq!(digest(), Some(Digest([7; 32])));
     let _one_state = asking.reading().unwrap();
-    let found = asking.fact(&ident(1, 50)).unwrap();
-    assert_eq!(found.and_then(|fact| fact.digest), Some(Digest([7; 32])));
+    assert_eq!(digest(), Some(Digest([7; 32])));
 }
