@@ -154,7 +154,11 @@ fn contents_of_used_files_are_stored_when_the_watch_ends_if_that_is_asked_for() 
         let output = stored(name).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         let found = output.status.success().then_some(output.stdout);
-        assert_eq!(found.as_deref(), wanted.map(str::as_bytes), "{name}: {said}");
+        assert_eq!(
+            found.as_deref(),
+            wanted.map(str::as_bytes),
+            "{name}: {said}"
+        );
     }
     // The answer comes from the store: the file is another one by now.
     fs::write(watched.at.join("b"), "new\n").unwrap();
