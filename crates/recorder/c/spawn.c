@@ -142,18 +142,21 @@ BS_INTERCEPTED int posix_spawnp(int *pid, const char *path, const void *actions,
 
 /* ---- system, popen --------------------------------------------------------------------------- */
 
+/* The status of a child of system(3) that could not execute the shell. */
+enum { NO_SHELL = 127 << 8 };
+
 BS_API int system(const char *command)
 {
-    if (!command)
-        return BS_NEXT(system)(command);
     bs_redirect_internal();
     mark_spawn(BS_SPAWN_SYSTEM);
     LEND();
     int status = BS_NEXT(system)(command);
     s32 child = bs_me.spawned;
     bs_give_back(child);
+    /* Without a command, glibc executes `exit 0`, and says whether it could. musl does not. */
+    int ended = command ? status : status ? 0 : NO_SHELL;
     if (child)
-        bs_note(0, BS_OP_WAIT, 0, status, 0, child);
+        bs_note(0, BS_OP_WAIT, 0, ended, 0, child);
     return status;
 }
 

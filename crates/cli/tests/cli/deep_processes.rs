@@ -304,3 +304,22 @@ fn more_waiting_calls_than_are_all_looked_at_end_in_the_recorded_order() {
         assert!(is_equal(&answer), "{answer:?}");
     }
 }
+
+/// system(3) without a command executes a shell that does nothing.
+const ASKS: &str = r#"
+#include <stdlib.h>
+int main(void)
+{
+    return !system(NULL) || system("echo one") || system("echo two");
+}
+"#;
+
+#[test]
+fn a_program_that_asked_whether_there_is_a_shell_executes_its_commands_again() {
+    let Some(place) = recorded_program("", "asks", ASKS, "RECORD ./asks > out") else {
+        return;
+    };
+    if let Some(answer) = place.again(&[]) {
+        assert!(is_equal(&answer), "{answer:?}");
+    }
+}
