@@ -393,14 +393,25 @@ bool bs_closes_connection(int fd);
 void bs_log_open_connections(void); /* the same for all, when the process ends */
 /* process.c: logs that the process ends, unless the program called `exit`. */
 void bs_log_return_of_main(void);
+/* The kernel knows no longer socket address (`_K_SS_MAXSIZE`). */
+enum { BS_LONGEST_ADDRESS = 128 };
 /*
- * The room for the address of a sender, before the call that receives a datagram. It is 0 without
- * an address. It is also 0 if the length at `size` may not be readable.
+ * The room that a program has for a socket address, before the call that writes the address. The
+ * kernel returns the length of the whole address, which may be longer. The room is 0 without an
+ * address, and BS_LONGEST_ADDRESS at most. BS_UNKNOWN_ROOM: the length at `size` may not be
+ * readable. A recorder can find that out in a sandbox only for the stack.
  */
+enum { BS_UNKNOWN_ROOM = UINT8_MAX };
 u32 bs_address_room(const void *address, const u32 *size);
+/* The same by a length that can be read. */
+static inline u32 bs_room(const void *address, u32 size)
+{
+    return !address ? 0 : size < BS_LONGEST_ADDRESS ? size : BS_LONGEST_ADDRESS;
+}
 /*
  * A datagram was received. `first`: it is the first that the socket received. `size`: of the whole
- * address, as the call returned it. `room`: as the program had it before the call.
+ * address, as the call returned it. `room`: of `bs_address_room`. Nothing is logged if the room is
+ * unknown.
  */
 void bs_log_received(int fd, bool first, const void *address, u32 size, u32 room);
 /*

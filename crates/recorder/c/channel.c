@@ -108,7 +108,7 @@ BS_INTERCEPTED int listen(int fd, int backlog)
 int bs_accept(s64 nr, int socket, void *address, u32 *size, int flags)
 {
     u64 time = bs_now();
-    u32 room = address && bs_readable(size, sizeof *size) ? *size : 0;
+    u32 room = bs_address_room(address, size);
     u8 peer[BS_PEER_ADDRESS];
     u32 peer_size = sizeof peer;
     bool own = !address && bs_accepts_internet(socket);
@@ -166,19 +166,20 @@ struct control {
 enum { SOL_SOCKET = 1, SCM_RIGHTS = 1 };
 enum { MOST_MESSAGES = 1024 /* UIO_MAXIOV: the kernel takes no more in one call */ };
 
-/* The room for the sender's address, in a readable message before the call that receives it. */
-static inline u32 room_of(const struct message *message)
+/* `bs_address_room` of a message before the call that receives it. */
+static u32 room_of(const struct message *message)
 {
-    return message->name ? message->name_size : 0;
+    bool known = bs_surely_readable(message, sizeof *message);
+    return known ? bs_room(message->name, message->name_size) : BS_UNKNOWN_ROOM;
 }
 
-/* The same of each message. 0 if they may not be readable. UINT8_MAX: so much, or more. */
+/* The same of each message. */
 static void find_rooms(u8 *rooms, const struct many_messages *messages, u32 count)
 {
     bool known = bs_surely_readable(messages, count * sizeof *messages);
     for (u32 i = 0; i < count; i++) {
-        u32 room = known ? room_of(&messages[i].message) : 0;
-        rooms[i] = room < UINT8_MAX ? (u8)room : UINT8_MAX;
+        const struct message *m = &messages[i].message;
+        rooms[i] = (u8)(known ? bs_room(m->name, m->name_size) : BS_UNKNOWN_ROOM);
     }
 }
 
@@ -247,12 +248,10 @@ BS_INTERCEPTED ssize sendmsg(int fd, const void *message, int flags)
 
 BS_INTERCEPTED ssize recvmsg(int fd, void *message, int flags)
 {
-    bool known = bs_surely_readable(message, sizeof(struct message));
-    u32 room = known ? room_of(message) : 0;
-    BS_DEEP_DO(u32 deep_room = bs_deep_message_room(message));
+    u32 room = room_of(message);
     u64 time = bs_now();
     ssize result = BS_NEXT(recvmsg)(fd, message, flags);
-    BS_DEEP_LOG_RETURN(time, result, __NR_recvmsg, fd, message, flags, deep_room);
+    BS_DEEP_LOG_RETURN(time, result, __NR_recvmsg, fd, message, flags, room);
     log_message(time, fd, BS_OP_READ, message, room, result);
     if (result >= 0)
         log_passed(0, fd, message, 1);
@@ -278,15 +277,14 @@ BS_INTERCEPTED int sendmmsg(int fd, void *messages, u32 count, int flags)
 BS_INTERCEPTED int recvmmsg(int fd, void *messages, u32 count, int flags, void *timeout)
 {
     u8 rooms[MOST_MESSAGES];
-    u32 looked = count < MOST_MESSAGES ? count : MOST_MESSAGES;
-    find_rooms(rooms, messages, looked);
+    find_rooms(rooms, messages, count < MOST_MESSAGES ? count : MOST_MESSAGES);
     u64 time = bs_now();
     int result = BS_NEXT(recvmmsg)(fd, messages, count, flags, timeout);
     for (int i = 0; i < result; i++) {
         const struct message *message = &((struct many_messages *)messages)[i].message;
         BS_DEEP_LOG(time, ((struct many_messages *)messages)[i].bytes, __NR_recvmsg, fd, message,
-                    flags, bs_deep_readable_name(message));
-        log_message(time, fd, BS_OP_READ, message, (u32)i < looked ? rooms[i] : 0, result);
+                    flags, rooms[i]);
+        log_message(time, fd, BS_OP_READ, message, rooms[i], result);
         log_passed(0, fd, message, 1);
     }
     return result;

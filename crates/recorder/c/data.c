@@ -142,11 +142,10 @@ BS_INTERCEPTED ssize recvfrom(int fd, void *to, size_t n, int flags, void *from,
     }
     bool news = bs_is_news(fd, BS_FD_READ);
     u32 room = bs_address_room(from, size);
-    BS_DEEP_DO(u32 deep_room = bs_deep_room(from, size));
     u64 began = BS_DEEP_TIME();
     ssize got = BY(first_read, BS_FD_READ, recvfrom, fd, to, n, flags, from, size);
     BS_DEEP_LOG_RETURN(began, got, __NR_recvfrom, fd, to, n, flags, from,
-                       bs_deep_lengths(got, from, deep_room, size));
+                       bs_deep_lengths(got, from, room, size));
     if (got >= 0 && size)
         bs_log_received(fd, news, from, *size, room);
     return got;

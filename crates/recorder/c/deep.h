@@ -15,20 +15,9 @@
 /* deep/calls.c: records a system call, and leaves `errno` alone. `result` is the kernel's. */
 void bs_deep_log(u64 time, s64 result, u32 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f);
 /*
- * deep/calls.c: the room for a socket address, by the length at `size` before the call. The kernel
- * writes the length of the whole address there, which may be longer. 0 without an address.
- */
-u32 bs_deep_room(const void *address, const u32 *size);
-/* The same for the sender's address of a message (`struct msghdr`). 0 if nothing is recorded. */
-u32 bs_deep_message_room(const void *message);
-/*
- * The same after the call, for one of many messages, whose rooms are not kept. An address that can
- * be read counts as whole.
- */
-u32 bs_deep_readable_name(const void *message);
-/*
- * Both lengths after the call, as `bs_deep_log` takes them in the place of the pointer to the
- * length: the room is the upper half.
+ * deep/calls.c: both lengths of an address after the call, as `bs_deep_log` takes them in the place
+ * of the pointer to the length. The upper half is the room, of `bs_address_room`. An unknown room
+ * counts as large enough.
  */
 s64 bs_deep_lengths(s64 result, const void *address, u32 room, const u32 *size);
 /* deep/stream.c */

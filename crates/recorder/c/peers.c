@@ -372,12 +372,15 @@ static void log_datagram(u64 time, int fd, bool received, bool first, const void
 
 u32 bs_address_room(const void *address, const u32 *size)
 {
-    return address && bs_surely_readable(size, sizeof *size) ? *size : 0;
+    bool known = !address || bs_surely_readable(size, sizeof *size);
+    return known ? bs_room(address, address ? *size : 0) : BS_UNKNOWN_ROOM;
 }
 
 /* The kernel has written no more of the address than the room holds. */
 void bs_log_received(int fd, bool first, const void *address, u32 size, u32 room)
 {
+    if (room == BS_UNKNOWN_ROOM)
+        room = 0;
     log_datagram(0, fd, true, first, address, known_bytes(address, size < room ? size : room));
 }
 

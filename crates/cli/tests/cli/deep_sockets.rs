@@ -5,6 +5,7 @@ use super::deep_replay::{is_equal, recorded_program};
 /// The kernel returns the lengths of whole addresses. The program has less room for them, at the
 /// end of readable memory.
 const ROOMS: &str = r#"
+#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +41,7 @@ int main(void)
     if (getsockname(receiver, edge(), &length))
         return 3;
     printf("%u\n", length);
-    for (int n = 0; n < 2; n++)
+    for (int n = 0; n < 3; n++)
         if (sendto(sender, "x", 1, 0, (struct sockaddr *)&to, sizeof to) != 1)
             return 4;
     if (recvfrom(receiver, &byte, 1, 0, edge(), &length) != 1)
@@ -52,6 +53,13 @@ int main(void)
     if (recvmsg(receiver, &message, 0) != 1)
         return 6;
     printf("%u\n", message.msg_namelen);
+    struct mmsghdr many = {.msg_hdr = message};
+    many.msg_hdr.msg_name = edge();
+    many.msg_hdr.msg_namelen = ROOM;
+    if (recvmmsg(receiver, &many, 1, 0, 0) != 1)
+        return 7;
+    const struct sockaddr_un *from = many.msg_hdr.msg_name;
+    printf("%u %d %.2s\n", many.msg_hdr.msg_namelen, from->sun_family, from->sun_path);
     return 0;
 }
 "#;
@@ -62,7 +70,7 @@ fn an_address_is_read_no_further_than_the_program_has_room_for_it() {
         return;
     };
     let out = std::fs::read_to_string(place.path("out")).unwrap();
-    assert_eq!(out, "11\n9\n9\n");
+    assert_eq!(out, "11\n9\n9\n9 1 se\n");
     if let Some(answer) = place.again(&[]) {
         assert!(is_equal(&answer), "{answer:?}");
     }

@@ -39,7 +39,7 @@ static bool asks_for_address(s64 nr)
 s64 bs_deep_by_number(s64 nr, s64 a, s64 b, s64 c, s64 d, s64 e, s64 f)
 {
     s64 timeout = timeout_of(nr, c, d, e);
-    u32 room = asks_for_address(nr) ? bs_deep_room((const void *)b, (const u32 *)c) : 0;
+    u32 room = asks_for_address(nr) ? bs_address_room((const void *)b, (const u32 *)c) : 0;
     u64 time = bs_now();
     s64 result = bs_raw6(nr, a, b, c, d, e, f);
     switch (nr) {

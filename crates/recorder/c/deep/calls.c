@@ -8,7 +8,7 @@
 #include "stream.h"
 #include <linux/stat.h>
 
-enum { MOST_PARTS = 4, LONGEST_ADDRESS = 128 };
+enum { MOST_PARTS = 4 };
 
 /* A record that is being put together. */
 struct draft {
@@ -17,7 +17,7 @@ struct draft {
     u32 count;
     u64 reference[4]; /* of a FILE section */
     u64 digest[2];    /* of a LEFT_DIGEST section */
-    u8 address[LONGEST_ADDRESS];
+    u8 address[BS_LONGEST_ADDRESS];
 };
 
 struct message {
@@ -123,33 +123,6 @@ static struct bs_part gathered(const struct vector *vectors, u64 count, s64 done
         .vectors = (u32)count, .size = (u64)done < room ? (u64)done : room, .at = vectors};
 }
 
-/* In a sandbox, an address counts as fitting into its room. */
-#define ANY_ROOM (~0u)
-
-u32 bs_deep_room(const void *address, const u32 *size)
-{
-    if (!address || bs_modes & BS_MODE_SANDBOX)
-        return address ? ANY_ROOM : 0;
-    return bs_readable(size, sizeof *size) ? *size : 0;
-}
-
-u32 bs_deep_message_room(const void *message)
-{
-    const struct message *m = message;
-    if (!bs_deep_is_on())
-        return 0;
-    if (bs_modes & BS_MODE_SANDBOX)
-        return ANY_ROOM;
-    return bs_readable(m, sizeof *m) && m->name ? m->name_size : 0;
-}
-
-u32 bs_deep_readable_name(const void *message)
-{
-    const struct message *m = message;
-    u32 n = m->name_size < LONGEST_ADDRESS ? m->name_size : LONGEST_ADDRESS;
-    return m->name && bs_readable(m->name, n) ? m->name_size : 0;
-}
-
 /* After a success, the kernel has just written at `size`. */
 s64 bs_deep_lengths(s64 result, const void *address, u32 room, const u32 *size)
 {
@@ -166,8 +139,8 @@ static void add_address(struct draft *d, u32 arg, const void *at, s64 lengths)
     u32 n = (u32)lengths, room = (u32)((u64)lengths >> 32);
     if (d->record.result < 0 || !at)
         return;
-    if (n > LONGEST_ADDRESS)
-        n = LONGEST_ADDRESS;
+    if (n > BS_LONGEST_ADDRESS)
+        n = BS_LONGEST_ADDRESS;
     if (n > room) {
         memset(d->address, 0, sizeof d->address);
         bs_copy(d->address, at, room);

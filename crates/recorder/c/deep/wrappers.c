@@ -129,14 +129,14 @@ BS_ALIAS(__lseek, lseek);
 
 BS_API int getsockname(int fd, void *address, u32 *size)
 {
-    u32 room = bs_deep_room(address, size);
+    u32 room = bs_address_room(address, size);
     RECORDED(int, BS_NEXT(getsockname)(fd, address, size), __NR_getsockname, fd, address,
              bs_deep_lengths(result, address, room, size))
 }
 
 BS_API int getpeername(int fd, void *address, u32 *size)
 {
-    u32 room = bs_deep_room(address, size);
+    u32 room = bs_address_room(address, size);
     RECORDED(int, BS_NEXT(getpeername)(fd, address, size), __NR_getpeername, fd, address,
              bs_deep_lengths(result, address, room, size))
 }

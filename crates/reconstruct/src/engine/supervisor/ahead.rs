@@ -60,19 +60,15 @@ impl Supervisor {
 
     /// True if a call that looks for a missing file waits. Its thread has no further recorded call,
     /// and the record does not have this one. In the record, the process can have ended before it.
-    /// `is_missing`: whether the file is missing, which is asked last.
-    pub(super) fn looks_too_early(
-        &mut self,
-        call: &NotifiedCall,
-        index: usize,
-        is_missing: impl FnOnce(&Supervisor) -> bool,
-    ) -> bool {
+    pub(super) fn looks_too_early(&mut self, call: &NotifiedCall, index: usize) -> bool {
+        self.is_behind_record(call, index) && self.lets_others(call, MOST_FOR_FILE)
+    }
+
+    /// True if other threads of a whole run may have recorded calls, and the caller has none.
+    pub(super) fn is_behind_record(&self, call: &NotifiedCall, index: usize) -> bool {
         let matcher = &self.matchers[index];
-        self.part.is_none()
-            && !matcher.rest.threads.is_empty()
-            && matcher.next_call(call.tid).is_none()
-            && is_missing(self)
-            && self.lets_others(call, MOST_FOR_FILE)
+        let has_threads = !matcher.rest.threads.is_empty();
+        self.part.is_none() && has_threads && matcher.next_call(call.tid).is_none()
     }
 
     /// True if the next recorded wait that `fits` accepts was over because its time was up, and

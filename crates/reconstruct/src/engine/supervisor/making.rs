@@ -54,14 +54,13 @@ impl Supervisor {
         let recorded = self.recorded_name(call, index, at, &path);
         let path = recorded.unwrap_or(path);
         let made = self.matchers[index].open(&path);
-        if made.is_none() && flags & O_CREAT == 0 {
+        if made.is_none() && flags & O_CREAT == 0 && self.is_behind_record(call, index) {
             let directory = match call.number {
                 SYS_open => AT_FDCWD,
                 _ => call.int(0),
             };
-            let is_missing =
-                |own: &Supervisor| own.native_status(call, directory, &path, true).is_none();
-            if self.looks_too_early(call, index, is_missing) {
+            let is_missing = self.native_status(call, directory, &path, true).is_none();
+            if is_missing && self.looks_too_early(call, index) {
                 return Ok(Response::Park);
             }
         }
