@@ -277,10 +277,11 @@ BS_INTERCEPTED int sendmmsg(int fd, void *messages, u32 count, int flags)
 BS_INTERCEPTED int recvmmsg(int fd, void *messages, u32 count, int flags, void *timeout)
 {
     u8 rooms[MOST_MESSAGES];
-    find_rooms(rooms, messages, count < MOST_MESSAGES ? count : MOST_MESSAGES);
+    u32 looked = count < MOST_MESSAGES ? count : MOST_MESSAGES;
+    find_rooms(rooms, messages, looked);
     u64 time = bs_now();
     int result = BS_NEXT(recvmmsg)(fd, messages, count, flags, timeout);
-    for (int i = 0; i < result; i++) {
+    for (u32 i = 0; i < looked && (int)i < result; i++) {
         const struct message *message = &((struct many_messages *)messages)[i].message;
         BS_DEEP_LOG(time, ((struct many_messages *)messages)[i].bytes, __NR_recvmsg, fd, message,
                     flags, rooms[i]);
