@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .replays import backstory, environment_of
+from .replays import as_owner, backstory
 
 FIRST = 32
 """Bytes of a request that are looked for. They tell it from others on the same server."""
@@ -50,8 +50,7 @@ def unescaped(text: str) -> bytes:
 def exchange_of(store: Path, run: str, request: Mapping[str, Any], owner: str | None) -> Exchange:
     """Returns the first bytes of a request. `start` of the request is text with all digits."""
     words = backstory(store, "scene", f"@{request['start']}", "--run", run, "--json", "--most", "50")
-    own = environment_of(owner)
-    done = subprocess.run(words, capture_output=True, check=True, text=True, errors="replace", env=own, user=owner)
+    done = subprocess.run(words, capture_output=True, check=True, text=True, errors="replace", **as_owner(owner))
     for incident in json.loads(done.stdout)["incidents"]:
         found = incident["request"]
         if found and found["number"] == request["number"]:

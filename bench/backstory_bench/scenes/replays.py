@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from .. import backstory_program
 from .verdicts import DIFFERENT, EQUAL
@@ -113,13 +113,20 @@ class Replay:
     stderr: str = ""
 
 
-def environment_of(owner: str | None) -> dict[str, str]:
-    """Returns the variables of a command of this user. Its settings are those of its own home.
+class Ownership(TypedDict):
+    """The arguments of `subprocess` that say with whose rights and settings a command runs."""
+
+    env: dict[str, str]
+    user: str | None
+
+
+def as_owner(owner: str | None) -> Ownership:
+    """Returns the arguments for a command of this user. Its settings are those of its own home.
 
     A user cannot read the settings of root, and a filter that is not readable hides all names.
     """
     home = {"HOME": pwd.getpwnam(owner).pw_dir} if owner else {}
-    return {**os.environ, **home}
+    return {"env": {**os.environ, **home}, "user": owner}
 
 
 def completed(words: Sequence[str], limit: float, owner: str | None, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -139,9 +146,8 @@ def completed(words: Sequence[str], limit: float, owner: str | None, cwd: Path) 
         text=True,
         errors="replace",
         cwd=cwd,
-        env=environment_of(owner),
-        user=owner,
         start_new_session=True,
+        **as_owner(owner),
     ) as running:
         try:
             out, err = running.communicate(timeout=limit)
@@ -209,4 +215,4 @@ def record_words(store: Path, name: str, *more: str) -> list[str]:
 def index(store: Path, owner: str | None) -> None:
     """Waits until a run is in the store."""
     words = backstory(store, "index", "--wait")
-    subprocess.run(words, check=True, capture_output=True, env=environment_of(owner), user=owner)
+    subprocess.run(words, check=True, capture_output=True, **as_owner(owner))

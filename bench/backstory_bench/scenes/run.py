@@ -34,7 +34,7 @@ from .all_attempts import attempts_table, starts_table
 from .beside_paper import beside_paper, needed
 from .cases import CASES
 from .clients import Client, ManyPages, serving
-from .replays import CLIENT_SOCKET, OF_EXECUTIONS, Row, backstory, environment_of, index, reconstruct, record_words
+from .replays import CLIENT_SOCKET, OF_EXECUTIONS, Row, as_owner, backstory, index, reconstruct, record_words
 from .scene import Scene
 from .tools import FIELDS as TOOL_FIELDS
 from .tools import KIND as OF_TOOLS
@@ -85,8 +85,7 @@ def request_rows(
     """Reconstructs some requests of a recorded program, each alone, or under each tool."""
     index(store, owner)
     words = backstory(store, "requests", scene.name, "--json")
-    own = environment_of(owner)
-    listed = subprocess.run(words, capture_output=True, text=True, check=True, env=own, user=owner)
+    listed = subprocess.run(words, capture_output=True, text=True, check=True, **as_owner(owner))
     role = "client" if scene.is_client else "server"
     # A number with a fraction stays text: a moment has more digits than a float.
     requests = answered(json.loads(listed.stdout, parse_float=str), role)
