@@ -2,7 +2,8 @@
 
 use backstory_testkit::need::{needs, skipped};
 
-use super::deep_replay::{compiled, is_equal, recorded_program};
+use super::deep_equal::{is_equal, program_writes_again};
+use super::deep_replay::compiled;
 use super::{Answer, Place};
 
 /// True if this machine lets a program have fixed addresses. A container may refuse that
@@ -56,8 +57,7 @@ fn code_memory_and_threads_have_the_same_addresses() {
     let place = Place::new();
     if may_fix_addresses() && compiled(&place, "-pthread", "addresses", ADDRESSES) {
         record(&place, "RECORD ./addresses > out");
-        let differing = differing(&place, &[]);
-        assert!(differing.is_none(), "{differing:?}");
+        place.is_equal_again();
         let shown = place.json(&["show", "deep", "--json"]);
         assert_eq!(shown["modes"]["fixed_addresses"], true);
         let shown = place.run(&["show", "deep", "--verbose"]);
@@ -89,8 +89,7 @@ fn stacks_begin_at_the_same_addresses_and_no_variable_is_added() {
         let place = Place::new();
         if compiled(&place, "", "stack", STACK) {
             record(&place, line);
-            let differing = differing(&place, &[]);
-            assert!(differing.is_none(), "{line}: {differing:?}");
+            place.is_equal_again_with(&[], line);
         }
     }
 }
@@ -112,8 +111,7 @@ fn the_stack_of_a_program_that_a_shell_executes_begins_at_the_same_address() {
     if compiled(&place, "", "stack", STACK) {
         let line = "RECORD dash -c 'PATH=.:$PATH; echo $(stack) $(SHOWN=yes stack 1 2)' > out";
         record(&place, line);
-        let differing = differing(&place, &[]);
-        assert!(differing.is_none(), "{differing:?}");
+        place.is_equal_again();
     }
 }
 
@@ -204,14 +202,7 @@ int main(void)
 
 #[test]
 fn a_program_reads_the_addresses_that_it_wrote_into_its_own_pipe() {
-    let line = "RECORD ./itself > out";
     // Without fixed addresses, those of the record lead nowhere.
-    let Some(place) = recorded_program("", "itself", TOLD_ITSELF, line) else {
-        return;
-    };
-    let out = std::fs::read_to_string(place.path("out")).unwrap();
-    assert_eq!(out, "1 signals\n2 signals\n3 signals\n");
-    if let Some(answer) = place.again(&[]) {
-        assert!(is_equal(&answer), "{answer:?}");
-    }
+    let text = "1 signals\n2 signals\n3 signals\n";
+    program_writes_again("", "itself", TOLD_ITSELF, text);
 }

@@ -3,7 +3,7 @@
 use backstory_testkit::need::needs;
 
 use super::Place;
-use super::deep_replay::{is_equal, recorded_server};
+use super::deep_replay::recorded_server;
 
 /// A server as `ThreadingHTTPServer` of Python. Its first thread waits for connections, half a
 /// second at a time. A thread for each request writes the date.
@@ -37,9 +37,7 @@ fn a_server_with_a_thread_for_each_request_has_the_recorded_dates_in_one_attempt
         return;
     };
     for request in [&[][..], &["--request", "2"], &["--request", "4"]] {
-        if let Some(answer) = place.again(&[&["--tries", "1"][..], request].concat()) {
-            assert!(is_equal(&answer), "{request:?}: {answer:?}");
-        }
+        place.is_equal_again_with(&[&["--tries", "1"][..], request].concat(), "");
     }
 }
 
@@ -79,11 +77,8 @@ except KeyboardInterrupt: os.write(1, b"ended\n")
 ended.set(); worker.join()
 "#;
         let place = interrupted(&script.replace("WAITS", waits));
-        let out = std::fs::read_to_string(place.path("out")).unwrap();
-        assert_eq!(out, "waits\nended\n", "{waits}");
+        assert_eq!(place.out(), "waits\nended\n", "{waits}");
         // One that waits for the patience is different.
-        if let Some(answer) = place.again(&["--patience", "6"]) {
-            assert!(is_equal(&answer), "{waits}: {answer:?}");
-        }
+        place.is_equal_again_with(&["--patience", "6"], waits);
     }
 }

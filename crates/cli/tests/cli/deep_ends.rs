@@ -3,7 +3,7 @@
 use backstory_testkit::need::needs;
 
 use super::Place;
-use super::deep_replay::{is_equal, recorded_program};
+use super::deep_replay::recorded_program;
 
 /// Writes the same bytes in each case, and then ends as its variables say. With an argument, a
 /// child of it does so, and it does not look at how the child ended.
@@ -42,12 +42,6 @@ fn recorded(line: &str) -> Option<Place> {
     recorded_program("", "ending", ENDING, line)
 }
 
-fn is_equal_again(place: &Place) {
-    if let Some(answer) = place.again(&[]) {
-        assert!(is_equal(&answer), "{answer:?}");
-    }
-}
-
 /// A replay with another variable differs, and the report has these parts.
 fn differs(place: &Place, variable: &str, parts: &[&str]) {
     let Some(answer) = place.again(&[variable]) else {
@@ -66,7 +60,7 @@ fn a_signal_in_the_place_of_an_exit_is_a_difference_also_in_a_child() {
         ("RECORD ./ending child | cat > out", "came     a signal"),
     ] {
         let Some(place) = recorded(line) else { return };
-        is_equal_again(&place);
+        place.is_equal_again();
         differs(&place, "--env=CRASH=1", &[came]);
     }
 }
@@ -107,7 +101,7 @@ fn a_program_that_failed_in_the_record_fails_again_or_is_different() {
     let Some(place) = recorded("CRASH=1 RECORD ./ending | cat > out") else {
         return;
     };
-    is_equal_again(&place);
+    place.is_equal_again();
     let parts = ["recorded signal 6", "came     status 0"];
     differs(&place, "--env=CRASH=", &parts);
 }
@@ -118,7 +112,7 @@ fn a_program_that_failed_in_a_handler_of_its_exit_is_equal_if_it_does_so_again()
     let Some(place) = recorded("LATE=1 RECORD ./ending | cat > out") else {
         return;
     };
-    is_equal_again(&place);
+    place.is_equal_again();
 }
 
 /// Waits for input, which comes when its child has ended. The child works for a while before it
@@ -150,7 +144,6 @@ fn a_wait_is_over_when_a_child_has_ended_that_executed_another_program() {
     place.write_aged("late.py", LATE_CHILD);
     let late = "for n in $(seq 600); do grep -qs ended out && break; sleep 0.05; done; echo late";
     place.deep(&format!("({late}) | RECORD python3 late.py > out"));
-    let out = std::fs::read_to_string(place.work().join("out")).unwrap();
-    assert_eq!(out, "ended\n");
-    is_equal_again(&place);
+    assert_eq!(place.out(), "ended\n");
+    place.is_equal_again();
 }

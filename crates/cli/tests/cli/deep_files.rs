@@ -5,7 +5,7 @@ use backstory_testkit::need::needs;
 use serde_json::{Value, json};
 
 use super::Place;
-use super::deep_replay::{is_equal, recorded_server, replayed_program};
+use super::deep_replay::{recorded_server, replayed_program};
 
 /// Writes a file that is always the same, and one with the time-stamp counter, which no log has.
 /// Its output is the same each time.
@@ -172,9 +172,7 @@ for flags in [os.O_RDWR, os.O_RDONLY]:
 "#;
     place.write_aged("script.py", script);
     place.deep("RECORD python3 script.py > out");
-    if let Some(answer) = place.again(&[]) {
-        assert!(is_equal(&answer), "{answer:?}");
-    }
+    place.is_equal_again();
 }
 
 /// Answers with bytes of its own, and with those of a file, which the kernel moves.

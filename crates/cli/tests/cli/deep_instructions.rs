@@ -2,7 +2,7 @@
 
 use super::Place;
 use super::deep_replay::{compiled, recorded_program};
-use super::deep_time::{deep_log, is_same, record};
+use super::deep_time::{deep_log, record};
 use backstory_abi::deep;
 use backstory_deep::DeepLog;
 
@@ -94,7 +94,7 @@ fn what_the_processor_told_comes_again() {
         let answers = facts(&place, deep::COUNTER);
         assert!(answers >= 126, "{options}: {answers}");
         assert_eq!(facts(&place, deep::UNCOUNTED), 0, "{options}");
-        is_same(&place);
+        place.is_equal_again();
     }
 }
 
@@ -131,7 +131,7 @@ fn an_instruction_changes_nothing_but_what_it_sets() {
     assert_eq!(place.shell("./careful").status, 0);
     record(&place, "RECORD ./careful");
     assert_eq!(facts(&place, deep::COUNTER), 2);
-    is_same(&place);
+    place.is_equal_again();
 }
 
 /// A library that asks.
@@ -170,7 +170,7 @@ fn a_library_that_is_loaded_later_asks_again() {
     record(&place, "RECORD ./loads > out");
     assert_eq!(facts(&place, deep::COUNTER), 40);
     assert_eq!(facts(&place, deep::UNCOUNTED), 0);
-    is_same(&place);
+    place.is_equal_again();
 }
 
 /// Asks, maps the code of a library without the loader, protects memory, and says whether the code
@@ -212,9 +212,9 @@ fn code_that_a_program_maps_by_itself_stays_as_in_the_record() {
     }
     assert_eq!(place.shell("mv libcount libcount.so").status, 0);
     record(&place, "RECORD ./maps > out");
-    let out = std::fs::read_to_string(place.work().join("out")).unwrap();
+    let out = place.out();
     assert!(out.ends_with("\nthe same code\n"), "{out}");
-    is_same(&place);
+    place.is_equal_again();
 }
 
 /// The branch leads behind the instruction, where a jump would have its address. A child has the
@@ -241,8 +241,7 @@ fn an_instruction_that_stays_is_not_recorded_and_the_verdict_says_so() {
         return;
     }
     record(&place, "RECORD ./entered > out");
-    let out = std::fs::read_to_string(place.work().join("out")).unwrap();
-    assert_eq!(out, "0\n");
+    assert_eq!(place.out(), "0\n");
     assert_eq!(facts(&place, deep::COUNTER), 0);
     assert_eq!(facts_of_each(&place, deep::UNCOUNTED), [1, 1]);
     if let Some(answer) = place.again(&[]) {

@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use backstory_testkit::need::{needs, skipped};
 
 use super::Place;
-use super::deep_replay::is_equal;
+use super::deep_equal::is_equal;
 
 /// A listener that does not wait, and its port.
 fn listener() -> (TcpListener, u16) {

@@ -114,7 +114,7 @@ fn a_go_program_without_a_note_is_shallow() {
     let Some(place) = recorded_program("", "go-program", GO, line) else {
         return;
     };
-    assert_eq!(place.shell("cat out").out, "go\ndone\n");
+    assert_eq!(place.out(), "go\ndone\n");
     let (deep, text) = shown(&place);
     assert_eq!(states(&deep, "shallow", "/go-program"), ["shallow"]);
     assert!(states(&deep, "deep", "/go-program").is_empty(), "{deep:#}");
@@ -128,7 +128,7 @@ fn show_names_a_program_that_can_make_calls_without_libc_and_no_other_one() {
     let Some(place) = recorded("echo one | RECORD sh -c './raw | cat' > out") else {
         return;
     };
-    assert_eq!(place.shell("cat out").out, "got one\n");
+    assert_eq!(place.out(), "got one\n");
     let (deep, text) = shown(&place);
     let own = deep["own_calls"].as_array().unwrap();
     assert_eq!(own.len(), 1, "{deep:#}");

@@ -1,6 +1,6 @@
 //! `replay --deep` of programs that pass descriptors to each other (`SCM_RIGHTS`).
 
-use super::deep_whole::runs_again;
+use super::deep_equal::script_is_equal_again;
 
 #[test]
 fn a_child_writes_into_the_file_without_a_name_that_its_parent_passed() {
@@ -18,7 +18,7 @@ except OSError: fd = os.memfd_create("memory")
 socket.send_fds(one, [b"x"], [fd])
 print(os.wait()[1], os.pread(fd, 100, 0))
 "#;
-    runs_again(script, "RECORD /usr/bin/python3 script.py > out");
+    script_is_equal_again(script);
 }
 
 #[test]
@@ -35,7 +35,7 @@ fds = [os.open(name, os.O_RDWR | os.O_CREAT) for name in ("a", "b", "c", "d")]
 socket.send_fds(one, [b"x"], fds)
 print(os.wait()[1], [os.pread(fd, 100, 0) for fd in fds])
 "#;
-    runs_again(script, "RECORD /usr/bin/python3 script.py > out");
+    script_is_equal_again(script);
 }
 
 #[test]
@@ -54,5 +54,5 @@ os.wait()
 try: print(fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB))
 except OSError as error: print(error.strerror)
 "#;
-    runs_again(script, "RECORD /usr/bin/python3 script.py > out");
+    script_is_equal_again(script);
 }

@@ -4,7 +4,8 @@
 use backstory_testkit::need::{needs, skipped};
 
 use super::Place;
-use super::deep_replay::{compiled, is_equal, recorded_program};
+use super::deep_equal::{is_equal, program_is_equal_again, program_writes_again};
+use super::deep_replay::compiled;
 
 /// A child in the same table of descriptors opens a file under a number that was used before.
 const OPENED_ASIDE: &str = r#"
@@ -189,10 +190,7 @@ fn setsid_forks_where_it_led_its_group_in_the_record_and_nowhere_else() {
         let place = Place::new();
         place.write_aged("groups.py", MEMBERSHIP);
         place.deep(&format!("RECORD {command} | cat > out"));
-        let Some(answer) = place.again(&[]) else {
-            return;
-        };
-        assert!(is_equal(&answer), "{command}: {answer:?}");
+        place.is_equal_again_with(&[], &command);
     }
 }
 
@@ -219,12 +217,8 @@ fn a_program_has_the_connection_that_its_parent_accepted_as_its_input() {
     let place = Place::new();
     place.write_aged("spawns.py", SPAWNS);
     place.deep("RECORD python3 spawns.py > out");
-    let out = std::fs::read_to_string(place.work().join("out")).unwrap();
-    assert_eq!(out, "b'ques'\nb'esti'\n");
-    place.forget_everything();
-    if let Some(answer) = place.again(&[]) {
-        assert!(is_equal(&answer), "{answer:?}");
-    }
+    assert_eq!(place.out(), "b'ques'\nb'esti'\n");
+    place.is_equal_without_its_files();
 }
 
 /// The first program of this name in `PATH` has no interpreter, so the kernel refuses to execute
@@ -244,11 +238,8 @@ fn a_program_that_the_kernel_refused_to_execute_does_not_count_as_started() {
         let path = "export PATH=$PWD/a:$PWD/b:$PATH";
         let script = format!("cat a/tool > seen; {path}; {search}");
         place.deep(&format!("RECORD sh -c '{script}' > out"));
-        let out = std::fs::read_to_string(place.path("out")).unwrap();
-        assert_eq!(out, "found\n");
-        if let Some(answer) = place.again(&[]) {
-            assert!(is_equal(&answer), "{answer:?}");
-        }
+        assert_eq!(place.out(), "found\n");
+        place.is_equal_again_with(&[], search);
     }
 }
 
@@ -294,15 +285,8 @@ int main(void)
 
 #[test]
 fn more_waiting_calls_than_are_all_looked_at_end_in_the_recorded_order() {
-    let Some(place) = recorded_program("", "fed", FED, "RECORD ./fed > out") else {
-        return;
-    };
     let order = (0..40).map(|n| format!("{}\n", n * 7 % 40));
-    let out = std::fs::read_to_string(place.path("out")).unwrap();
-    assert_eq!(out, order.collect::<String>());
-    if let Some(answer) = place.again(&[]) {
-        assert!(is_equal(&answer), "{answer:?}");
-    }
+    program_writes_again("", "fed", FED, &order.collect::<String>());
 }
 
 /// system(3) without a command executes a shell that does nothing.
@@ -316,10 +300,5 @@ int main(void)
 
 #[test]
 fn a_program_that_asked_whether_there_is_a_shell_executes_its_commands_again() {
-    let Some(place) = recorded_program("", "asks", ASKS, "RECORD ./asks > out") else {
-        return;
-    };
-    if let Some(answer) = place.again(&[]) {
-        assert!(is_equal(&answer), "{answer:?}");
-    }
+    program_is_equal_again("", "asks", ASKS);
 }

@@ -6,6 +6,7 @@ use backstory_testkit::need::{needs, skipped};
 use backstory_testkit::program;
 use serde_json::Value;
 
+use super::deep_equal::is_equal;
 use super::{Answer, Place};
 
 /// The lines of a server that listens, and puts the number of its port into a file.
@@ -78,13 +79,6 @@ impl Place {
         assert_eq!(answer.status, status, "{answer:?}");
         Some(serde_json::from_str(&answer.out).unwrap())
     }
-
-    fn is_equal_again(&self) {
-        self.forget_everything();
-        if let Some(answer) = self.again(&[]) {
-            assert!(is_equal(&answer), "{answer:?}");
-        }
-    }
 }
 
 /// A place with a C program that a shell line executed in a deep record. `None`: there is no
@@ -136,20 +130,15 @@ pub(super) fn recorded_server_with(
     Some(place)
 }
 
-/// True for the answer that a run is equal again.
-pub(super) fn is_equal(answer: &Answer) -> bool {
-    answer.status == 0 && answer.err.lines().any(|line| line.starts_with("equal: "))
-}
-
 #[test]
 fn input_from_a_pipe_and_random_numbers_come_again() {
     let place = Place::new();
     place.deep("printf 'b\\na\\n' | RECORD sort > out");
-    place.is_equal_again();
+    place.is_equal_without_its_files();
     if needs("random numbers that come again", &["od"]) {
         let place = Place::new();
         place.deep("RECORD od -An -N8 -tx1 /dev/urandom > out");
-        place.is_equal_again();
+        place.is_equal_without_its_files();
     }
 }
 
@@ -158,7 +147,7 @@ fn a_shell_with_its_children_runs_again() {
     let place = Place::new();
     place.write_aged("in", "c\na\nb\n");
     place.deep("RECORD sh -c 'cat in | sort | head -2; echo $$' > out");
-    place.is_equal_again();
+    place.is_equal_without_its_files();
 }
 
 #[test]
@@ -305,7 +294,7 @@ fn a_name_of_an_open_descriptor_leads_to_that_descriptor_again() {
     place.deep(
         "printf 'three\\n' | RECORD bash -c 'cat <(echo one) /dev/stdin; cat /proc/self/fd/0 < in' > out",
     );
-    place.is_equal_again();
+    place.is_equal_without_its_files();
 }
 
 #[test]
@@ -319,7 +308,7 @@ fn links_that_a_script_reads_are_the_same_again() {
     place.deep(
         "RECORD bash -c 'n=$(readlink link) && echo $n; readlink target || echo none; readlink -f link' > out",
     );
-    place.is_equal_again();
+    place.is_equal_without_its_files();
 }
 
 /// Adds numbers, in memory of `malloc`.
@@ -373,7 +362,7 @@ fn standard_input_is_read_again_from_where_it_was_read() {
     let place = Place::new();
     place.write_aged("in.txt", "one\ntwo\nthree\n");
     place.deep("{ read -r first; RECORD sort > out; } < in.txt");
-    place.is_equal_again();
+    place.is_equal_without_its_files();
 }
 
 #[test]
@@ -460,7 +449,7 @@ fn a_program_that_reads_its_own_mappings_sees_those_of_the_new_execution() {
 fn the_time_of_day_is_that_of_the_recording() {
     let place = Place::new();
     place.deep("RECORD sh -c 'date +%s; sleep 1.1; date +%s' > out");
-    place.is_equal_again();
+    place.is_equal_without_its_files();
 }
 
 #[test]

@@ -3,21 +3,18 @@
 use backstory_testkit::need::needs;
 
 use super::Place;
-use super::deep_replay::{is_equal, replayed_program};
+use super::deep_equal::{SCRIPT, program_writes_again, recorded_script};
 
 /// Records a script of Python deeply, which prints this, and runs it again. Its output is equal.
+#[track_caller]
 fn runs_again(script: &str, expected: &str) {
     if !needs("sleeps that a signal ends", &["python3"]) {
         return;
     }
-    let place = Place::new();
-    place.write_aged("script.py", script);
-    place.deep("RECORD /usr/bin/python3 script.py > out");
-    let out = std::fs::read_to_string(place.path("out")).unwrap();
+    let place = recorded_script(script, SCRIPT);
+    let out = place.out();
     assert!(out.contains(expected), "{out}");
-    if let Some(answer) = place.again(&[]) {
-        assert!(is_equal(&answer), "{script}: {answer:?}");
-    }
+    place.is_equal_again_with(&[], script);
 }
 
 /// Sends a signal to a child that sleeps, and prints what the child has told, and how it ended.
@@ -91,13 +88,9 @@ fn timeout_ends_a_sleep_again_also_behind_the_time_that_a_killed_process_waits()
     ] {
         let place = Place::new();
         place.deep(&format!("RECORD sh -c '{line}' > out 2> errors"));
-        assert_eq!(place.shell("cat out").out, "124\n", "{line}");
+        assert_eq!(place.out(), "124\n", "{line}");
         place.forget_everything();
-        if let Some(answer) = place.again(&[]) {
-            let mut lines = answer.err.lines();
-            let is_alike = lines.any(|line| line.starts_with("equal"));
-            assert!(answer.status == 0 && is_alike, "{line}: {answer:?}");
-        }
+        place.is_alike_again("equal", line);
     }
 }
 
@@ -123,10 +116,5 @@ int main(void)
 
 #[test]
 fn a_sleep_that_a_timer_ended_has_the_same_rest_again() {
-    let line = "RECORD ./rung > out";
-    let Some((place, answer)) = replayed_program("", "rung", RUNG, line) else {
-        return;
-    };
-    assert_eq!(place.shell("cat out").out, "-1 29 14\n");
-    assert!(is_equal(&answer), "{answer:?}");
+    program_writes_again("", "rung", RUNG, "-1 29 14\n");
 }

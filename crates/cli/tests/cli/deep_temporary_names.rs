@@ -4,7 +4,8 @@
 use backstory_testkit::need::needs;
 
 use super::Place;
-use super::deep_replay::{is_equal, recorded_server, replayed_program};
+use super::deep_equal::program_is_equal_again;
+use super::deep_replay::{recorded_server, replayed_program};
 
 /// Makes files and directories with names of libc, also in a child. Writes into them, and removes
 /// some.
@@ -52,11 +53,7 @@ int main(void)
 
 #[test]
 fn names_of_mkstemp_mkostemps_and_mkdtemp_come_again_also_in_a_child() {
-    let line = "RECORD ./names > out";
-    let Some((_, answer)) = replayed_program("", "names", NAMES, line) else {
-        return;
-    };
-    assert!(is_equal(&answer), "{answer:?}");
+    program_is_equal_again("", "names", NAMES);
 }
 
 /// Two threads make files by the same template, at the same time.
@@ -95,11 +92,7 @@ int main(void)
 
 #[test]
 fn each_thread_gets_the_names_that_it_had() {
-    let line = "RECORD ./threads > out";
-    let Some((_, answer)) = replayed_program("-pthread", "threads", IN_THREADS, line) else {
-        return;
-    };
-    assert!(is_equal(&answer), "{answer:?}");
+    program_is_equal_again("-pthread", "threads", IN_THREADS);
 }
 
 /// Answers each request with the name of a temporary file, which libc's function makes.
@@ -129,10 +122,7 @@ fn a_request_that_is_fed_alone_gets_its_own_name() {
         return;
     };
     for part in [&["--request", "2", "--tries", "1"][..], &[]] {
-        let Some(answer) = place.again(part) else {
-            return;
-        };
-        assert!(is_equal(&answer), "{part:?}: {answer:?}");
+        place.is_equal_again_with(part, "");
     }
 }
 
@@ -160,14 +150,12 @@ int main(int count, char **words)
 
 #[test]
 fn a_name_that_a_program_chose_by_itself_stays_and_differs() {
-    let Some((_, answer)) = replayed_program("", "own", OWN, "RECORD ./own > out") else {
-        return;
-    };
-    assert!(is_equal(&answer), "{answer:?}");
+    program_is_equal_again("", "own", OWN);
     let line = "RECORD ./own shown > out";
-    let (_, answer) = replayed_program("", "own", OWN, line).unwrap();
-    assert_eq!(answer.status, 1, "{answer:?}");
-    assert!(answer.err.contains("different: 1 program"), "{answer:?}");
+    if let Some((_, answer)) = replayed_program("", "own", OWN, line) {
+        assert_eq!(answer.status, 1, "{answer:?}");
+        assert!(answer.err.contains("different: 1 program"), "{answer:?}");
+    }
 }
 
 #[test]
@@ -188,8 +176,6 @@ fn names_of_the_command_mktemp_and_of_lua_come_again() {
         }
         let place = Place::new();
         place.deep(line);
-        if let Some(answer) = place.again(&[]) {
-            assert!(is_equal(&answer), "{program}: {answer:?}");
-        }
+        place.is_equal_again_with(&[], program);
     }
 }

@@ -4,7 +4,8 @@
 use backstory_testkit::need::needs;
 
 use super::Place;
-use super::deep_replay::{compiled, is_equal};
+use super::deep_equal::is_equal;
+use super::deep_replay::compiled;
 
 /// Records a command deeply at a terminal that `script` makes, while two lines are typed there.
 /// Returns all that is shown. `None`: there is no `script`.

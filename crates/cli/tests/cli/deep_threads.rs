@@ -4,7 +4,7 @@ use backstory_testkit::need::needs;
 
 use super::Place;
 use super::deep_replay::{compiled, recorded_program, replayed_program};
-use super::deep_time::{is_same, record};
+use super::deep_time::record;
 
 /// The thread that was made first comes last. Sleeps take no time in a replay.
 const TURNS: &str = r#"
@@ -41,7 +41,7 @@ fn threads_read_and_write_in_the_recorded_order() {
         return;
     };
     // On a busy machine the order of the record may be another one. It is the same again.
-    let out = std::fs::read_to_string(place.work().join("out")).unwrap();
+    let out = place.out();
     assert_eq!(out.lines().count(), 4, "{out}");
     if let Some(answer) = place.again(&[]) {
         assert!(answer.err.contains("equal: 1 program"), "{answer:?}");
@@ -87,8 +87,7 @@ fn a_thread_gets_the_bytes_of_another_one_when_they_are_written() {
     let Some(place) = recorded_program("-pthread", "woken", WOKEN, line) else {
         return;
     };
-    let out = std::fs::read_to_string(place.work().join("out")).unwrap();
-    assert_eq!(out, "1 1 1\n1 1 2\n1 1 3\n1 1 4\n");
+    assert_eq!(place.out(), "1 1 1\n1 1 2\n1 1 3\n1 1 4\n");
     if let Some(answer) = place.again(&[]) {
         assert!(answer.err.contains("equal: 1 program"), "{answer:?}");
     }
@@ -118,7 +117,7 @@ thread.join()
     let place = Place::new();
     place.write_aged("both.py", script);
     record(&place, "RECORD python3 both.py > out");
-    is_same(&place);
+    place.is_equal_again();
 }
 
 #[test]
@@ -171,7 +170,7 @@ os.wait()
     let place = Place::new();
     place.write_aged("both.py", script);
     record(&place, "RECORD python3 both.py > out");
-    is_same(&place);
+    place.is_equal_again();
 }
 
 #[test]
@@ -199,7 +198,7 @@ print(lines)
     let place = Place::new();
     place.write_aged("make.py", script);
     record(&place, "RECORD python3 make.py > out");
-    is_same(&place);
+    place.is_equal_again();
 }
 
 #[test]
@@ -217,7 +216,7 @@ print("done")
     let place = Place::new();
     place.write_aged("loop.py", script);
     record(&place, "RECORD python3 loop.py > out");
-    is_same(&place);
+    place.is_equal_again();
 }
 
 /// A thread waits in short steps for the result of another one. In a replay, these waits take no
@@ -382,8 +381,7 @@ fn a_child_ends_before_the_input_that_came_later() {
     let Some(place) = recorded_program("", "loop", LOOP, &line) else {
         return;
     };
-    let out = std::fs::read_to_string(place.work().join("out")).unwrap();
-    assert_eq!(out, "early\nthe child ended: 3\nlate\n");
+    assert_eq!(place.out(), "early\nthe child ended: 3\nlate\n");
     if let Some(answer) = place.again(&[]) {
         assert!(answer.err.contains("equal: "), "{answer:?}");
     }
@@ -432,8 +430,7 @@ fn a_child_ends_before_the_end_of_its_output_is_read_if_the_program_then_knew_th
     let Some(place) = recorded_program("", "reader", READER, line) else {
         return;
     };
-    let out = std::fs::read_to_string(place.work().join("out")).unwrap();
-    assert_eq!(out, "work\nthe child ended\n");
+    assert_eq!(place.out(), "work\nthe child ended\n");
     for more in [&[][..], &["--env=SLOW=1"]] {
         if let Some(answer) = place.again(more) {
             assert!(answer.err.contains("equal: "), "{more:?}: {answer:?}");
@@ -467,7 +464,7 @@ fn a_child_that_works_is_waited_for() {
         "(until grep -q child out 2>/dev/null; do sleep 0.01; done; echo line) | \
          RECORD python3 parent.py > out",
     );
-    is_same(&place);
+    place.is_equal_again();
 }
 
 /// A thread computes, and then sets a variable. The first thread looks at it between waits.

@@ -11,17 +11,6 @@ pub(super) fn record(place: &Place, line: &str) {
     place.deep_with("--outputs full --time exact --contents=lazy", line);
 }
 
-/// The recorded output is the same again, byte for byte.
-pub(super) fn is_same(place: &Place) {
-    if let Some(answer) = place.again(&[]) {
-        assert!(answer.status == 0, "{answer:?}");
-        assert!(
-            answer.err.lines().any(|line| line.starts_with("equal: ")),
-            "{answer:?}"
-        );
-    }
-}
-
 #[test]
 fn a_program_that_prints_times_prints_them_again() {
     let place = Place::new();
@@ -40,7 +29,7 @@ if child: os.waitpid(child, 0)
 "#;
     place.write_aged("times.py", script);
     record(&place, "RECORD python3 times.py > out");
-    is_same(&place);
+    place.is_equal_again();
 }
 
 #[test]
@@ -54,7 +43,7 @@ unittest.main()
 "#;
     place.write_aged("slow.py", script);
     record(&place, "RECORD python3 slow.py 2> out");
-    is_same(&place);
+    place.is_equal_again();
 }
 
 /// Each of four threads takes its own times. The order of the threads does not decide about it.
@@ -94,7 +83,7 @@ fn each_thread_takes_its_own_times_again() {
     let place = Place::new();
     if compiled(&place, "-pthread", "threads", THREADS) {
         record(&place, "RECORD ./threads > out");
-        is_same(&place);
+        place.is_equal_again();
     }
 }
 
@@ -144,7 +133,7 @@ fn threads_keep_their_numbers_and_times_when_other_programs_took_numbers_between
             &place,
             &format!("{others} RECORD ./numbered > out; rm busy; wait"),
         );
-        is_same(&place);
+        place.is_equal_again();
     }
 }
 
@@ -186,7 +175,7 @@ fn all_functions_of_libc_for_time_are_exact() {
     let place = Place::new();
     if compiled(&place, "", "functions", FUNCTIONS) {
         record(&place, "RECORD ./functions > out");
-        is_same(&place);
+        place.is_equal_again();
     }
 }
 
@@ -227,7 +216,7 @@ fn a_program_that_limits_its_calls_takes_the_time_without_one() {
         return;
     }
     record(&place, "RECORD ./limited > out || test $? = 77");
-    let out = std::fs::read_to_string(place.work().join("out")).unwrap();
+    let out = place.out();
     assert!(["", "done\n"].contains(&out.as_str()), "{out}");
 }
 
@@ -277,8 +266,7 @@ fn threads_whose_limits_are_refused_go_on_together() {
         return;
     }
     record(&place, "RECORD ./refused 20000 together > out");
-    let out = std::fs::read_to_string(place.work().join("out")).unwrap();
-    assert_eq!(out, "done\n");
+    assert_eq!(place.out(), "done\n");
 }
 
 #[test]
@@ -397,5 +385,5 @@ fn what_a_program_asks_the_kernel_by_number_comes_again() {
         return;
     }
     record(&place, "echo input | RECORD ./by_number > out");
-    is_same(&place);
+    place.is_equal_again();
 }

@@ -209,7 +209,7 @@ fn a_program_under_a_tool_has_its_recorded_process_id() {
         return;
     }
     place.deep("RECORD ./numbered > out");
-    assert_eq!(place.shell("cat out").out, "0 0\n");
+    assert_eq!(place.out(), "0 0\n");
     for tool in ["env", "perf", "strace", "valgrind", DEBUGGER] {
         let name = tool.split(' ').next().unwrap();
         if !needs("a process id under a tool", &[name]) {

@@ -3,31 +3,10 @@
 use backstory_testkit::need::needs;
 
 use super::Place;
+use super::deep_equal::{
+    SCRIPT, program_is_equal_again, program_writes_again, recorded_script, script_is_equal_again,
+};
 use super::deep_replay::{compiled, recorded_program};
-
-/// Records a shell line deeply, and runs it again. Its outputs are equal.
-pub(super) fn runs_again(script: &str, line: &str) {
-    let place = Place::new();
-    place.write_aged("script.py", script);
-    place.deep(line);
-    runs_equal(&place, &[line]);
-}
-
-/// The recorded run runs again, and its outputs are equal.
-fn runs_equal(place: &Place, about: &[&str]) {
-    runs_alike(place, about, "equal: ");
-}
-
-/// The recorded run runs again, and a line of the report begins with the verdict.
-fn runs_alike(place: &Place, about: &[&str], verdict: &str) {
-    if let Some(answer) = place.again(&[]) {
-        let mut lines = answer.err.lines();
-        assert!(
-            answer.status == 0 && lines.any(|line| line.starts_with(verdict)),
-            "{about:?}: {answer:?}"
-        );
-    }
-}
 
 #[test]
 fn a_child_reads_the_pipes_of_its_parent_in_the_place_of_streams_that_nobody_used() {
@@ -38,10 +17,8 @@ child = "import os; os.isatty(0); data = os.read(0, 100); os.write(1, data[:2]);
 done = subprocess.run([sys.executable, "-c", child], input=b"recorded", capture_output=True)
 sys.stderr.write(repr(done.stdout))
 "#;
-    runs_again(
-        script,
-        "RECORD /usr/bin/python3 script.py < /dev/null 2> out | cat",
-    );
+    let line = "RECORD /usr/bin/python3 script.py < /dev/null 2> out | cat";
+    recorded_script(script, line).is_equal_again();
 }
 
 #[test]
@@ -56,7 +33,7 @@ except OSError as error: print(error)
 client.connect("served")
 print("connected")
 "#;
-    runs_again(script, "RECORD /usr/bin/python3 script.py | cat > out");
+    recorded_script(script, "RECORD /usr/bin/python3 script.py | cat > out").is_equal_again();
 }
 
 #[test]
@@ -71,7 +48,7 @@ client.connect("served")
 client.close()
 print(server.accept()[0].recv(9))
 "#;
-    runs_again(script, "RECORD /usr/bin/python3 script.py | cat > out");
+    recorded_script(script, "RECORD /usr/bin/python3 script.py | cat > out").is_equal_again();
 }
 
 #[test]
@@ -93,7 +70,7 @@ socket.send_fds(one, [b"x"], fds)
 for fd in fds: os.close(fd)
 print(os.wait()[1])
 "#;
-    runs_again(script, "RECORD /usr/bin/python3 script.py > out");
+    script_is_equal_again(script);
 }
 
 #[test]
@@ -112,7 +89,7 @@ print(os.wait()[1])
 os.write(fds[0], b"parent\n")
 print(open("written").read(), os.pread(fds[1], 100, 0))
 "#;
-    runs_again(script, "RECORD /usr/bin/python3 script.py > out");
+    script_is_equal_again(script);
 }
 
 #[test]
@@ -127,10 +104,12 @@ for act in [lambda: os.rmdir("full"), lambda: os.rename("new", "full"), lambda: 
     let place = Place::new();
     std::fs::create_dir_all(place.path("full/unused")).unwrap();
     place.write_aged("script.py", script);
-    place.deep("RECORD /usr/bin/python3 script.py > out");
-    let out = std::fs::read_to_string(place.path("out")).unwrap();
-    assert_eq!(out, "Directory not empty\nDirectory not empty\nNone\n");
-    runs_equal(&place, &["rmdir", "rename"]);
+    place.deep(SCRIPT);
+    assert_eq!(
+        place.out(),
+        "Directory not empty\nDirectory not empty\nNone\n"
+    );
+    place.is_equal_again();
 }
 
 #[test]
@@ -148,7 +127,7 @@ for n in range(2):
     print(n, line.value)
 print(libc.pclose(stream))
 "#;
-    runs_again(script, "RECORD /usr/bin/python3 script.py > out");
+    script_is_equal_again(script);
 }
 
 #[test]
@@ -168,7 +147,7 @@ with subprocess.Popen([sys.executable, "-c", child], stdin=subprocess.PIPE, stdo
         answer = p.stdout.readline()
         with open("told") as f: print(answer, f.read().split())
 "#;
-    runs_again(script, "RECORD /usr/bin/python3 script.py > out");
+    script_is_equal_again(script);
 }
 
 #[test]
@@ -182,7 +161,7 @@ for sleep in [lambda: select.select([], [], [], 0.01), lambda: select.poll().pol
     os.write(w, b"x")
     print(before == [], select.select([r], [], [], 10)[0] == [r], os.read(r, 1))
 "#;
-    runs_again(script, "RECORD /usr/bin/python3 script.py > out");
+    script_is_equal_again(script);
 }
 
 #[test]
@@ -198,7 +177,7 @@ for length in [9999, 73, 7574]:
     except BlockingIOError: pass
     print(len(sent), sum(sent), len(os.read(r, 1 << 20)))
 "#;
-    runs_again(script, "RECORD /usr/bin/python3 script.py > out");
+    script_is_equal_again(script);
 }
 
 /// Sends messages in groups until there is no room, and then receives half of them.
@@ -240,10 +219,10 @@ fn a_group_of_messages_ends_again_where_there_was_no_room() {
         return;
     }
     place.deep("RECORD ./many > out");
-    let told = std::fs::read_to_string(place.path("out")).unwrap();
+    let told = place.out();
     let full = told.lines().filter(|line| line.contains(" 1 "));
     assert_eq!(full.count(), 3, "{told}");
-    runs_equal(&place, &["sendmmsg"]);
+    place.is_equal_again();
 }
 
 #[test]
@@ -255,10 +234,10 @@ fn a_group_of_messages_that_was_not_sent_to_its_end_ends_again_there() {
         return;
     }
     place.deep("RECORD ./once > out");
-    let told = std::fs::read_to_string(place.path("out")).unwrap();
+    let told = place.out();
     // No call failed, so nothing but the end of each group tells that there was no room.
     assert!(!told.contains(" 1 ") && !told.contains("1024"), "{told}");
-    runs_equal(&place, &["sendmmsg"]);
+    place.is_equal_again();
 }
 
 /// Sends messages in groups until a timer interrupts the wait for room, and once more behind that.
@@ -299,14 +278,7 @@ int main(void)
 
 #[test]
 fn a_group_of_messages_that_a_signal_interrupted_is_interrupted_again() {
-    let place = Place::new();
-    if !compiled(&place, "", "rings", INTERRUPTED_MESSAGES) {
-        return;
-    }
-    place.deep("RECORD ./rings > out");
-    let told = std::fs::read_to_string(place.path("out")).unwrap();
-    assert_eq!(told, "-1 1 1\n1 1\n");
-    runs_equal(&place, &["sendmmsg"]);
+    program_writes_again("", "rings", INTERRUPTED_MESSAGES, "-1 1 1\n1 1\n");
 }
 
 #[test]
@@ -325,7 +297,7 @@ try: print(os.write(w, b"x" * 1000000))
 except BrokenPipeError: print("broken")
 os.waitpid(child, 0)
 "#;
-    runs_again(script, "RECORD /usr/bin/python3 script.py > out");
+    script_is_equal_again(script);
 }
 
 #[test]
@@ -340,7 +312,7 @@ print(os.read(r, 10))
 fcntl.ioctl(w, termios.FIOCLEX)
 print(os.get_inheritable(w))
 "#;
-    runs_again(script, "RECORD /usr/bin/python3 script.py > out");
+    script_is_equal_again(script);
 }
 
 #[test]
@@ -364,7 +336,7 @@ os.close(0)
 made = subprocess.run([sys.executable, "-c", code], stdin=null, capture_output=True)
 os.write(saved, b"%s %s\n" % (made.stdout, made.stderr))
 "#;
-    runs_again(script, "RECORD /usr/bin/python3 script.py > out");
+    script_is_equal_again(script);
 }
 
 #[test]
@@ -383,7 +355,7 @@ while sum(sent) < 100000:
 signal.alarm(0)
 print(sent, seen)
 "#;
-    runs_again(script, "RECORD /usr/bin/python3 script.py > out");
+    script_is_equal_again(script);
 }
 
 #[test]
@@ -399,7 +371,7 @@ signal.signal(signal.SIGALRM, handler)
 signal.alarm(1)
 print(os.read(r, 100))
 "#;
-    runs_again(script, "RECORD /usr/bin/python3 script.py > out");
+    script_is_equal_again(script);
 }
 
 #[test]
@@ -417,7 +389,7 @@ with open("data", "wb", buffering=0) as f:
     found.append(same(fd))
 print(found)
 "#;
-    runs_again(script, "RECORD /usr/bin/python3 script.py > out");
+    script_is_equal_again(script);
 }
 
 #[test]
@@ -435,7 +407,7 @@ for n in range(4):
     shutil.rmtree(base)
     for k in range(4): os.mkdir(f"used/{n}-{k}")
 "#;
-    runs_again(script, "RECORD /usr/bin/python3 script.py > out");
+    script_is_equal_again(script);
 }
 
 #[test]
@@ -454,8 +426,9 @@ fn a_database_of_sqlite_is_written_again() {
 
 /// Records a shell line deeply in a directory with the files `a` and `b`, and the directories that
 /// are given. Without all of them, the line runs again with equal outputs.
+#[track_caller]
 fn line_runs_again(line: &str, directories: &[&str]) {
-    runs_equal(&recorded_line(line, directories), &[line]);
+    recorded_line(line, directories).is_equal_again_with(&[], line);
 }
 
 /// Where such a line was recorded.
@@ -550,8 +523,8 @@ fn streams_of_devices_have_a_position_and_those_of_pipes_have_none() {
     let Some(place) = recorded_program("", "seeks", SEEKS, line) else {
         return;
     };
-    assert_eq!(place.shell("cat out").out, "0 0 -1\n0 1000 0\n-1 -1 102\n");
-    runs_equal(&place, &[]);
+    assert_eq!(place.out(), "0 0 -1\n0 1000 0\n-1 -1 102\n");
+    place.is_equal_again();
 }
 
 #[test]
@@ -579,7 +552,7 @@ fn jobs_in_the_background_end_and_are_killed_as_recorded() {
     ] {
         let place = recorded_line(&format!("RECORD {shell} -c '{line}' > out 2> errors"), &[]);
         // A job may be killed before it makes a recorded call.
-        runs_alike(&place, &[line], "equal");
+        place.is_alike_again("equal", line);
     }
 }
 
@@ -592,7 +565,7 @@ fn a_program_behind_one_without_a_deep_record_runs_again() {
     if needs("a static program", &["busybox"]) {
         let line = "busybox sh -c \"/bin/cat b; /bin/cp a made; /bin/cat b\"; cat made";
         let place = recorded_line(&format!("RECORD sh -c '{line}' > out"), &[]);
-        runs_alike(&place, &[line], "equal where it was recorded: ");
+        place.is_alike_again("equal where it was recorded: ", line);
     }
 }
 
@@ -623,7 +596,7 @@ fn a_child_that_no_recorded_call_made_runs_again() {
         return;
     }
     place.deep("RECORD ./cloner > out");
-    runs_equal(&place, &["clone"]);
+    place.is_equal_again();
 }
 
 /// Kills a child before its first call. A replay of the calls in between takes longer than the
@@ -659,7 +632,7 @@ fn a_child_that_was_killed_before_its_first_call_is_killed_again() {
         return;
     }
     place.deep("RECORD ./killer > out");
-    runs_equal(&place, &["killer"]);
+    place.is_equal_again();
 }
 
 /// Executes a static program in a child, and kills it once it has made a file.
@@ -704,7 +677,7 @@ fn a_program_without_a_deep_record_runs_again_until_it_is_killed() {
         return;
     }
     place.deep("RECORD ./starter > out");
-    runs_alike(&place, &["starter"], "equal");
+    place.is_alike_again("equal", "starter");
 }
 
 /// Waits for signals alone. It tells its worker to end when it is asked to end itself, and misses a
@@ -757,9 +730,9 @@ fn a_program_that_waits_for_signals_alone_gets_the_one_from_outside_before_its_c
     let Some(place) = recorded_program("", "master", MASTER, &line) else {
         return;
     };
-    let out = std::fs::read_to_string(place.work().join("out")).unwrap();
+    let out = place.out();
     assert!(out.ends_with("\nthe worker is told\n"), "{out}");
-    runs_equal(&place, &["master"]);
+    place.is_equal_again();
 }
 
 /// Limits its own system calls to a few, and then copies its input.
@@ -800,7 +773,7 @@ fn a_program_that_limits_its_calls_runs_again_behind_the_limit() {
         "a text of another length than the recorded one\n",
     );
     place.deep("printf 'a text that is longer than one read\n' | RECORD ./limited > out");
-    runs_equal(&place, &["limited"]);
+    place.is_equal_again();
     let Some(answer) = place.again(&["--feed", "0=other.txt"]) else {
         return;
     };
@@ -852,8 +825,7 @@ fn programs_that_could_not_be_executed_cannot_be_executed_again() {
         return;
     }
     place.deep("RECORD ./refused > out");
-    place.forget_everything();
-    runs_equal(&place, &["refused"]);
+    place.is_equal_without_its_files();
 }
 
 #[test]
@@ -907,7 +879,7 @@ fn pipes_that_only_the_kernel_reads_are_made_again() {
         let answer = place.shell(&format!("{built} && {{ {files}; }}"));
         assert_eq!(answer.status, 0, "{answer:?}");
         place.deep("RECORD ./copies | cat > out");
-        runs_equal(&place, &[program]);
+        place.is_equal_again_with(&[], program);
     }
 }
 
@@ -927,7 +899,7 @@ fn the_kernel_moves_bytes_of_a_file_again() {
     if compiled(&place, "", "spliced", SPLICED) {
         place.write_aged("a", "one\n");
         place.deep("RECORD ./spliced | cat > out");
-        runs_equal(&place, &["splice"]);
+        place.is_equal_again();
         if let Some(answer) = place.again(&[]) {
             let said = " 0 bytes compared, 4 bytes not compared\n";
             assert!(answer.err.contains(said), "{answer:?}");
@@ -954,11 +926,7 @@ int main(void)
 
 #[test]
 fn the_allocator_of_libc_does_not_take_the_random_bytes_of_the_program() {
-    let place = Place::new();
-    if compiled(&place, "", "number", RANDOM_NUMBER) {
-        place.deep("RECORD ./number > out");
-        runs_equal(&place, &["number"]);
-    }
+    program_is_equal_again("", "number", RANDOM_NUMBER);
 }
 
 #[test]
@@ -973,7 +941,7 @@ for name in [f"/proc/self/fd/{fd}/x", f"/dev/fd/{fd}/x", "/proc/self/cwd/d/x"]:
 with open(f"/proc/thread-self/fd/{fd}/new", "w") as f: f.write("new\n")
 print(sorted(os.listdir("d")))
 "#;
-    runs_again(script, "RECORD /usr/bin/python3 script.py > out");
+    script_is_equal_again(script);
 }
 
 #[test]
@@ -992,5 +960,5 @@ for n, directory in enumerate(["d", os.path.abspath("d")]):
         # Only of an absolute path is it certain that the recorded numbers belong to the file.
         if n: print(own)
 "#;
-    runs_again(script, "RECORD /usr/bin/python3 script.py > out");
+    script_is_equal_again(script);
 }

@@ -35,6 +35,7 @@ mod deep_clocks;
 mod deep_cut;
 mod deep_damage;
 mod deep_ends;
+mod deep_equal;
 mod deep_files;
 mod deep_gaps;
 mod deep_instructions;
