@@ -61,11 +61,11 @@ impl Supervisor {
     /// True if a call that looks for a missing file waits. Its thread has no further recorded call,
     /// and the record does not have this one. In the record, the process can have ended before it.
     pub(super) fn looks_too_early(&mut self, call: &NotifiedCall, index: usize) -> bool {
-        self.is_behind_record(call, index) && self.lets_others(call, MOST_FOR_FILE)
+        self.has_no_further_call(call, index) && self.lets_others(call, MOST_FOR_FILE)
     }
 
     /// True if other threads of a whole run may have recorded calls, and the caller has none.
-    pub(super) fn is_behind_record(&self, call: &NotifiedCall, index: usize) -> bool {
+    pub(super) fn has_no_further_call(&self, call: &NotifiedCall, index: usize) -> bool {
         let matcher = &self.matchers[index];
         let has_threads = !matcher.rest.threads.is_empty();
         self.part.is_none() && has_threads && matcher.next_call(call.tid).is_none()

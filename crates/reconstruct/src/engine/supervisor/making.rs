@@ -54,7 +54,7 @@ impl Supervisor {
         let recorded = self.recorded_name(call, index, at, &path);
         let path = recorded.unwrap_or(path);
         let made = self.matchers[index].open(&path);
-        if made.is_none() && flags & O_CREAT == 0 && self.is_behind_record(call, index) {
+        if made.is_none() && flags & O_CREAT == 0 && self.has_no_further_call(call, index) {
             let directory = match call.number {
                 SYS_open => AT_FDCWD,
                 _ => call.int(0),
