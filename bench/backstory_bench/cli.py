@@ -53,7 +53,7 @@ from .scenes.tools import TOOLS as SCENE_TOOLS
 from .scenes.tools import tool_names
 from .servers import MODES as SERVER_MODES
 from .servers import USUAL as USUAL_SERVER_MODES
-from .servers import main_servers
+from .servers import USUAL_CALLS, main_servers
 from .tpcc import MODES as TPCC_MODES
 from .tpcc import PROMISED as TPCC_PROMISED
 from .tpcc import main_tpcc
@@ -425,17 +425,25 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--servers", default=",".join(WEB_SERVERS), help=f"comma-separated: {', '.join(WEB_SERVERS)}")
     p.add_argument(
         "--modes",
-        default=",".join(USUAL_SERVER_MODES),
-        help=f"comma-separated: {', '.join(SERVER_MODES)} (default: {','.join(USUAL_SERVER_MODES)})",
+        help=f"comma-separated: {', '.join(SERVER_MODES)} (default: {','.join(USUAL_SERVER_MODES)}; "
+        f"with --calls: {','.join(USUAL_CALLS)})",
     )
     p.add_argument("--load", choices=list(LOADS), default="ab", help="the program that makes the requests")
-    p.add_argument("--requests", type=int, default=1_000_000, help="the number of requests of ab")
+    p.add_argument("--requests", type=int, help="the number of requests of ab (default: 1000000; with --calls: 2000)")
     p.add_argument("--seconds", type=int, default=60, help="the time of wrk, which has no number of requests")
     p.add_argument("--clients", type=int, default=8, help="requests that are made at the same time")
     p.add_argument("--keep-alive", action="store_true", help="make many requests on one connection")
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--workdir", default=tempfile.gettempdir(), help="the directory of the servers' files and stores")
-    p.add_argument("--perf", type=Path, metavar="DIR", help="profile all processors under each load into DIR (root)")
+    instead = p.add_mutually_exclusive_group()
+    instead.add_argument(
+        "--perf", type=Path, metavar="DIR", help="profile all processors under each load into DIR (root)"
+    )
+    instead.add_argument(
+        "--calls",
+        action="store_true",
+        help="count the system calls of requests by strace, and no rates: one client, a connection for each request",
+    )
     p.add_argument("--out", help="CSV to write")
     p.set_defaults(do=main_servers)
     p = commands.add_parser(

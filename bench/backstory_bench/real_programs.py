@@ -120,8 +120,8 @@ def _served(program: str, before: Sequence[str], work: Path) -> float:
     (work / "files/small").write_bytes(b"a" * 1024)
     server = WEB_SERVERS["nginx"].with_program(program)
     args = argparse.Namespace(requests=REQUESTS, clients=8, keep_alive=False)
-    with server.running(work, before, stops_child="strace" in before) as port:
-        return LOADS["ab"].make(args, f"http://127.0.0.1:{port}/small", work)["requests_s"]
+    with server.running(work, before, stops_child="strace" in before) as running:
+        return LOADS["ab"].make(args, f"http://127.0.0.1:{running.port}/small", work)["requests_s"]
 
 
 def rate(real: RealProgram, program: str, before: Sequence[str], work: Path, store: Path) -> float:

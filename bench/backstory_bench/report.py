@@ -58,13 +58,20 @@ def new_table(
 
 
 def write_rows(
-    path: str | Path, fields: Sequence[str], rows: Sequence[Mapping[str, object]], program: str | None = None
+    path: str | Path,
+    fields: Sequence[str],
+    rows: Sequence[Mapping[str, object]],
+    program: str | None = None,
+    about: str = "",
 ) -> None:
     """Writes a file of figures: a line of names, and the rows.
 
     `program`: the backstory that was measured. A note before the names then says which build.
+    `about`: a note of what the figures are.
     """
     with Path(path).open("w", newline="") as out:
+        if about:
+            out.write(f"# {about}\n")
         if program is not None and (note := backstory_program.build(program)):
             out.write(f"# {note}\n")
         writer = csv.DictWriter(out, fields)

@@ -3,6 +3,8 @@
 Each round measures every mode once, in random order, with a new server and a new store. `ab` or
 `wrk` makes the requests (the paper of C2SR: `ab`, a million of them by eight clients). The ratios
 compare modes of one round.
+
+With `--calls`, the system calls of a request are counted instead, once for each mode.
 """
 
 from __future__ import annotations
@@ -13,11 +15,13 @@ import shutil
 import statistics
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import backstory_program, deep_share, load_profile, progress
+from . import backstory_program, deep_share, load_calls, load_profile, progress
 from .collectors import COLLECTORS
 from .collectors.base import all_bytes
 from .deep_share import DeepShare
@@ -39,7 +43,9 @@ class Mode:
     collector: str = "none"
     """The collector that says why the mode cannot run here."""
     stops_child: bool = False
-    """True if a signal to these words does not end the server. The server then gets it itself."""
+    """True if a signal to these words does not end the server, as they trace it. The server then
+    gets it itself.
+    """
 
 
 RECORD = ("{backstory}", "record", "--store", "{log}", "--contents")
@@ -54,6 +60,10 @@ MODES: dict[str, Mode] = {
 }
 USUAL = (NATIVE, "record", DEEP, "strace", "rr")
 """The modes that are measured if none are named."""
+USUAL_CALLS = (NATIVE, "record", DEEP)
+"""The modes whose calls are counted if none are named."""
+REQUESTS = 1_000_000
+"""The requests of `ab`, if no other number is given."""
 FIELDS = ["server", "round", "mode", "load", "requests", "requests_s", "mean_ms", "log_bytes", "body_bytes"]
 FIELDS += deep_share.FIELDS
 SMALL = 1 << 10
@@ -73,9 +83,10 @@ def words_before(mode: str, log: Path) -> list[str]:
     return [word.format(**names) for word in MODES[mode].words]
 
 
-def measure(args: argparse.Namespace, server: WebServer, mode: str, name: str) -> dict[str, object]:
-    """Measures one mode of one server. `name`: that of its profile, if one is wanted."""
-    top = Path(tempfile.mkdtemp(prefix="bench-servers-", dir=args.workdir))
+@contextmanager
+def _directories(workdir: str) -> Iterator[tuple[Path, Path]]:
+    """Makes a directory for a server, with a file to serve, and one for the log of its mode."""
+    top = Path(tempfile.mkdtemp(prefix="bench-servers-", dir=workdir))
     top.chmod(0o755)
     try:
         files = top / "files"
@@ -83,13 +94,29 @@ def measure(args: argparse.Namespace, server: WebServer, mode: str, name: str) -
         (files / "small").write_bytes(random.Random(SEED).randbytes(SMALL))
         log = top / "log"
         log.mkdir()
-        running = server.running(top, words_before(mode, log), MODES[mode].stops_child)
-        with running as port, load_profile.profiled(args.perf, name):
-            found = LOADS[args.load].make(args, f"http://127.0.0.1:{port}/small", top)
-        share = deep_share.of_store(log) if "--deep" in MODES[mode].words else None
-        return {**found, "log_bytes": log_bytes(mode, log), **deep_share.fields(share)}
+        yield top, log
     finally:
         shutil.rmtree(top, ignore_errors=True)
+
+
+def measure(args: argparse.Namespace, server: WebServer, mode: str, name: str) -> dict[str, object]:
+    """Measures one mode of one server. `name`: that of its profile, if one is wanted."""
+    with _directories(args.workdir) as (top, log):
+        running = server.running(top, words_before(mode, log), MODES[mode].stops_child)
+        with running as found, load_profile.profiled(args.perf, name):
+            figures = LOADS[args.load].make(args, f"http://127.0.0.1:{found.port}/small", top)
+        share = deep_share.of_store(log) if "--deep" in MODES[mode].words else None
+        return {**figures, "log_bytes": log_bytes(mode, log), **deep_share.fields(share)}
+
+
+def count(args: argparse.Namespace, server: WebServer, mode: str) -> Counter[str]:
+    """Counts the system calls of one mode of one server."""
+    with _directories(args.workdir) as (top, log):
+        words = words_before(mode, log)
+        with server.running(top, words) as found:
+            with load_calls.counting(lambda: load_calls.server_processes(found.pid, bool(words))) as calls:
+                load_calls.make_requests(found.port, "/small", args.requests)
+            return calls
 
 
 def summary(rows: Sequence[Mapping[str, object]], modes: Sequence[str]) -> list[str]:
@@ -148,8 +175,53 @@ def able(modes: Sequence[str]) -> list[str]:
     return can
 
 
+def _present(names: str) -> Iterator[WebServer]:
+    """Yields the named servers that can run here. Prints the others with their reasons."""
+    for name in names.split(","):
+        server = WEB_SERVERS[name]
+        if lacking := server.missing():
+            print(f"SKIPPED: {name}: {lacking}")
+        else:
+            yield server
+
+
+def main_calls(args: argparse.Namespace) -> int:
+    """Runs the command with `--calls`: one measurement of each mode of each server."""
+    if lacking := load_calls.missing():
+        print(f"SKIPPED: {lacking}")
+        return 0
+    modes = []
+    for mode in able(list(dict.fromkeys([NATIVE, *args.modes.split(",")]))):
+        if MODES[mode].stops_child:
+            print(f"SKIPPED: mode {mode}: a process has one tracer only")
+        else:
+            modes.append(mode)
+    rows: list[dict[str, object]] = []
+    for server in _present(args.servers):
+        for mode in modes:
+            progress.show(f"{server.name}, {mode}: counting calls")
+            try:
+                calls = count(args, server, mode)
+            except load_calls.CannotAttachError as error:
+                print(f"SKIPPED: {server.name}, {mode}: {error}")
+                continue
+            rows += load_calls.rows_of(server.name, mode, calls)
+            if args.out:
+                note = load_calls.note(args.requests)
+                write_rows(args.out, load_calls.FIELDS, rows, backstory_program.chosen(), note)
+        progress.show("")
+    if rows:
+        print("\n".join(load_calls.summary(rows, modes, args.requests)))
+        print("\n".join(["", *load_calls.differences(rows, NATIVE, args.requests)]))
+    return 0
+
+
 def main_servers(args: argparse.Namespace) -> int:
     """Runs the command."""
+    args.modes = args.modes or ",".join(USUAL_CALLS if args.calls else USUAL)
+    args.requests = args.requests or (load_calls.REQUESTS if args.calls else REQUESTS)
+    if args.calls:
+        return main_calls(args)
     lacking = LOADS[args.load].missing() or (load_profile.missing() if args.perf else None)
     if lacking:
         print(f"SKIPPED: {lacking}")
@@ -157,12 +229,8 @@ def main_servers(args: argparse.Namespace) -> int:
     # Ratios are to the native run of the same round.
     modes = able(list(dict.fromkeys([NATIVE, *args.modes.split(",")])))
     rows: list[dict[str, object]] = []
-    for name in args.servers.split(","):
-        server = WEB_SERVERS[name]
-        lacking = server.missing()
-        if lacking:
-            print(f"SKIPPED: {name}: {lacking}")
-            continue
+    for server in _present(args.servers):
+        name = server.name
         for number in range(args.rounds):
             for mode in random.sample(modes, k=len(modes)):
                 found = measure(args, server, mode, f"{name}-{mode}-{number}")

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 PATIENCE_S = 30.0
 MODULES = Path("/usr/lib/apache2/modules")
@@ -75,6 +76,15 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
+class Running(NamedTuple):
+    """A server that answers."""
+
+    port: int
+    """Its TCP port."""
+    pid: int
+    """The process that was started: the server's own, or that of the words before it."""
+
+
 @dataclass(frozen=True)
 class WebServer:
     """A kind of server."""
@@ -108,8 +118,8 @@ class WebServer:
         return [str(self._program()), *options]
 
     @contextmanager
-    def running(self, top: Path, before: Sequence[str] = (), stops_child: bool = False) -> Iterator[int]:
-        """Runs the server behind the words `before`, and yields its TCP port.
+    def running(self, top: Path, before: Sequence[str] = (), stops_child: bool = False) -> Iterator[Running]:
+        """Runs the server behind the words `before`, and yields it.
 
         The process must end within `PATIENCE_S`, with whatever it does at its end. `stops_child`:
         the signal goes to the child of `before`, as strace ignores it.
@@ -123,7 +133,7 @@ class WebServer:
             )
         try:
             _wait(server, port, top)
-            yield port
+            yield Running(port, server.pid)
         finally:
             _signal(children(server.pid) if stops_child else [server.pid], self.stop)
             try:
@@ -134,10 +144,28 @@ class WebServer:
                 raise SystemExit(f"backstory-bench: {self.name} does not end") from None
 
 
+def threads(pid: int) -> list[Path]:
+    """Returns the directories of a process's threads in `/proc`; none if the process has ended."""
+    with suppress(OSError):
+        return list(Path(f"/proc/{pid}/task").glob("*"))
+    return []
+
+
 def children(pid: int) -> list[int]:
     """Returns the children that the threads of a process made."""
-    lists = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(child) for path in lists for child in path.read_text().split()]
+    found: list[int] = []
+    for thread in threads(pid):
+        with suppress(OSError):  # The thread has ended.
+            found += map(int, (thread / "children").read_text().split())
+    return found
+
+
+def descendants(pid: int) -> list[int]:
+    """Returns all processes that descend from a process, parents first."""
+    found = children(pid)
+    for child in found:  # The list grows meanwhile.
+        found += children(child)
+    return found
 
 
 def _signal(pids: Sequence[int], number: signal.Signals) -> None:
