@@ -40,6 +40,7 @@ mod deep_files;
 mod deep_gaps;
 mod deep_instructions;
 mod deep_isolated;
+mod deep_listings;
 mod deep_machine;
 mod deep_messages;
 mod deep_own_calls;

@@ -32,6 +32,7 @@ use crate::sighting::Wanted;
 use crate::unit::RecordedUnit;
 use crate::verdict::Reconstruction;
 use filter::FilterNeeds;
+use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -80,6 +81,9 @@ pub struct Options {
     /// The verdict lists the obstacles to a copy of the started programs. To find these, the page
     /// tables of all programs are walked.
     pub lists_obstacles: bool,
+    /// The paths that the root has at its start, and those that the run made. A directory of the
+    /// root may lack other names that the record lists.
+    pub known_paths: HashSet<Vec<u8>>,
 }
 
 impl Default for Options {
@@ -104,6 +108,7 @@ impl Default for Options {
             variables: Vec::new(),
             follows_bytes: false,
             lists_obstacles: false,
+            known_paths: HashSet::new(),
         }
     }
 }

@@ -7,6 +7,7 @@
 mod connections;
 mod descriptors;
 mod facts;
+mod listings;
 mod positions;
 mod results;
 mod same;
@@ -107,6 +108,8 @@ pub(crate) struct Arranging {
     /// The descriptors in each set of epoll. False: no call had said where the descriptor leads.
     members: HashMap<ResourceId, HashMap<i32, bool>>,
     process: RecordedProcess,
+    /// The entries of each directory of the root that are listed, as far as they came.
+    listings: HashMap<ResourceId, Vec<u8>>,
     /// Where each file is read or written next.
     offsets: HashMap<ResourceId, u64>,
     connections: Connections,
@@ -220,6 +223,7 @@ impl Arranging {
         self.table = self.handed.remove(&pid).unwrap_or_default();
         self.resolve_table();
         self.numbers.clear();
+        self.listings.clear();
         self.made_at.clear();
         self.returned.clear();
         self.handled.clear();
@@ -346,6 +350,7 @@ impl Arranging {
                 self.opened(call)
             }
             libc::SYS_mkdir | libc::SYS_mkdirat => self.made_directory(call),
+            libc::SYS_getdents64 => self.listed(call),
             libc::SYS_socket => self.socket(call),
             libc::SYS_accept | libc::SYS_accept4 => self.accepted(call),
             libc::SYS_connect => self.connected(call),

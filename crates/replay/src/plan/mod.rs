@@ -158,6 +158,8 @@ pub struct Plan {
     pub allow_host: bool,
     /// Paths that did not exist before the run, and must not come from this machine.
     pub absent: std::collections::BTreeSet<Vec<u8>>,
+    /// Paths that the run made.
+    pub made: BTreeSet<Vec<u8>>,
     /// Standard input.
     pub stdin: Stdin,
     /// The recorded outputs.
@@ -252,6 +254,7 @@ pub fn plan(
                 .collect(),
             false => BTreeSet::new(),
         },
+        made: first.made.iter().map(|path| path.to_vec()).collect(),
         stdin,
         expected,
         gone,

@@ -4,7 +4,7 @@
 mod options;
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -305,6 +305,7 @@ impl DeepRequest {
             variables: self.variables.clone(),
             follows_bytes: self.follows_bytes,
             lists_obstacles: self.lists_obstacles && self.wanted.is_none(),
+            known_paths: HashSet::new(),
         }
     }
 
@@ -319,6 +320,8 @@ impl DeepRequest {
         options.arguments = changed
             .map(|(number, value)| (plan.argv.len().saturating_sub(*number), value.clone()))
             .collect();
+        let entries = plan.entries.iter().map(|entry| &entry.path);
+        options.known_paths = entries.chain(&plan.made).cloned().collect();
         let mut reconstruction = match engine::reconstruct(recorded, &options, user) {
             Ok(reconstruction) => reconstruction,
             Err(error) => {

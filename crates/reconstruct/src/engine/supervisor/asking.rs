@@ -115,7 +115,10 @@ impl Supervisor {
 
     fn about_descriptor(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
         let Some(ends) = self.ends(call) else {
-            return self.status_of_descriptor(call, index);
+            return match call.number {
+                SYS_getdents64 => self.list(call, index),
+                _ => self.status_of_descriptor(call, index),
+            };
         };
         let mut result = None;
         for id in [ends.read, ends.write] {
@@ -379,7 +382,7 @@ fn has_one_file(key: &ResultKey) -> bool {
 }
 
 /// The key of the recorded results of a call.
-fn key(call: &NotifiedCall, object: CallObject) -> ResultKey {
+pub(super) fn key(call: &NotifiedCall, object: CallObject) -> ResultKey {
     let number = call.number as u16;
     let (a, b) = match call.number {
         SYS_clock_gettime | SYS_getrusage | SYS_getpgid | SYS_getsid => (call.args[0], 0),

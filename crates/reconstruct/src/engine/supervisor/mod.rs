@@ -21,6 +21,7 @@ mod executing;
 mod instructions;
 mod interrupted;
 mod killed;
+mod listings;
 mod lowered_stack;
 mod making;
 mod named;
@@ -75,6 +76,7 @@ use backstory_sys as sys;
 use child_work::ChildWork;
 use due_signals::DueSignals;
 use interrupted::HiddenList;
+use listings::Listings;
 use lowered_stack::LongerPath;
 use own_calls::OwnCalls;
 use own_pipes::OwnPipes;
@@ -162,6 +164,7 @@ pub struct Supervisor {
     stand_ins: StandIns,
     /// Device and inode that programs see of a file of the root, by its own ones.
     idents: HashMap<(u64, u64), (u64, u64)>,
+    listings: Listings,
     /// Calls that wait for the kernel's own objects, with the time when they came.
     parked: Vec<ParkedCall>,
     /// How long the call that is looked at has waited.

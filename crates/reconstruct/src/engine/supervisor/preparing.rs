@@ -113,6 +113,7 @@ impl Supervisor {
             creating: None,
             stand_ins: StandIns::default(),
             idents: HashMap::new(),
+            listings: Listings::new(options.known_paths.clone()),
             parked: Vec::new(),
             program,
             patience: options.patience,

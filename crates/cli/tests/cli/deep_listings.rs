@@ -1,0 +1,108 @@
+//! `replay --deep`: a program gets the recorded listings of directories of the system. The root has
+//! only the files that the run used.
+
+use super::deep_replay::{is_equal, replayed_program};
+
+/// Lists a directory of the system: whole, again from its beginning, and from a place in it. Also
+/// by two descriptors of one open directory, with little room.
+const LISTS: &str = r#"
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static void print(DIR *all)
+{
+    struct dirent *entry;
+    while ((entry = readdir(all)))
+        printf("%s %d %llu\n", entry->d_name, entry->d_type, (unsigned long long)entry->d_ino);
+    puts("end");
+}
+int main(void)
+{
+    DIR *all = opendir("/usr/bin");
+    print(all);
+    rewinddir(all);
+    for (int n = 0; n < 10; n++)
+        readdir(all);
+    long place = telldir(all);
+    char name[256];
+    strcpy(name, readdir(all)->d_name);
+    seekdir(all, place);
+    printf("%s %d\n", name, strcmp(name, readdir(all)->d_name));
+    print(all);
+    closedir(all);
+    char room[400];
+    int one = open("/usr/bin", O_RDONLY | O_DIRECTORY), other = dup(one);
+    long got, sum = 0;
+    while ((got = syscall(SYS_getdents64, sum % 2 ? one : other, room, sizeof room)) > 0)
+        sum += got + 1;
+    printf("%ld %ld\n", got, sum);
+    return 0;
+}
+"#;
+
+#[test]
+fn directories_of_the_system_have_all_their_names_in_the_recorded_order() {
+    let line = "RECORD ./lists > out";
+    let Some((_, answer)) = replayed_program("", "lists", LISTS, line) else {
+        return;
+    };
+    assert!(is_equal(&answer), "{answer:?}");
+}
+
+/// Makes files, but for the one that its argument names, and removes one. Lists their directory
+/// behind each of that. It fails if the list has a file that is not there.
+const CHANGES: &str = r#"
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+static void print(void)
+{
+    char here[4096];
+    DIR *all = opendir(realpath("made", here));
+    struct dirent *entry;
+    while ((entry = readdir(all))) {
+        if (faccessat(dirfd(all), entry->d_name, F_OK, 0))
+            exit(9);
+        printf("%s ", entry->d_name);
+    }
+    puts("");
+    closedir(all);
+}
+int main(int count, char **words)
+{
+    (void)count;
+    mkdir("made", 0755);
+    for (char name[] = "made/a"; name[5] < 'h'; name[5]++) {
+        if (name[5] == *words[1])
+            continue;
+        close(open(name, O_WRONLY | O_CREAT, 0644));
+        print();
+    }
+    unlink("made/c");
+    print();
+    return 0;
+}
+"#;
+
+#[test]
+fn a_directory_that_the_program_changes_lists_what_is_in_it() {
+    let line = "RECORD ./changes - > out";
+    let Some((place, answer)) = replayed_program("", "changes", CHANGES, line) else {
+        return;
+    };
+    assert!(is_equal(&answer), "{answer:?}");
+    let Some(other) = place.report(&["--arg", "1=d"], 1) else {
+        return;
+    };
+    assert_eq!(other["exit"], 0, "a file that was not made: {other}");
+    let states = other["outputs"].as_array().unwrap().iter();
+    let missing: Vec<_> = states.filter(|file| file["state"] == "missing").collect();
+    assert_eq!(missing.len(), 1, "{other}");
+}

@@ -1,0 +1,172 @@
+//! Arranges the listings of directories of the root.
+//!
+//! libc takes a listing in pieces (getdents64(2)), as many as its buffer needs. In a new execution,
+//! the buffer may be another one. So the pieces of a listing are kept as one result.
+
+use super::{Arranging, ended};
+use crate::process::{CallObject, RecordedResult, ResultKey};
+use backstory_deep::Call;
+
+/// The offset of the length in an entry (`struct linux_dirent64`).
+const LENGTH_AT: usize = 16;
+/// Which argument of the call is the buffer.
+const BUFFER: u16 = 1;
+
+impl Arranging {
+    /// A call took a piece of a listing, or found its end. A listing that was not read to its end
+    /// is no result, and neither is one of a directory without an absolute path.
+    pub(super) fn listed(&mut self, call: &Call) {
+        let id = self.table.get(&call.fd).copied();
+        let Some(id) = id.filter(|id| self.run.resources[*id].is_native()) else {
+            return self.result(call);
+        };
+        let resource = &self.run.resources[id];
+        let path = match resource.link.is_empty() {
+            true => &resource.name,
+            false => &resource.link,
+        };
+        let object = CallObject::Path(path.clone());
+        if !path.starts_with(b"/") || self.omits_result(call, &object) {
+            return;
+        }
+        let piece = call.entered_at(BUFFER).filter(|_| !call.is_cut);
+        match (call.result, piece) {
+            (1.., Some(piece)) => {
+                let listing = self.listings.entry(id).or_default();
+                go_back(listing, piece);
+                listing.extend_from_slice(piece);
+            }
+            (0, _) => {
+                let Some(entries) = self.listings.remove(&id) else {
+                    return;
+                };
+                let key = ResultKey {
+                    call: call.number,
+                    object,
+                    detail: 0,
+                };
+                let result = RecordedResult {
+                    value: 0,
+                    entered: vec![entries],
+                };
+                let queue = self.process.results.entry(key).or_default();
+                queue.push_back((result, ended(call)));
+            }
+            _ => drop(self.listings.remove(&id)),
+        }
+    }
+}
+
+/// Goes back to the first entry of a piece, if the listing has it: the program went back there
+/// (rewinddir(3), seekdir(3)). No name is twice in a directory.
+fn go_back(listing: &mut Vec<u8>, piece: &[u8]) {
+    let Some(first) = first_entry(piece) else {
+        return;
+    };
+    let mut at = 0;
+    while let Some(entry) = first_entry(&listing[at..]) {
+        if entry == first {
+            listing.truncate(at);
+            return;
+        }
+        at += entry.len();
+    }
+}
+
+fn first_entry(entries: &[u8]) -> Option<&[u8]> {
+    let length = u16::from_le_bytes(*entries.get(LENGTH_AT..)?.first_chunk()?);
+    let first = entries.get(..usize::from(length))?;
+    Some(first).filter(|first| !first.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::process::{CallObject, ResultKey};
+    use crate::recorded::RecordedRun;
+    use backstory_abi::deep;
+    use backstory_deep::{Call, Section};
+    use libc::{AT_FDCWD, SYS_getdents64, SYS_openat};
+
+    const DIRECTORY: i32 = 3;
+
+    /// An entry of a listing. Its length is a multiple of eight.
+    fn entry(name: &str) -> Vec<u8> {
+        let length = (19 + name.len() + 1).next_multiple_of(8);
+        let mut bytes = vec![0; length];
+        bytes[16..18].copy_from_slice(&(length as u16).to_le_bytes());
+        bytes[19..19 + name.len()].copy_from_slice(name.as_bytes());
+        bytes
+    }
+
+    fn opened(path: &str) -> Call {
+        Call {
+            number: SYS_openat as u16,
+            fd: AT_FDCWD,
+            result: i64::from(DIRECTORY),
+            sections: vec![Section {
+                kind: deep::PATH,
+                arg: 1,
+                bytes: path.as_bytes().to_vec(),
+            }],
+            ..Call::default()
+        }
+    }
+
+    /// A call that took these entries. Without any: the end.
+    fn piece(names: &[&str]) -> Call {
+        let bytes: Vec<u8> = names.iter().flat_map(|name| entry(name)).collect();
+        Call {
+            number: SYS_getdents64 as u16,
+            fd: DIRECTORY,
+            result: bytes.len() as i64,
+            sections: vec![Section {
+                kind: deep::ENTERED,
+                arg: 1,
+                bytes,
+            }],
+            ..Call::default()
+        }
+    }
+
+    /// The listings of a directory, in order.
+    fn listings(path: &str, calls: Vec<Call>) -> Vec<Vec<u8>> {
+        let run = RecordedRun::arrange([(1, 7, 0, calls.into_iter())].into_iter());
+        let key = ResultKey {
+            call: SYS_getdents64 as u16,
+            object: CallObject::Path(path.as_bytes().to_vec()),
+            detail: 0,
+        };
+        let results = run.processes[0].results.get(&key).into_iter().flatten();
+        let entries = results.flat_map(|(result, _)| result.entered.clone());
+        entries.collect()
+    }
+
+    #[test]
+    fn the_pieces_of_a_listing_are_one_result_also_after_a_return_to_an_entry() {
+        let calls = vec![
+            opened("/d"),
+            piece(&["a", "b"]),
+            piece(&["c"]),
+            piece(&[]),
+            piece(&["a", "b"]),
+            piece(&["a"]),
+            piece(&["b", "c"]),
+            piece(&["b"]),
+            piece(&["c"]),
+            piece(&[]),
+            opened("/d"),
+            piece(&["never", "ended"]),
+        ];
+        let all: Vec<u8> = ["a", "b", "c"]
+            .iter()
+            .flat_map(|name| entry(name))
+            .collect();
+        assert_eq!(listings("/d", calls), [all.clone(), all]);
+    }
+
+    #[test]
+    fn a_relative_path_has_no_listing() {
+        let calls = vec![opened("d"), piece(&["a"]), piece(&[])];
+        assert!(listings("d", calls).is_empty());
+    }
+}
