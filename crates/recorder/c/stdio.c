@@ -17,7 +17,7 @@ int mkostemps(char *pattern, int suffix, int flags);
 char *mkdtemp(char *pattern);
 
 /*
- * The flags of `open` for a mode of `fopen`; -1 for an invalid mode, -2 if libc must open the file.
+ * The flags of `open` for a mode of `fopen`; -1 if libc must open the file, or refuse the mode.
  */
 static int open_flags(const char *mode)
 {
@@ -36,23 +36,31 @@ static int open_flags(const char *mode)
         else if (*c == 'e')
             flags |= O_CLOEXEC;
         else if (*c == 'm' || *c == ',')
-            return -2; /* `fdopen` does not support memory mapping or a character set */
+            return -1; /* `fdopen` does not support memory mapping or a character set */
     }
     return flags;
 }
 
+/*
+ * libc makes a stream before it opens the file, and frees it if the file cannot be opened. So later
+ * memory lies elsewhere. Without a mode, libc does the same, and opens nothing.
+ */
+static BS_COLD void refuse(const char *path)
+{
+    BS_NEXT(fopen)(path, "");
+}
+
 BS_INTERCEPTED void *fopen(const char *path, const char *mode)
 {
-    int flags = bs_modes & BS_MODE_SANDBOX ? -2 : open_flags(mode);
-    if (flags == -2)
+    int flags = bs_modes & BS_MODE_SANDBOX ? -1 : open_flags(mode);
+    if (flags < 0)
         return BS_NEXT(fopen)(path, mode);
-    if (flags == -1) {
-        bs_fail(-BS_EINVAL);
+    s64 fd = bs_open_file(BS_AT_FDCWD, path, flags, 0666);
+    if (fd < 0) {
+        refuse(path);
+        bs_ret(fd);
         return 0;
     }
-    s64 fd = bs_ret(bs_open_file(BS_AT_FDCWD, path, flags, 0666));
-    if (fd < 0)
-        return 0;
     if (flags & O_APPEND && !(flags & O_RDWR))
         bs_raw(__NR_lseek, fd, 0, 2 /* SEEK_END */); /* as `fopen` does, and `fdopen` does not */
     void *stream = BS_NEXT(fdopen)((int)fd, mode);

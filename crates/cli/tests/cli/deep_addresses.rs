@@ -65,6 +65,32 @@ fn code_memory_and_threads_have_the_same_addresses() {
     }
 }
 
+/// Opens streams that it does not get, and prints addresses of memory.
+const REFUSED: &str = r#"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(void)
+{
+    for (int n = 0; n < 3; n++) {
+        if (fopen("missing", "r") || errno != ENOENT || fopen("missing", "?") || errno != EINVAL)
+            return 1;
+        printf("%p %p %p\n", malloc(100), malloc(472), malloc(3000));
+    }
+    return 0;
+}
+"#;
+
+#[test]
+fn memory_has_the_same_addresses_behind_a_stream_that_libc_refuses() {
+    let place = Place::new();
+    if may_fix_addresses() && compiled(&place, "", "refused", REFUSED) {
+        record(&place, "RECORD ./refused > out");
+        let differing = differing(&place, &[]);
+        assert!(differing.is_none(), "{differing:?}");
+    }
+}
+
 /// Prints an address on its stack, and one above it, and a variable.
 const STACK: &str = r#"
 #include <stdio.h>
