@@ -250,6 +250,16 @@ impl InputStream {
         gets.then_some(start + length(item) as u64)
     }
 
+    /// The length of the next message. `None`: the next input is no message.
+    pub fn next_message(&self) -> Option<usize> {
+        let mut all = self.items.iter();
+        let next = all.find(|item| !is_interruption(item) && **item != InputItem::Absent);
+        match next? {
+            InputItem::Message { bytes, .. } => Some(bytes.len()),
+            _ => None,
+        }
+    }
+
     /// The time at which the bytes came of which the program has taken none yet.
     pub fn next_unread(&self) -> Option<u64> {
         let begun = usize::from(self.taken > 0);
@@ -326,7 +336,8 @@ impl InputStream {
         if waits {
             self.arrive();
         }
-        if room == 0 && self.is_ready() {
+        let looks_at_message = peek && self.next_message().is_some();
+        if room == 0 && self.is_ready() && !looks_at_message {
             return Taken::End;
         }
         let taken = loop {

@@ -1,6 +1,6 @@
-//! `record --deep` of calls that return the addresses of sockets.
+//! `record --deep` of calls that return the addresses of sockets, or look at messages.
 
-use super::deep_equal::program_writes_again;
+use super::deep_equal::{program_is_equal_again, program_writes_again};
 
 /// The kernel returns the lengths of whole addresses. The program has less room for them, at the
 /// end of readable memory.
@@ -67,4 +67,47 @@ int main(void)
 #[test]
 fn an_address_is_read_no_further_than_the_program_has_room_for_it() {
     program_writes_again("", "rooms", ROOMS, "11\n9\n9\n9 1 se\n");
+}
+
+/// Asks the kernel for the network interfaces, as `ip link` does. It asks for the length of each
+/// message without taking any of it, and then takes it.
+const LOOKS_FIRST: &str = r#"
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+int main(void)
+{
+    struct {
+        struct nlmsghdr head;
+        struct ifinfomsg link;
+    } ask = {{sizeof ask, RTM_GETLINK, NLM_F_REQUEST | NLM_F_DUMP, 7, 0}, {0}};
+    static char room[1 << 16];
+    int netlink = socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
+    unsigned short type;
+    if (netlink < 0 || send(netlink, &ask, sizeof ask, 0) != sizeof ask)
+        return 1;
+    do {
+        struct sockaddr_nl from = {0};
+        struct iovec none = {0, 0}, all = {room, sizeof room};
+        struct msghdr message = {&from, sizeof from, &none, 1, 0, 0, 0};
+        long whole = recvmsg(netlink, &message, MSG_PEEK | MSG_TRUNC);
+        printf("%ld %d %d\n", whole, message.msg_flags, message.msg_namelen);
+        long short_look = recv(netlink, room, 8, MSG_PEEK);
+        message.msg_iov = &all;
+        long got = recvmsg(netlink, &message, 0);
+        memcpy(&type, room + 4, 2);
+        printf("%ld %ld %d %d\n", short_look, got, message.msg_flags, type);
+        if (got <= 0)
+            return 2;
+    } while (type != NLMSG_DONE);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_look_at_a_message_has_its_whole_length() {
+    program_is_equal_again("", "looks", LOOKS_FIRST);
 }

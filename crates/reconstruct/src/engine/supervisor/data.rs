@@ -38,8 +38,14 @@ impl Message {
         })
     }
 
-    /// Writes what the kernel writes beside the bytes.
-    fn finish(&self, call: &NotifiedCall, address: &[u8], control: &[u8]) -> io::Result<()> {
+    /// Writes what the kernel writes beside the bytes. `is_short`: the message has more bytes.
+    fn finish(
+        &self,
+        call: &NotifiedCall,
+        address: &[u8],
+        control: &[u8],
+        is_short: bool,
+    ) -> io::Result<()> {
         if self.name != 0 {
             let room = call.int_at(self.at + 8)?.max(0) as usize;
             call.put(self.name, &address[..address.len().min(room)])?;
@@ -58,8 +64,9 @@ impl Message {
         };
         call.put(call.word(self.at + 32)?, control)?;
         call.put(self.at + 40, &(control.len() as u64).to_le_bytes())?;
-        let flags = if fits { 0 } else { MSG_CTRUNC };
-        call.put(self.at + 48, &flags.to_le_bytes())
+        let cut = if fits { 0 } else { MSG_CTRUNC };
+        let short = if is_short { MSG_TRUNC } else { 0 };
+        call.put(self.at + 48, &(cut | short).to_le_bytes())
     }
 }
 
@@ -134,6 +141,7 @@ impl Supervisor {
             return Ok(Response::Park);
         }
         self.leaves_interruption(call, index, id, blocks);
+        let whole = self.matchers[index].streams(id).input.next_message();
         let taken = self.matchers[index].read(id, room(&buffers), blocks, peek);
         let from = self.matchers[index].streams(id).input.last_start();
         self.places.moved(call, Direction::Received, id, from);
@@ -155,19 +163,25 @@ impl Supervisor {
         if !peek {
             self.sees(call.int(0), index, id, Direction::Received, &bytes);
         }
+        // The program may ask for the length of the message, whatever the buffers take.
+        let is_short = whole.is_some_and(|whole| whole > bytes.len());
+        let length = match whole {
+            Some(whole) if is_short && flags & MSG_TRUNC != 0 => whole,
+            _ => bytes.len(),
+        };
         match (&message, call.number) {
             (Some(message), number) => {
                 let control = self.control_messages(call, index, id, flags)?;
-                message.finish(call, &address, &control)?;
+                message.finish(call, &address, &control, is_short)?;
                 if number == SYS_recvmmsg {
-                    call.put(message.at + 56, &(bytes.len() as u32).to_le_bytes())?;
+                    call.put(message.at + 56, &(length as u32).to_le_bytes())?;
                     return Ok(Response::Value(1));
                 }
             }
             (None, SYS_recvfrom) => self.put_address(call, call.args[4], call.args[5], &address)?,
             _ => {}
         }
-        Ok(Response::Value(bytes.len() as i64))
+        Ok(Response::Value(length as i64))
     }
 
     /// Writes a socket address and its length, as the kernel does.

@@ -1,8 +1,8 @@
 //! Listings of directories of the root: a program gets the recorded entries, in their order.
 //!
-//! The root has only the files that the run used. Of a directory of the system, it lacks the others.
-//! A program may depend on them without a use: Python keeps the names in the directories of its
-//! modules in memory, so the addresses of its objects depend on their number.
+//! The root has only the files that the run used. Of a directory of the system, it lacks the
+//! others. A program may depend on them without a use: Python keeps the names in the directories of
+//! its modules in memory, so the addresses of its objects depend on their number.
 //!
 //! In: a call of `getdents64` for a directory of the root. Out: the next entries of a recorded
 //! listing. The kernel answers if the new execution has made the directory into another one than it
@@ -158,7 +158,7 @@ fn position(number: usize, entry: usize) -> u64 {
     MARK | (number as u64) << ENTRY_BITS | entry as u64
 }
 
-/// The entries of a recorded listing. `None`: these are none.
+/// The entries of a recorded listing. `None`: the bytes are no listing.
 fn entries(mut bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut entries = Vec::new();
     while !bytes.is_empty() {
