@@ -111,3 +111,50 @@ int main(void)
 fn a_look_at_a_message_has_its_whole_length() {
     program_is_equal_again("", "looks", LOOKS_FIRST);
 }
+
+/// Asks for the network interfaces, as `ifconfig` does. It asks for the length of their list, for a
+/// short list and the whole one. Then it asks for facts about each interface.
+const INTERFACES: &str = r#"
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+int main(void)
+{
+    static struct ifreq room[64];
+    struct ifconf all = {0};
+    int facts[] = {SIOCGIFFLAGS, SIOCGIFADDR, SIOCGIFNETMASK, SIOCGIFMTU, SIOCGIFINDEX};
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    if (fd < 0 || ioctl(fd, SIOCGIFCONF, &all))
+        return 1;
+    printf("%d\n", all.ifc_len);
+    for (int most = 0; most < 2; most++) {
+        all.ifc_len = most ? sizeof room : sizeof room[0] + 3;
+        all.ifc_req = room;
+        if (ioctl(fd, SIOCGIFCONF, &all))
+            return 2;
+        printf("%d %s\n", all.ifc_len, room[0].ifr_name);
+    }
+    for (int n = 0; n < all.ifc_len / (int)sizeof room[0]; n++)
+        for (unsigned f = 0; f < sizeof facts / sizeof facts[0]; f++) {
+            struct ifreq one = {0};
+            strcpy(one.ifr_name, room[n].ifr_name);
+            int result = ioctl(fd, facts[f], &one);
+            printf("%s %d", one.ifr_name, result);
+            for (int byte = 0; byte < 8; byte++)
+                printf(" %02x", (unsigned char)one.ifr_ifru.ifru_slave[byte]);
+            puts("");
+        }
+    return 0;
+}
+"#;
+
+#[test]
+fn a_program_gets_the_recorded_network_interfaces() {
+    let line = "RECORD ./interfaces > out";
+    let Some((_, answer)) = replayed_program("", "interfaces", INTERFACES, line) else {
+        return;
+    };
+    assert!(is_equal(&answer), "{answer:?}");
+}

@@ -174,6 +174,15 @@ static void add_message(struct draft *d, int fd, const struct message *m, bool e
 
 /* ---- other calls ----------------------------------------------------------------------------- */
 
+/* The request of `ioctl` for the addresses of all network interfaces. */
+#define SIOCGIFCONF 0x8912
+
+/* Its argument (`struct ifconf`): the length of a list in bytes, and the list. */
+struct interfaces {
+    s32 length, unused;
+    s64 list;
+};
+
 /* How many bytes this request of `ioctl` writes at its argument. */
 static u64 ioctl_size(u64 request)
 {
@@ -184,10 +193,30 @@ static u64 ioctl_size(u64 request)
     case 0x541b:            /* FIONREAD */
     case 0x5411:            /* TIOCOUTQ */
     case 0x5429: return 4;  /* TIOCGSID */
+    case SIOCGIFCONF: return sizeof(s32);
+    case 0x8910:            /* SIOCGIFNAME */
+    case 0x8913:            /* SIOCGIFFLAGS */
+    case 0x8915:            /* SIOCGIFADDR */
+    case 0x8917:            /* SIOCGIFDSTADDR */
+    case 0x8919:            /* SIOCGIFBRDADDR */
+    case 0x891b:            /* SIOCGIFNETMASK */
+    case 0x891d:            /* SIOCGIFMETRIC */
+    case 0x8921:            /* SIOCGIFMTU */
+    case 0x8927:            /* SIOCGIFHWADDR */
+    case 0x8933:            /* SIOCGIFINDEX */
+    case 0x8942:            /* SIOCGIFTXQLEN */
+    case 0x8970: return 40; /* SIOCGIFMAP; all of them a `struct ifreq` */
     default: break;
     }
     bool reads = request >> 30 & 2; /* _IOC_READ */
     return reads ? request >> 16 & 0x3fff : 0;
+}
+
+/* The kernel has read and written the argument, so it is readable. */
+static void add_interfaces(struct draft *d, const struct interfaces *all)
+{
+    if (all->list && all->length > 0)
+        add_entered(d, 3, all->list, (u64)all->length);
 }
 
 /* The bytes that one of the sets of `select` has for `nfds` descriptors. */
@@ -391,7 +420,11 @@ static void other_call(struct draft *d, u32 nr, const s64 *arg)
         if (arg[4] && r->result >= 0)
             add_entered(d, 3, arg[3], *(const u32 *)arg[4]);
         break;
-    case __NR_ioctl: add_entered(d, 2, arg[2], ioctl_size((u64)arg[1])); break;
+    case __NR_ioctl:
+        add_entered(d, 2, arg[2], ioctl_size((u64)arg[1]));
+        if (arg[1] == SIOCGIFCONF && r->result == 0)
+            add_interfaces(d, (const struct interfaces *)arg[2]);
+        break;
     case __NR_socket: r->fd = -1, r->a = (u64)arg[0], r->b = (u64)arg[1]; break;
     case __NR_pipe:
     case __NR_pipe2:

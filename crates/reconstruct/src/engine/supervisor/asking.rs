@@ -21,6 +21,10 @@ const TCSETS: std::ops::RangeInclusive<u64> = 0x5402..=0x5404;
 /// The requests about a descriptor itself: whether it does not block (`FIONBIO`), stays open in
 /// another program (`FIONCLEX`), or is closed there (`FIOCLEX`).
 const ABOUT_DESCRIPTOR: [u64; 3] = [0x5421, 0x5450, 0x5451];
+/// The request for the addresses of all network interfaces (netdevice(7)).
+const SIOCGIFCONF: u64 = 0x8912;
+/// Bytes of a `struct ifreq`.
+const INTERFACE: usize = 40;
 /// Device number of a pseudoterminal.
 const TERMINAL: u64 = 136 << 8;
 /// Bytes of the kernel's `struct termios`.
@@ -304,6 +308,12 @@ impl Supervisor {
         if result.value < 0 {
             return Ok(Response::Errno(-result.value as i32));
         }
+        if let (SYS_ioctl, SIOCGIFCONF, [_, list]) =
+            (call.number, call.args[1], &result.entered[..])
+        {
+            put_interfaces(call, list)?;
+            return Ok(Response::Value(result.value));
+        }
         // An option may have no bytes, as that of IP in a usual connection.
         let none = Vec::new();
         let empty = (call.number == SYS_getsockopt).then_some(&none);
@@ -373,6 +383,22 @@ impl Supervisor {
             _ => Ok(Response::Continue),
         }
     }
+}
+
+/// Writes the addresses of network interfaces into a `struct ifconf`: as many as the list there has
+/// room for. Without a list, the program asks for the length.
+fn put_interfaces(call: &NotifiedCall, list: &[u8]) -> io::Result<()> {
+    let all = call.args[2];
+    let length = match call.word(all + 8)? {
+        0 => list.len(),
+        at => {
+            let room = call.int_at(all)?.max(0) as usize;
+            let fits = list.len().min(room) / INTERFACE * INTERFACE;
+            call.put(at, &list[..fits])?;
+            fits
+        }
+    };
+    call.put(all, &(length as u32).to_le_bytes())
 }
 
 /// True for results about one file. A relative path may be that of another file: in another
