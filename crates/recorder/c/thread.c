@@ -28,6 +28,34 @@ struct beginning {
     void *argument;
 };
 
+/*
+ * Beginnings of threads that are made and do not run yet. They use no memory of the program.
+ * Otherwise its later allocations would have other addresses than without the recorder.
+ *
+ * Invariant: a place is written by its owner only, from the exchange that took it to the store that
+ * frees it. After a fork, places of the parent's other threads stay taken.
+ */
+enum { PLACES = 64 };
+static struct beginning places[PLACES];
+static bool is_taken[PLACES];
+
+/* Returns a free place, or memory of the program if all are taken. */
+static struct beginning *new_beginning(void)
+{
+    for (u32 i = 0; i < PLACES; i++)
+        if (!__atomic_exchange_n(&is_taken[i], true, __ATOMIC_ACQUIRE))
+            return &places[i];
+    return BS_NEXT(malloc)(sizeof(struct beginning));
+}
+
+static void free_beginning(struct beginning *b)
+{
+    if (b >= places && b < places + PLACES)
+        __atomic_store_n(&is_taken[b - places], false, __ATOMIC_RELEASE);
+    else
+        BS_NEXT(free)(b);
+}
+
 static void note(u32 what, u64 handle, u64 time, s64 result)
 {
     bs_note(time, BS_OP_THREAD, (s32)(u32)handle, (s32)(u32)(handle >> 32), what, result);
@@ -57,7 +85,7 @@ static void make_key(void)
 static struct beginning take(void *memory)
 {
     struct beginning b = *(struct beginning *)memory;
-    BS_NEXT(free)(memory);
+    free_beginning(memory);
     if (__atomic_load_n(&key_state, __ATOMIC_ACQUIRE) == 2)
         BS_NEXT(pthread_setspecific)(key, (void *)1);
     note(BS_THREAD_START, BS_NEXT(pthread_self)(), 0, 0);
@@ -85,7 +113,7 @@ static struct beginning *prepare(void)
         return 0;
     make_key();
     bs_threaded = true;
-    return BS_NEXT(malloc)(sizeof(struct beginning));
+    return new_beginning();
 }
 
 /*
@@ -114,7 +142,7 @@ BS_INTERCEPTED int pthread_create(u64 *thread, const void *attributes, thread_fu
     int error = BS_NEXT(pthread_create)(thread, attributes, run, b);
     created(rec, error ? 0 : *thread, -error);
     if (error)
-        BS_NEXT(free)(b);
+        free_beginning(b);
     return error;
 }
 
@@ -130,7 +158,7 @@ BS_API int thrd_create(u64 *thread, thread_function_c11 *function, void *argumen
     int error = BS_NEXT(thrd_create)(thread, run_c11, b);
     created(rec, error ? 0 : *thread, error ? -BS_ENOMEM : 0);
     if (error)
-        BS_NEXT(free)(b);
+        free_beginning(b);
     return error;
 }
 

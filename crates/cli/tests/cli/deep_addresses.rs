@@ -37,7 +37,7 @@ const ADDRESSES: &str = r#"
 #include <stdlib.h>
 static void *look(void *none)
 {
-    printf("%p %p\n", (void *)pthread_self(), malloc(100));
+    printf("%p %p %p\n", (void *)pthread_self(), malloc(100), malloc(16));
     return none;
 }
 int main(void)
