@@ -43,11 +43,12 @@ static int open_flags(const char *mode)
 
 /*
  * libc makes a stream before it opens the file, and frees it if the file cannot be opened. So later
- * memory lies elsewhere. Without a mode, libc does the same, and opens nothing.
+ * memory lies elsewhere. For a mode that does not exist, glibc does the same, and opens nothing.
+ * musl refuses such a mode at once. It makes its streams behind the open.
  */
 static BS_COLD void refuse(const char *path)
 {
-    BS_NEXT(fopen)(path, "");
+    BS_NEXT(fopen)(path, "?");
 }
 
 BS_INTERCEPTED void *fopen(const char *path, const char *mode)

@@ -1,7 +1,8 @@
 //! `replay --deep`: a program gets the recorded listings of directories of the system. The root has
 //! only the files that the run used.
 
-use super::deep_replay::{is_equal, replayed_program};
+use super::deep_equal::{is_equal, program_is_equal_again};
+use super::deep_replay::replayed_program;
 
 /// Lists a directory of the system: whole, again from its beginning, and from a place in it. Also
 /// by two descriptors of one open directory, with little room.
@@ -46,11 +47,7 @@ int main(void)
 
 #[test]
 fn directories_of_the_system_have_all_their_names_in_the_recorded_order() {
-    let line = "RECORD ./lists > out";
-    let Some((_, answer)) = replayed_program("", "lists", LISTS, line) else {
-        return;
-    };
-    assert!(is_equal(&answer), "{answer:?}");
+    program_is_equal_again("", "lists", LISTS);
 }
 
 /// Makes files, but for the one that its argument names, and removes one. Lists their directory
