@@ -2,6 +2,7 @@
 
 use super::clock;
 use super::due_signals::DueSignals;
+use super::listings::Listings;
 use super::own_calls::OwnCalls;
 use super::own_pipes::OwnPipes;
 use super::part::Part;
