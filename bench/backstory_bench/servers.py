@@ -48,7 +48,8 @@ class Mode:
     """
 
 
-RECORD = ("{backstory}", "record", "--store", "{log}", "--contents")
+RECORD = ("{backstory}", "record", "--wait", "--store", "{log}", "--contents")
+"""The run is indexed before the next measurement begins."""
 MODES: dict[str, Mode] = {
     NATIVE: Mode(),
     "record": Mode((*RECORD, "off", "--"), "backstory"),

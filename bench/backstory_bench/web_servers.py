@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 MODULES = Path("/usr/lib/apache2/modules")
 
 NGINX = """daemon off;
