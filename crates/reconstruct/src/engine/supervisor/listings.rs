@@ -9,13 +9,13 @@
 //! was in the record.
 //!
 //! The position in a listing is that of the open file, so `dup`, `fork`, `rewinddir` and `seekdir`
-//! need no code. It has a mark, the number of the listing, and that of the entry.
+//! need no code. It has a mark, the number of the listing of this directory, and that of the entry.
 
 use super::{Response, Supervisor, asking};
 use crate::engine::caller::NotifiedCall;
 use crate::process::CallObject;
 use rustix::fs::{Dir, FileType, SeekFrom, fstat, seek};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
@@ -31,22 +31,26 @@ const MARK: u64 = 1 << 30;
 const ENTRY_BITS: u32 = 18;
 /// Most entries of a listing.
 const MOST_ENTRIES: usize = (1 << ENTRY_BITS) - 1;
-/// Most listings. The last number stays free: a position with all bits set is the end of a
-/// directory in memory.
+/// Most different listings of one directory. The last number stays free: a position with all bits
+/// set is the end of a directory in memory.
 const MOST_LISTINGS: usize = (1 << (30 - ENTRY_BITS)) - 1;
 
-/// A directory, and its recorded entries.
-#[derive(Debug, PartialEq, Eq)]
-struct Listing {
-    /// Device and inode in the root.
-    directory: (u64, u64),
-    entries: Vec<Vec<u8>>,
+/// A directory: its device and inode in the root.
+type Directory = (u64, u64);
+
+/// An entry of a listing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    directory: Directory,
+    number: usize,
+    entry: usize,
 }
 
 /// The listings that programs have begun.
 #[derive(Debug, Default)]
 pub(super) struct Listings {
-    all: Vec<Listing>,
+    /// The entries of each listing of a directory.
+    all: HashMap<Directory, Vec<Vec<Vec<u8>>>>,
     /// See [`Options::known_paths`](crate::engine::Options::known_paths).
     known: HashSet<Vec<u8>>,
 }
@@ -57,29 +61,30 @@ impl Supervisor {
         let Ok(directory) = self.copy_of(call, call.int(0)) else {
             return Ok(Response::Continue);
         };
-        let Some((number, first)) = self.place_in_listing(call, index, &directory) else {
+        let Some(place) = self.place_in_listing(call, index, &directory) else {
             return Ok(Response::Continue);
         };
-        let (piece, after) = self.listings.piece(number, first, call.length(2));
-        let is_end = self.listings.all[number].entries.len() == first;
-        if piece.is_empty() && !is_end {
+        let rest = self.listings.rest(place);
+        let (piece, after) = piece(rest, place, call.length(2));
+        if piece.is_empty() && !rest.is_empty() {
             return Ok(Response::Errno(libc::EINVAL));
         }
-        if seek(&directory, SeekFrom::Start(position(number, after))).is_err() {
+        let after = position(place.number, after);
+        if seek(&directory, SeekFrom::Start(after)).is_err() {
             return Ok(Response::Continue);
         }
         call.put(call.args[1], &piece)?;
         Ok(Response::Value(piece.len() as i64))
     }
 
-    /// The number of the listing that an open directory is in, and that of its next entry. `None`:
-    /// it is in none, and begins none.
+    /// The next entry of the listing that an open directory is in. `None`: it is in none, and
+    /// begins none.
     fn place_in_listing(
         &mut self,
         call: &NotifiedCall,
         index: usize,
         directory: &OwnedFd,
-    ) -> Option<(usize, usize)> {
+    ) -> Option<Place> {
         let about = fstat(directory).ok()?;
         if !FileType::from_raw_mode(about.st_mode).is_dir() {
             return None;
@@ -106,51 +111,64 @@ impl Listings {
     /// Without any listing yet.
     pub fn new(known: HashSet<Vec<u8>>) -> Listings {
         Listings {
-            all: Vec::new(),
+            all: HashMap::new(),
             known,
         }
     }
 
-    /// Begins a listing. `None`: there are too many, or it is too long.
-    fn begin(&mut self, directory: (u64, u64), entries: Vec<Vec<u8>>) -> Option<(usize, usize)> {
-        let listing = Listing { directory, entries };
-        let known = self.all.iter().position(|known| *known == listing);
-        if let Some(number) = known {
-            return Some((number, 0));
-        }
-        if self.all.len() == MOST_LISTINGS || listing.entries.len() > MOST_ENTRIES {
-            return None;
-        }
-        self.all.push(listing);
-        Some((self.all.len() - 1, 0))
+    /// Begins a listing. `None`: the directory has too many, or it is too long.
+    fn begin(&mut self, directory: Directory, entries: Vec<Vec<u8>>) -> Option<Place> {
+        let all = self.all.entry(directory).or_default();
+        let number = match all.iter().position(|known| *known == entries) {
+            Some(number) => number,
+            None if all.len() == MOST_LISTINGS || entries.len() > MOST_ENTRIES => return None,
+            None => {
+                all.push(entries);
+                all.len() - 1
+            }
+        };
+        Some(Place {
+            directory,
+            number,
+            entry: 0,
+        })
     }
 
-    /// The listing and the entry at a position of an open directory. `None`: it is a position of
-    /// the kernel.
-    fn place(&self, directory: (u64, u64), at: u64) -> Option<(usize, usize)> {
+    /// The entry at a position of an open directory. `None`: it is a position of the kernel.
+    fn place(&self, directory: Directory, at: u64) -> Option<Place> {
         let marked = at.checked_sub(MARK).filter(|rest| *rest < MARK)?;
         let number = usize::try_from(marked >> ENTRY_BITS).ok()?;
         let entry = usize::try_from(marked & MOST_ENTRIES as u64).ok()?;
-        let listing = self.all.get(number)?;
-        let is_inside = listing.directory == directory && entry <= listing.entries.len();
-        is_inside.then_some((number, entry))
+        let entries = self.all.get(&directory)?.get(number)?;
+        (entry <= entries.len()).then_some(Place {
+            directory,
+            number,
+            entry,
+        })
     }
 
-    /// The entries from one on, as many as there is room for, and the number of the next one.
-    fn piece(&self, number: usize, first: usize, room: usize) -> (Vec<u8>, usize) {
-        let (mut piece, mut after) = (Vec::new(), first);
-        for entry in &self.all[number].entries[first..] {
-            if piece.len() + entry.len() > room {
-                break;
-            }
-            after += 1;
-            let start = piece.len();
-            piece.extend_from_slice(entry);
-            let next = position(number, after).to_le_bytes();
-            piece[start + POSITION_AT..start + LENGTH_AT].copy_from_slice(&next);
-        }
-        (piece, after)
+    /// The entries of a listing from one on.
+    fn rest(&self, place: Place) -> &[Vec<u8>] {
+        let all = self.all.get(&place.directory);
+        let entries = all.and_then(|all| all.get(place.number)?.get(place.entry..));
+        entries.unwrap_or_default()
     }
+}
+
+/// As many entries from a place on as there is room for, and the number of the next one.
+fn piece(rest: &[Vec<u8>], place: Place, room: usize) -> (Vec<u8>, usize) {
+    let (mut piece, mut after) = (Vec::new(), place.entry);
+    for entry in rest {
+        if piece.len() + entry.len() > room {
+            break;
+        }
+        after += 1;
+        let start = piece.len();
+        piece.extend_from_slice(entry);
+        let next = position(place.number, after).to_le_bytes();
+        piece[start + POSITION_AT..start + LENGTH_AT].copy_from_slice(&next);
+    }
+    (piece, after)
 }
 
 /// The position of an entry of a listing.
@@ -206,7 +224,7 @@ fn is_of_directory(
 
 #[cfg(test)]
 mod tests {
-    use super::{Listings, entries, is_of_directory, name, position};
+    use super::{Listings, Place, entries, is_of_directory, name, piece, position};
     use std::collections::HashSet;
 
     const DIRECTORY: (u64, u64) = (1, 2);
@@ -231,35 +249,46 @@ mod tests {
     fn a_listing_comes_in_pieces_of_any_size_and_goes_on_at_the_position_of_an_entry() {
         let mut listings = Listings::default();
         let names = ["a", "longer name", "c"];
-        assert_eq!(listings.begin((9, 9), all(&["other"])), Some((0, 0)));
-        let begun = listings.begin(DIRECTORY, all(&names));
-        assert_eq!(begun, Some((1, 0)));
-        assert_eq!(listings.begin(DIRECTORY, all(&names)), begun, "the same");
-        assert_eq!(listings.piece(1, 0, 23), (Vec::new(), 0), "no room");
+        listings.begin(DIRECTORY, all(&["before"])).unwrap();
+        let begun = listings.begin(DIRECTORY, all(&names)).unwrap();
+        assert_eq!((begun.number, begun.entry), (1, 0));
+        let again = listings.begin(DIRECTORY, all(&names));
+        assert_eq!(again, Some(begun), "the same");
+        let none = piece(listings.rest(begun), begun, 23);
+        assert_eq!(none, (Vec::new(), 0), "no room");
         let (mut at, mut seen) = (position(1, 0), Vec::new());
         loop {
-            let (number, first) = listings.place(DIRECTORY, at).unwrap();
-            let (piece, after) = listings.piece(number, first, 40);
-            let Some(last) = entries(&piece).unwrap().pop() else {
+            let place = listings.place(DIRECTORY, at).unwrap();
+            let (piece, after) = piece(listings.rest(place), place, 40);
+            let piece = entries(&piece).unwrap();
+            let Some(last) = piece.last() else {
                 break;
             };
-            seen.extend(
-                entries(&piece)
-                    .unwrap()
-                    .iter()
-                    .map(|one| name(one).to_vec()),
-            );
+            seen.extend(piece.iter().map(|one| name(one).to_vec()));
             at = u64::from_le_bytes(*last[8..].first_chunk().unwrap());
-            assert_eq!(at, position(number, after));
+            assert_eq!(at, position(1, after));
         }
         assert_eq!(seen, names.map(|name| name.as_bytes().to_vec()));
+    }
+
+    #[test]
+    fn any_number_of_directories_can_be_listed() {
+        let mut listings = Listings::default();
+        for inode in 0..5000 {
+            assert!(listings.begin((1, inode), all(&["a"])).is_some(), "{inode}");
+        }
     }
 
     #[test]
     fn positions_of_the_kernel_are_in_no_listing() {
         let mut listings = Listings::default();
         listings.begin(DIRECTORY, all(&["a"])).unwrap();
-        assert_eq!(listings.place(DIRECTORY, position(0, 1)), Some((0, 1)));
+        let end = Place {
+            directory: DIRECTORY,
+            number: 0,
+            entry: 1,
+        };
+        assert_eq!(listings.place(DIRECTORY, position(0, 1)), Some(end));
         assert_eq!(listings.place((1, 3), position(0, 1)), None);
         let kernels = [
             3,
