@@ -4,8 +4,9 @@
 use super::deep_equal::{is_equal, program_is_equal_again};
 use super::deep_replay::replayed_program;
 
-/// Lists a directory of the system: whole, again from its beginning, and from a place in it. Also
-/// by two descriptors of one open directory, with little room.
+/// Lists a directory of the system: whole, again from its beginning, and from a place in it. Then
+/// from that place and from the beginning, behind the end. Also by two descriptors of one open
+/// directory, with little room.
 const LISTS: &str = r#"
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -33,6 +34,10 @@ int main(void)
     strcpy(name, readdir(all)->d_name);
     seekdir(all, place);
     printf("%s %d\n", name, strcmp(name, readdir(all)->d_name));
+    print(all);
+    seekdir(all, place);
+    print(all);
+    rewinddir(all);
     print(all);
     closedir(all);
     char room[400];

@@ -2,6 +2,9 @@
 //!
 //! libc takes a listing in pieces (getdents64(2)), as many as its buffer needs. In a new execution,
 //! the buffer may be another one. So the pieces of a listing are kept as one result.
+//!
+//! Invariant: a new execution takes a result when it reads a directory from the beginning. So a
+//! program that goes back into a listing which has ended (seekdir(3)) gets no further result.
 
 use super::{Arranging, ended};
 use crate::process::{CallObject, RecordedResult, ResultKey};
@@ -11,6 +14,24 @@ use backstory_deep::Call;
 const LENGTH_AT: usize = 16;
 /// Which argument of the call is the buffer.
 const BUFFER: u16 = 1;
+
+/// The listing of an open directory, as far as it came.
+#[derive(Default)]
+pub(super) struct Listing {
+    entries: Vec<u8>,
+    state: State,
+}
+
+#[derive(Default, Clone, Copy, PartialEq)]
+enum State {
+    /// The program reads it from the beginning.
+    #[default]
+    New,
+    /// It has ended, and is a result.
+    Ended,
+    /// It has ended, and the program went back into it.
+    Again,
+}
 
 impl Arranging {
     /// A call took a piece of a listing, or found its end. A listing that was not read to its end
@@ -29,22 +50,28 @@ impl Arranging {
         if !path.starts_with(b"/") || self.omits_result(call, &object) {
             return;
         }
+        let key = ResultKey {
+            call: call.number,
+            object,
+            detail: 0,
+        };
         let piece = call.entered_at(BUFFER).filter(|_| !call.is_cut);
         match (call.result, piece) {
             (1.., Some(piece)) => {
                 let listing = self.listings.entry(id).or_default();
-                go_back(listing, piece);
-                listing.extend_from_slice(piece);
+                let results = self.process.results.get(&key);
+                let last = results.and_then(|results| results.back()?.0.entered.first());
+                listing.goes_on(last.map(Vec::as_slice), piece);
             }
             (0, _) => {
-                let Some(entries) = self.listings.remove(&id) else {
+                let Some(listing) = self.listings.get_mut(&id) else {
                     return;
                 };
-                let key = ResultKey {
-                    call: call.number,
-                    object,
-                    detail: 0,
-                };
+                let state = std::mem::replace(&mut listing.state, State::Ended);
+                let entries = std::mem::take(&mut listing.entries);
+                if state != State::New {
+                    return;
+                }
                 let result = RecordedResult {
                     value: 0,
                     entered: vec![entries],
@@ -57,20 +84,41 @@ impl Arranging {
     }
 }
 
+impl Listing {
+    /// A piece came. `last`: the entries of the last result for the directory.
+    fn goes_on(&mut self, last: Option<&[u8]>, piece: &[u8]) {
+        let had_ended = self.state == State::Ended;
+        if had_ended {
+            self.entries = last.unwrap_or_default().to_vec();
+        }
+        let went_back = go_back(&mut self.entries, piece);
+        if had_ended && !went_back {
+            self.entries.clear();
+        }
+        self.state = match self.state {
+            _ if self.entries.is_empty() => State::New,
+            State::Ended => State::Again,
+            state => state,
+        };
+        self.entries.extend_from_slice(piece);
+    }
+}
+
 /// Goes back to the first entry of a piece, if the listing has it: the program went back there
-/// (rewinddir(3), seekdir(3)). No name is twice in a directory.
-fn go_back(listing: &mut Vec<u8>, piece: &[u8]) {
+/// (rewinddir(3), seekdir(3)). No name is twice in a directory. False: the listing lacks it.
+fn go_back(listing: &mut Vec<u8>, piece: &[u8]) -> bool {
     let Some(first) = first_entry(piece) else {
-        return;
+        return false;
     };
     let mut at = 0;
     while let Some(entry) = first_entry(&listing[at..]) {
         if entry == first {
             listing.truncate(at);
-            return;
+            return true;
         }
         at += entry.len();
     }
+    false
 }
 
 fn first_entry(entries: &[u8]) -> Option<&[u8]> {
@@ -162,6 +210,27 @@ mod tests {
             .flat_map(|name| entry(name))
             .collect();
         assert_eq!(listings("/d", calls), [all.clone(), all]);
+    }
+
+    #[test]
+    fn a_return_into_a_listing_that_has_ended_is_no_further_one() {
+        let calls = vec![
+            opened("/d"),
+            piece(&["a", "b"]),
+            piece(&["c"]),
+            piece(&[]),
+            piece(&["b", "c"]),
+            piece(&[]),
+            piece(&["c"]),
+            piece(&["a", "c", "d"]),
+            piece(&[]),
+            piece(&[]),
+        ];
+        let [before, after] = [&["a", "b", "c"], &["a", "c", "d"]].map(|names| {
+            let all = names.iter().flat_map(|name| entry(name));
+            all.collect::<Vec<u8>>()
+        });
+        assert_eq!(listings("/d", calls), [before, after]);
     }
 
     #[test]

@@ -108,8 +108,8 @@ pub(crate) struct Arranging {
     /// The descriptors in each set of epoll. False: no call had said where the descriptor leads.
     members: HashMap<ResourceId, HashMap<i32, bool>>,
     process: RecordedProcess,
-    /// The entries of each directory of the root that are listed, as far as they came.
-    listings: HashMap<ResourceId, Vec<u8>>,
+    /// The listings of open directories of the root.
+    listings: HashMap<ResourceId, listings::Listing>,
     /// Where each file is read or written next.
     offsets: HashMap<ResourceId, u64>,
     connections: Connections,
