@@ -17,10 +17,12 @@ pub enum InputItem {
     Bytes(Vec<u8>),
     /// A message: what does not fit into the reader's buffer is lost, as the kernel does it.
     Message {
-        /// Its bytes.
+        /// Its bytes, as far as the program took them.
         bytes: Vec<u8>,
         /// The address of its sender, maybe empty.
         address: Vec<u8>,
+        /// The length of the message, as far as it is known. It is that of the bytes or more.
+        whole: usize,
     },
     /// The read failed with `EAGAIN`: nothing was there at that moment.
     Absent,
@@ -35,7 +37,7 @@ pub enum InputItem {
 /// The result of a read of the new execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Taken {
-    /// So many bytes, at least one, with the address of the sender of a message.
+    /// So many bytes, with the address of the sender of a message. Only a message can have none.
     Bytes(Vec<u8>, Vec<u8>),
     /// `EAGAIN`.
     Absent,
@@ -255,9 +257,17 @@ impl InputStream {
         let mut all = self.items.iter();
         let next = all.find(|item| !is_interruption(item) && **item != InputItem::Absent);
         match next? {
-            InputItem::Message { bytes, .. } => Some(bytes.len()),
+            InputItem::Message { bytes, whole, .. } => Some(bytes.len().max(*whole)),
             _ => None,
         }
+    }
+
+    /// True if a read without room is about the next message: a look at it, or the read that took
+    /// none of its bytes in the record.
+    fn needs_no_room(&self, peek: bool) -> bool {
+        let mut all = self.items.iter();
+        let next = all.find(|item| !is_interruption(item) && **item != InputItem::Absent);
+        matches!(next, Some(InputItem::Message { bytes, .. }) if peek || bytes.is_empty())
     }
 
     /// The time at which the bytes came of which the program has taken none yet.
@@ -336,8 +346,7 @@ impl InputStream {
         if waits {
             self.arrive();
         }
-        let looks_at_message = peek && self.next_message().is_some();
-        if room == 0 && self.is_ready() && !looks_at_message {
+        if room == 0 && self.is_ready() && !self.needs_no_room(peek) {
             return Taken::End;
         }
         let taken = loop {
@@ -354,7 +363,7 @@ impl InputStream {
                     let some = rest.get(..room.min(rest.len())).unwrap_or_default();
                     Taken::Bytes(some.to_vec(), Vec::new())
                 }
-                Some(InputItem::Message { bytes, address }) => {
+                Some(InputItem::Message { bytes, address, .. }) => {
                     let some = bytes.get(..room.min(bytes.len())).unwrap_or_default();
                     Taken::Bytes(some.to_vec(), address.clone())
                 }
@@ -423,7 +432,11 @@ impl InputStream {
                     continue;
                 };
                 match &mut item {
-                    InputItem::Bytes(own) | InputItem::Message { bytes: own, .. } => *own = new,
+                    InputItem::Bytes(own) => *own = new,
+                    InputItem::Message { bytes, whole, .. } => {
+                        *whole = new.len();
+                        *bytes = new;
+                    }
                     _ => continue,
                 }
             }

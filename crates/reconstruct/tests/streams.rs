@@ -167,6 +167,7 @@ fn a_message_keeps_its_boundary() {
         input.push(InputItem::Message {
             bytes: text.into(),
             address: vec![2, 0],
+            whole: text.len(),
         });
     }
     assert_eq!(
@@ -178,6 +179,29 @@ fn a_message_keeps_its_boundary() {
         Taken::Bytes(b"second".to_vec(), vec![2, 0])
     );
     assert_eq!(input.take(30, true, false), Taken::Exhausted);
+}
+
+#[test]
+fn a_message_that_was_taken_without_room_is_taken_again() {
+    let mut input = InputStream::default();
+    for (bytes, whole) in [("", 100), ("cut", 100), ("whole", 5)] {
+        input.push(InputItem::Message {
+            bytes: bytes.into(),
+            address: Vec::new(),
+            whole,
+        });
+    }
+    let none = Taken::Bytes(Vec::new(), Vec::new());
+    assert_eq!(input.next_message(), Some(100));
+    assert_eq!(input.take(0, true, true), none, "a look");
+    assert_eq!(input.take(0, true, false), none);
+    assert_eq!(input.take(0, true, false), Taken::End, "no such read");
+    assert_eq!(input.next_message(), Some(100));
+    assert_eq!(
+        input.take(9, true, false),
+        Taken::Bytes(b"cut".to_vec(), Vec::new())
+    );
+    assert_eq!(input.next_message(), Some(5));
 }
 
 #[test]

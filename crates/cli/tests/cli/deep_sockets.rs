@@ -112,6 +112,56 @@ fn a_look_at_a_message_has_its_whole_length() {
     program_is_equal_again("", "looks", LOOKS_FIRST);
 }
 
+/// Takes messages with less room than they need: none, some, by three calls, and behind a look.
+const CUT: &str = r#"
+#define _GNU_SOURCE
+#include <netinet/in.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+int main(void)
+{
+    struct sockaddr_in own = {AF_INET, 0, {htonl(INADDR_LOOPBACK)}, {0}};
+    socklen_t size = sizeof own;
+    int here = socket(AF_INET, SOCK_DGRAM, 0), other = socket(AF_INET, SOCK_DGRAM, 0);
+    if (bind(here, (void *)&own, size) || getsockname(here, (void *)&own, &size))
+        return 1;
+    char room[300] = "";
+    for (int n = 0; n < 9; n++) {
+        room[0] = 'a' + n;
+        if (sendto(other, room, 100 + n, 0, (void *)&own, size) < 0)
+            return 2;
+    }
+    struct iovec some = {room, 8};
+    struct mmsghdr one = {{0, 0, &some, 1, 0, 0, 0}, 0};
+    printf("%zd\n", recv(here, room, 8, MSG_TRUNC));
+    printf("%c\n", *room);
+    printf("%zd\n", recv(here, 0, 0, MSG_TRUNC));
+    printf("%zd\n", recv(here, 0, 0, 0));
+    printf("%zd\n", recvmsg(here, &one.msg_hdr, 0));
+    printf("%c %d\n", *room, one.msg_hdr.msg_flags == MSG_TRUNC);
+    printf("%d\n", recvmmsg(here, &one, 1, MSG_TRUNC, 0));
+    printf("%c %u %d\n", *room, one.msg_len, one.msg_hdr.msg_flags == MSG_TRUNC);
+    printf("%zd\n", recv(here, 0, 0, MSG_PEEK | MSG_TRUNC));
+    printf("%zd\n", read(here, room, 8));
+    printf("%c\n", *room);
+    printf("%zd\n", recv(here, 0, 0, MSG_PEEK | MSG_TRUNC));
+    printf("%zd\n", recv(here, 0, 0, 0));
+    printf("%zd\n", recv(here, room, 1, MSG_PEEK | MSG_TRUNC));
+    printf("%zd\n", recv(here, room, sizeof room, MSG_TRUNC));
+    printf("%c\n", *room);
+    some.iov_len = sizeof room;
+    printf("%zd\n", recvmsg(here, &one.msg_hdr, 0));
+    printf("%c %d\n", *room, one.msg_hdr.msg_flags);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_message_that_was_cut_is_cut_again_and_has_its_whole_length() {
+    program_is_equal_again("", "cut", CUT);
+}
+
 /// Asks for the network interfaces, as `ifconfig` does. It asks for the length of their list, for a
 /// short list and the whole one. Then it asks for facts about each interface.
 const INTERFACES: &str = r#"

@@ -110,6 +110,8 @@ pub(crate) struct Arranging {
     process: RecordedProcess,
     /// The listings of open directories of the root.
     listings: HashMap<ResourceId, listings::Listing>,
+    /// The length of the next message of each socket, as far as the program looked at it.
+    looked_at: HashMap<ResourceId, usize>,
     /// Where each file is read or written next.
     offsets: HashMap<ResourceId, u64>,
     connections: Connections,
@@ -224,6 +226,7 @@ impl Arranging {
         self.resolve_table();
         self.numbers.clear();
         self.listings.clear();
+        self.looked_at.clear();
         self.made_at.clear();
         self.returned.clear();
         self.handled.clear();

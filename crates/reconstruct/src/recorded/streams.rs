@@ -11,7 +11,10 @@ use libc::c_long;
 impl Arranging {
     pub(super) fn read(&mut self, call: &Call) {
         self.note_mover(call);
-        if call.a == 0 && call.result == 0 {
+        let id = self.table.get(&call.fd).copied();
+        let messages = id.is_some_and(|id| self.run.resources[id].keeps_messages());
+        // A call for messages takes one, also without room for its bytes.
+        if call.a == 0 && call.result == 0 && !(messages && is_for_messages(call)) {
             return;
         }
         let handled = self.handled_during(call);
@@ -20,8 +23,11 @@ impl Arranging {
             libc::SYS_read | libc::SYS_readv | libc::SYS_pread64 | libc::SYS_preadv
         ) && call.b & libc::MSG_PEEK as u64 != 0;
         let id = self.behind(call.fd, 0);
+        let whole = match messages && call.result >= 0 {
+            true => self.length_of_message(id, call, peeks),
+            false => 0,
+        };
         let resource = &mut self.run.resources[id];
-        let messages = resource.keeps_messages();
         let item = match (call.result, call.content_in()) {
             (result, _) if result == -i64::from(libc::EAGAIN) => InputItem::Absent,
             (result, _) if result == -i64::from(libc::EINTR) && !handled.is_empty() => {
@@ -50,6 +56,12 @@ impl Arranging {
             (_, Some(Content::Bytes(bytes))) if messages => InputItem::Message {
                 bytes: bytes.to_vec(),
                 address: call.address().unwrap_or_default().to_vec(),
+                whole,
+            },
+            (0.., None) if messages && call.a == 0 => InputItem::Message {
+                bytes: Vec::new(),
+                address: call.address().unwrap_or_default().to_vec(),
+                whole,
             },
             (1.., Some(Content::Bytes(bytes))) => InputItem::Bytes(bytes.to_vec()),
             _ => InputItem::End,
@@ -83,6 +95,25 @@ impl Arranging {
                 None => input.push_at(item, ended(call)),
             }
         }
+    }
+
+    /// The length of the message that a call looks at or takes, as far as it is known: by
+    /// MSG_TRUNC as a flag of the call, or as one of the message, or by a look at the message.
+    fn length_of_message(&mut self, id: ResourceId, call: &Call, peeks: bool) -> usize {
+        let taken = match call.content_in() {
+            Some(Content::Bytes(bytes)) => bytes.len(),
+            _ => 0,
+        };
+        let flags = call.section(deep::MESSAGE, 1).and_then(<[u8]>::first_chunk);
+        let flags = flags.map_or(0, |bytes| i32::from_le_bytes(*bytes));
+        let cut = usize::from(flags & libc::MSG_TRUNC != 0);
+        let returned = usize::try_from(call.result).unwrap_or(0);
+        let known = self.looked_at.remove(&id).unwrap_or(0);
+        let whole = known.max(returned).max(taken + cut);
+        if peeks {
+            self.looked_at.insert(id, whole);
+        }
+        whole
     }
 
     /// The position in a file at which a call moved so many bytes. `None`: it is no file.
@@ -235,6 +266,14 @@ impl Arranging {
             }
         }
     }
+}
+
+/// True for a call that a socket gives a message.
+fn is_for_messages(call: &Call) -> bool {
+    matches!(
+        c_long::from(call.number),
+        libc::SYS_recvfrom | libc::SYS_recvmsg | libc::SYS_recvmmsg
+    )
 }
 
 /// True for a write that took a part of its bytes.
