@@ -262,8 +262,8 @@ impl InputStream {
         }
     }
 
-    /// True if a read without room is about the next message: a look at it, or the read that took
-    /// none of its bytes in the record.
+    /// True if a read without room is about the next message. It is a look, or the message is one
+    /// of which the recorded program took no bytes.
     fn needs_no_room(&self, peek: bool) -> bool {
         let mut all = self.items.iter();
         let next = all.find(|item| !is_interruption(item) && **item != InputItem::Absent);

@@ -1,6 +1,7 @@
 //! `record --deep` of calls that return the addresses of sockets, or look at messages.
 
 use super::deep_equal::{program_is_equal_again, program_writes_again};
+use super::deep_replay::recorded_program;
 
 /// The kernel returns the lengths of whole addresses. The program has less room for them, at the
 /// end of readable memory.
@@ -203,4 +204,37 @@ int main(void)
 #[test]
 fn a_program_gets_the_recorded_network_interfaces() {
     program_is_equal_again("", "interfaces", INTERFACES);
+}
+
+/// Discards the first bytes of a connection. TCP does not look at the buffer then.
+const DISCARDS: &str = r#"
+#include <netinet/in.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+int main(void)
+{
+    struct sockaddr_in own = {AF_INET, 0, {htonl(INADDR_LOOPBACK)}, {0}};
+    socklen_t size = sizeof own;
+    int listens = socket(AF_INET, SOCK_STREAM, 0), other = socket(AF_INET, SOCK_STREAM, 0);
+    if (bind(listens, (void *)&own, size) || listen(listens, 1) ||
+        getsockname(listens, (void *)&own, &size) || connect(other, (void *)&own, size))
+        return 1;
+    int here = accept(listens, 0, 0);
+    if (write(other, "discarded, read", 15) != 15)
+        return 2;
+    char room[16] = "";
+    long discarded = recv(here, (void *)16, 11, MSG_TRUNC);
+    long got = read(here, room, sizeof room - 1);
+    printf("%ld %ld %s\n", discarded, got, room);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_buffer_is_not_read_where_bytes_of_a_connection_were_discarded() {
+    let line = "RECORD ./discards > out";
+    if let Some(place) = recorded_program("", "discards", DISCARDS, line) {
+        assert_eq!(place.out(), "11 4 read\n");
+    }
 }

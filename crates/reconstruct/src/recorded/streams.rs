@@ -97,8 +97,8 @@ impl Arranging {
         }
     }
 
-    /// The length of the message that a call looks at or takes, as far as it is known: by
-    /// MSG_TRUNC as a flag of the call, or as one of the message, or by a look at the message.
+    /// The length of the message that a call looks at or takes, as far as it is known. The call
+    /// returned it, or a look before. MSG_TRUNC in the message says that there are more bytes.
     fn length_of_message(&mut self, id: ResourceId, call: &Call, peeks: bool) -> usize {
         let taken = match call.content_in() {
             Some(Content::Bytes(bytes)) => bytes.len(),

@@ -116,6 +116,20 @@ static struct bs_part plain(s64 at, s64 done)
     return (struct bs_part){.size = done > 0 ? (u64)done : 0, .at = (const void *)at};
 }
 
+/*
+ * The bytes of a `recvfrom`. By MSG_TRUNC, TCP discards them, and does not look at the buffer. So
+ * it need not be readable. In a sandbox, that cannot be asked.
+ */
+static struct bs_part received(const s64 *arg, s64 done)
+{
+    enum { MSG_TRUNC = 0x20 };
+    struct bs_part bytes = plain(arg[1], done < arg[2] ? done : arg[2]);
+    if (BS_UNLIKELY(arg[3] & MSG_TRUNC) && bytes.size && !(bs_modes & BS_MODE_SANDBOX) &&
+        !bs_readable(bytes.at, bytes.size))
+        bytes.size = 0;
+    return bytes;
+}
+
 static struct bs_part gathered(const struct vector *vectors, u64 count, s64 done)
 {
     u64 room = done > 0 ? room_in(vectors, count) : 0;
@@ -240,7 +254,7 @@ static bool data_call(struct draft *d, u32 nr, const s64 *arg)
         entered(d, fd, plain(arg[1], done), -1);
         return true;
     case __NR_recvfrom:
-        entered(d, fd, plain(arg[1], done < arg[2] ? done : arg[2]), -1);
+        entered(d, fd, received(arg, done), -1);
         add_address(d, 4, (const void *)arg[4], arg[5]);
         return true;
     case __NR_pread64: entered(d, fd, plain(arg[1], done), arg[3]); return true;
