@@ -6,10 +6,11 @@ use super::deep_replay::replayed_program;
 
 /// Lists a directory of the system: whole, again from its beginning, and from a place in it. Then
 /// from that place and from the beginning, behind the end. Also by two descriptors of one open
-/// directory, with little room.
+/// directory, with little room, and behind calls without room or memory for entries.
 const LISTS: &str = r#"
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,6 +44,10 @@ int main(void)
     char room[400];
     int one = open("/usr/bin", O_RDONLY | O_DIRECTORY), other = dup(one);
     long got, sum = 0;
+    for (long space = -1; space < 1000; space += 500) {
+        got = syscall(SYS_getdents64, one, 8, space);
+        printf("%ld %d\n", got, errno);
+    }
     while ((got = syscall(SYS_getdents64, sum % 2 ? one : other, room, sizeof room)) > 0)
         sum += got + 1;
     printf("%ld %ld\n", got, sum);

@@ -65,16 +65,19 @@ impl Supervisor {
             return Ok(Response::Continue);
         };
         let rest = self.listings.rest(place);
-        let (piece, after) = piece(rest, place, call.length(2));
+        // The kernel takes the room for a number with a sign.
+        let room = usize::try_from(call.int(2)).unwrap_or(0);
+        let (piece, after) = piece(rest, place, room);
         if piece.is_empty() && !rest.is_empty() {
             return Ok(Response::Errno(libc::EINVAL));
         }
-        let after = position(place.number, after);
-        if seek(&directory, SeekFrom::Start(after)).is_err() {
-            return Ok(Response::Continue);
-        }
+        // Without the entries, the program stays where it is.
         call.put(call.args[1], &piece)?;
-        Ok(Response::Value(piece.len() as i64))
+        let after = position(place.number, after);
+        match seek(&directory, SeekFrom::Start(after)) {
+            Ok(_) => Ok(Response::Value(piece.len() as i64)),
+            Err(_) => Ok(Response::Continue),
+        }
     }
 
     /// The next entry of the listing that an open directory is in. `None`: it is in none, and
