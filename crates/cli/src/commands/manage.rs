@@ -72,8 +72,14 @@ fn label(current: &mut CurrentStore, run: &str, label: Label, text: &str) -> Out
 
 /// Brings the store up to date. A background indexer prints no errors: it marks runs that failed,
 /// and the next question reports them.
+///
+/// A store that is not there has nothing to index. It may have been removed after the run.
 pub fn index(args: IndexArgs, store: Option<&Path>) -> Outcome {
-    let home = Home::locate(store)?;
+    let place = Home::directory(store)?;
+    if !place.exists() {
+        return Ok(0);
+    }
+    let home = Home::open(&place)?;
     // Whoever takes the work over may do a part of it. The successor waits, and does the rest.
     let mut successor = index::in_background(&home);
     successor.push("--wait".into());
