@@ -360,6 +360,9 @@ static bool file_call(struct draft *d, u32 nr, const s64 *arg)
         return true;
     case __NR_getdents64:
         r->fd = (s32)arg[0], r->a = (u64)arg[2];
+        /* The program may have opened it by a relative path, or through a symbolic link. */
+        if (r->result > 0)
+            bs_deep_describe(r->fd, BS_DEEP_UNMOVED);
         add_entered(d, 1, arg[1], (u64)r->result);
         return true;
     case __NR_mmap:

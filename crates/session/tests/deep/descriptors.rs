@@ -12,6 +12,8 @@ use std::process::Stdio;
 
 const PYTHON: &str = "/usr/bin/python3";
 const READ: u16 = 0;
+/// The type bits of the mode of a directory.
+const DIRECTORY: i64 = 0o40_000;
 /// A position that is left out.
 const UNKNOWN: u64 = u64::MAX;
 
@@ -67,6 +69,36 @@ print(server.fileno(), os.fstat(server.fileno()).st_ino)";
         .position(|call| (call.number, call.fd) == (DESCRIPTOR, fd));
     let forked = parent.iter().position(|call| FORK.contains(&call.number));
     assert!(described.unwrap() < forked.unwrap());
+}
+
+#[test]
+fn a_listed_directory_has_its_absolute_path_in_the_log() {
+    if !needs("a program that lists directories", &[PYTHON]) {
+        return;
+    }
+    let script = "
+import os
+top = os.path.realpath('.')
+os.makedirs('one/two'); os.symlink('one', 'link')
+one = os.open('one', os.O_RDONLY)
+for name in 'one', 'link': os.listdir(name)
+os.chdir('link'); os.listdir('.')
+os.listdir(os.open('two', os.O_RDONLY, dir_fd=one))
+print(top)";
+    let run = Run::new(&["--deep", "full"]);
+    let output = run.record(&[PYTHON, "-I", "-S", "-c", script]);
+    assert!(output.status.success(), "{output:?}");
+    let told = text(&output.stdout);
+    let top = told.trim();
+    run.log();
+    let log = deep_log(&run);
+    let calls: Vec<Call> = log.process_calls(log.processes()[0].epoch).collect();
+    let facts = calls
+        .iter()
+        .filter(|call| (call.number, call.result) == (DESCRIPTOR, DIRECTORY));
+    let names = facts.filter_map(|fact| fact.path()?.strip_prefix(top.as_bytes()));
+    let names: Vec<String> = names.map(text).collect();
+    assert_eq!(names, ["/one", "/one", "/one", "/one/two"]);
 }
 
 #[test]
