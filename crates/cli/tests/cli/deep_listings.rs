@@ -1,8 +1,9 @@
 //! `replay --deep`: a program gets the recorded listings of directories of the system. The root has
 //! only the files that the run used.
 
+use super::Place;
 use super::deep_equal::{is_equal, program_is_equal_again};
-use super::deep_replay::replayed_program;
+use super::deep_replay::{compiled, replayed_program};
 
 /// Lists a directory of the system: whole, again from its beginning, and from a place in it. Then
 /// from that place and from the beginning, behind the end. Also by two descriptors of one open
@@ -112,4 +113,66 @@ fn a_directory_that_the_program_changes_lists_what_is_in_it() {
     let states = other["outputs"].as_array().unwrap().iter();
     let missing: Vec<_> = states.filter(|file| file["state"] == "missing").collect();
     assert_eq!(missing.len(), 1, "{other}");
+}
+
+/// Makes directories with many files, which the program does not use. So the root lacks them. In
+/// most file systems, their order is not that of their names.
+const MAKE: &str = "mkdir -p top/inner && ln -s inner top/link && \
+    for n in $(seq 200); do : > top/file$n; : > top/inner/other$n; done";
+
+/// Lists directories that it opens relative to a descriptor and to its current directory, which it
+/// changes. Some are behind a symbolic link.
+const WALKS: &str = r#"
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+static void print(DIR *all)
+{
+    struct dirent *entry;
+    while (all && (entry = readdir(all)))
+        printf("%s %d %llu\n", entry->d_name, entry->d_type, (unsigned long long)entry->d_ino);
+    puts("end");
+    if (all)
+        closedir(all);
+}
+static DIR *below(int directory, const char *name)
+{
+    return fdopendir(openat(directory, name, O_RDONLY | O_DIRECTORY));
+}
+int main(void)
+{
+    int top = open("top", O_RDONLY | O_DIRECTORY);
+    print(below(top, "inner"));
+    print(below(top, "link"));
+    print(below(top, "."));
+    print(opendir("top/inner"));
+    if (chdir("top"))
+        return 1;
+    print(opendir("."));
+    print(opendir("link"));
+    if (fchdir(dirfd(below(top, "inner"))))
+        return 1;
+    print(below(AT_FDCWD, "."));
+    print(opendir(".."));
+    return 0;
+}
+"#;
+
+#[test]
+fn directories_that_are_opened_by_a_relative_path_have_the_recorded_order() {
+    let place = Place::new();
+    if !compiled(&place, "", "walks", WALKS) {
+        return;
+    }
+    let made = place.shell(MAKE);
+    assert_eq!(made.status, 0, "{made:?}");
+    place.deep("RECORD ./walks > out");
+    let out = place.out();
+    assert_eq!(out.lines().filter(|line| *line == "end").count(), 8);
+    for (name, count) in [("file1 ", 3), ("other1 ", 5)] {
+        let all = out.lines().filter(|line| line.starts_with(name));
+        assert_eq!(all.count(), count, "{name}");
+    }
+    place.is_equal_again();
 }

@@ -10,13 +10,15 @@ use crate::resource::{
 use crate::temporary_names::Creation;
 use backstory_abi::deep;
 use backstory_deep::Call;
-use libc::{S_IFIFO, S_IFREG, S_IFSOCK, c_long};
+use libc::{S_IFDIR, S_IFIFO, S_IFREG, S_IFSOCK, c_long};
 
 impl Arranging {
     /// A fact about a descriptor before its first use.
     pub(super) fn descriptor(&mut self, call: &Call) {
         let kind = call.result as u32;
-        let given = call.path().filter(|name| !name.is_empty());
+        // A listing belongs to the whole path of its directory.
+        let is_whole = kind != S_IFDIR || !call.is_cut;
+        let given = call.path().filter(|name| !name.is_empty() && is_whole);
         let name = given.filter(|name| *name != [deep::NO_NAME]);
         let name = name.unwrap_or_default();
         let ident = call.section(deep::IDENT, 0).and_then(|bytes| {

@@ -8,7 +8,9 @@
 
 use super::{Arranging, ended};
 use crate::process::{CallObject, RecordedResult, ResultKey};
+use crate::resource::{Origin, ResourceId, is_kernels};
 use backstory_deep::Call;
+use libc::STDERR_FILENO;
 
 /// The offset of the length in an entry (`struct linux_dirent64`).
 const LENGTH_AT: usize = 16;
@@ -41,13 +43,17 @@ impl Arranging {
         let Some(id) = id.filter(|id| self.run.resources[*id].is_native()) else {
             return self.result(call);
         };
+        if self.run.resources[id].origin == Origin::Inherited {
+            self.was_not_open_at_start(id);
+        }
         let resource = &self.run.resources[id];
         let path = match resource.link.is_empty() {
             true => &resource.name,
             false => &resource.link,
         };
         let object = CallObject::Path(path.clone());
-        if !path.starts_with(b"/") || self.omits_result(call, &object) {
+        let is_known = path.starts_with(b"/") && !is_kernels(path);
+        if !is_known || self.omits_result(call, &object) {
             return;
         }
         let key = ResultKey {
@@ -81,6 +87,13 @@ impl Arranging {
             }
             _ => drop(self.listings.remove(&id)),
         }
+    }
+
+    /// The program lists a directory that no recorded call opened. libc did so inside itself, as in
+    /// nftw(3). So a new execution does not start with it.
+    fn was_not_open_at_start(&mut self, id: ResourceId) {
+        let had = &mut self.process.inherited;
+        had.retain(|(fd, known, _)| *known != id || *fd <= STDERR_FILENO);
     }
 }
 
@@ -133,7 +146,7 @@ mod tests {
     use crate::recorded::RecordedRun;
     use backstory_abi::deep;
     use backstory_deep::{Call, Section};
-    use libc::{AT_FDCWD, SYS_getdents64, SYS_openat};
+    use libc::{AT_FDCWD, S_IFDIR, SYS_getdents64, SYS_openat};
 
     const DIRECTORY: i32 = 3;
 
@@ -154,6 +167,21 @@ mod tests {
             sections: vec![Section {
                 kind: deep::PATH,
                 arg: 1,
+                bytes: path.as_bytes().to_vec(),
+            }],
+            ..Call::default()
+        }
+    }
+
+    /// The absolute path of the open directory.
+    fn described(path: &str) -> Call {
+        Call {
+            number: deep::DESCRIPTOR,
+            fd: DIRECTORY,
+            result: i64::from(S_IFDIR),
+            sections: vec![Section {
+                kind: deep::PATH,
+                arg: 0,
                 bytes: path.as_bytes().to_vec(),
             }],
             ..Call::default()
@@ -234,8 +262,40 @@ mod tests {
     }
 
     #[test]
-    fn a_relative_path_has_no_listing() {
+    fn a_listing_belongs_to_the_absolute_path_of_its_directory() {
+        for name in ["d", ".", "/link"] {
+            let calls = vec![opened(name), described("/w/d"), piece(&["a"]), piece(&[])];
+            assert_eq!(listings("/w/d", calls), [entry("a")], "{name}");
+        }
+    }
+
+    #[test]
+    fn a_relative_path_without_the_absolute_one_has_no_listing() {
         let calls = vec![opened("d"), piece(&["a"]), piece(&[])];
         assert!(listings("d", calls).is_empty());
+        let of_kernel = vec![opened("d"), described("/proc/d"), piece(&["a"]), piece(&[])];
+        assert!(listings("/proc/d", of_kernel).is_empty());
+    }
+
+    #[test]
+    fn a_path_that_is_cut_is_not_that_of_the_directory() {
+        let cut = Call {
+            is_cut: true,
+            ..described("/w/lo")
+        };
+        for (name, count) in [("d", 0), ("/w/long", 1)] {
+            let calls = vec![opened(name), cut.clone(), piece(&["a"]), piece(&[])];
+            assert!(listings("/w/lo", calls.clone()).is_empty(), "{name}");
+            assert_eq!(listings(name, calls).len(), count, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_directory_that_libc_opened_inside_itself_has_a_listing_and_was_not_open_at_the_start() {
+        let one = || [described("/w/d"), piece(&["a"]), piece(&[])];
+        let calls: Vec<Call> = one().into_iter().chain(one()).collect();
+        assert_eq!(listings("/w/d", calls.clone()), [entry("a"), entry("a")]);
+        let run = RecordedRun::arrange([(1, 7, 0, calls.into_iter())].into_iter());
+        assert!(run.processes[0].inherited.is_empty());
     }
 }
