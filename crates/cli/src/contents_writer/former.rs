@@ -9,7 +9,7 @@ use backstory_store::{Store, same_version};
 
 use super::wanted::Wanted;
 
-/// Most versions of a path that are looked at, the newest first.
+/// Most versions that are looked at: the oldest that the run met, and the newest at a path.
 const MOST: usize = 16;
 
 /// The search ends for a run after so many files without an earlier version. A run that reads
@@ -23,12 +23,14 @@ pub struct FormerVersions {
 }
 
 impl FormerVersions {
-    /// The content of another version of this file: one that the run met, or else the newest at the
-    /// same path. A failed question is no reason to store nothing: the content is then stored
-    /// whole.
+    /// The content of another version of this file: one of the oldest that the run met, or else the
+    /// newest at the same path. A failed question is no reason to store nothing: the content is then
+    /// stored whole.
     pub fn digest(&mut self, store: &dyn Store, wanted: &Wanted) -> Option<Digest> {
-        let met = wanted.others.iter();
-        let met = met.filter_map(|ident| stored(store, ident)).next();
+        let own = wanted.ident.version_id();
+        let met = wanted.namesakes.iter().flat_map(|all| all.iter());
+        let mut met = met.filter(|one| one.version_id() != own).take(MOST);
+        let met = met.find_map(|ident| stored(store, ident));
         if met.is_some() || self.misses >= MISSES {
             return met;
         }

@@ -5,11 +5,12 @@ use std::collections::hash_map::Entry;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use backstory_eventlog::Log;
 use backstory_eventlog::event::{Bytes, PreserveMethod};
 use backstory_files::{Ident, VersionId};
-use backstory_graph::model::{Entity, EntityId, EntityKind};
+use backstory_graph::model::{Entity, EntityKind};
 use backstory_store::{RunRecord, Store};
 use backstory_workflow::paths::is_tool;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -24,8 +25,9 @@ pub struct Wanted {
     pub ident: Ident,
     /// Paths at which the file may be.
     pub paths: Vec<PathBuf>,
-    /// Other versions that the run met at these paths.
-    pub others: Vec<Ident>,
+    /// For each of its names that has several versions: those that the run met there, this one
+    /// among them. They are shared, because a long run meets thousands of versions of one file.
+    pub namesakes: Vec<Rc<[Ident]>>,
     /// The file was there before the run.
     pub is_input: bool,
 }
@@ -89,7 +91,7 @@ fn joined(versions: Vec<Wanted>) -> Vec<Wanted> {
                     one.ident = version.ident;
                 }
                 one.paths.extend(version.paths);
-                one.others.extend(version.others);
+                one.namesakes.extend(version.namesakes);
             }
             Entry::Vacant(free) => {
                 free.insert(all.len());
@@ -112,7 +114,7 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
         .filter(known_read)
         .map(|kept| kept.ident.version_id())
         .collect();
-    let mut at_path = versions_by_name(&entities);
+    let at_name = versions_by_name(&entities);
     let mut all = All::default();
     for entity in entities {
         let version = uses.version(entity.id);
@@ -138,11 +140,11 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
         if let (EntityKind::File, Some(ident)) = (entity.kind, entity.ident)
             && (entity.last || found || version.is_needed() || kept.contains(&ident.version_id()))
         {
-            let others = at_path.remove(&entity.id).unwrap_or_default();
+            let known = names(&entity).filter_map(|name| at_name.get(name));
             all.versions.push(Wanted {
                 ident,
                 paths: names(&entity).map(path_of).collect(),
-                others,
+                namesakes: known.cloned().collect(),
                 is_input: entity.version == 0,
             });
         }
@@ -156,7 +158,7 @@ pub fn of(store: &dyn Store, run: &RunRecord, preserved: &[Preserved]) -> Result
         all.versions.extend(preserved.iter().map(|kept| Wanted {
             ident: kept.ident,
             paths: vec![kept.path.clone()],
-            others: Vec::new(),
+            namesakes: Vec::new(),
             is_input: false,
         }));
     }
@@ -172,34 +174,29 @@ fn path_of(name: &Bytes) -> PathBuf {
     OsStr::from_bytes(name).into()
 }
 
-/// For each version of a file, the other versions that have one of its names.
-fn versions_by_name(entities: &[Entity]) -> FxHashMap<EntityId, Vec<Ident>> {
+/// The versions of files that have the same name, for each name that several have.
+fn versions_by_name(entities: &[Entity]) -> FxHashMap<Bytes, Rc<[Ident]>> {
     let files = || entities.iter().filter(|one| one.kind == EntityKind::File);
     // Most names have one version.
     let mut once: FxHashSet<&Bytes> = FxHashSet::default();
-    let mut named: FxHashMap<&Bytes, Vec<(EntityId, Ident)>> = FxHashMap::default();
+    let mut named: FxHashMap<&Bytes, Vec<Ident>> = FxHashMap::default();
     for name in files().flat_map(names) {
         if !once.insert(name) {
             named.entry(name).or_default();
         }
     }
-    let mut others: FxHashMap<EntityId, Vec<Ident>> = FxHashMap::default();
     if named.is_empty() {
-        return others;
+        return FxHashMap::default();
     }
     for (entity, ident) in files().filter_map(|one| Some((one, one.ident?))) {
         for name in names(entity) {
             if let Some(versions) = named.get_mut(name) {
-                versions.push((entity.id, ident));
+                versions.push(ident);
             }
         }
     }
-    for versions in named.into_values().filter(|versions| versions.len() > 1) {
-        for (id, ident) in &versions {
-            let all = versions.iter().map(|(_, other)| *other);
-            let here = all.filter(|other| other.version_id() != ident.version_id());
-            others.entry(*id).or_default().extend(here);
-        }
-    }
-    others
+    let several = named.into_iter().filter(|(_, all)| all.len() > 1);
+    several
+        .map(|(name, all)| (name.clone(), all.into()))
+        .collect()
 }
