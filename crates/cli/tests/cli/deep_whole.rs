@@ -113,6 +113,22 @@ for act in [lambda: os.rmdir("full"), lambda: os.rename("new", "full"), lambda: 
 }
 
 #[test]
+fn a_file_has_one_identity_by_its_relative_name_its_path_and_its_descriptor() {
+    // `rmtree` fails if the status by a name in its directory and by the descriptor differ.
+    let script = r#"
+import os, shutil
+top = os.path.abspath("top")
+for _ in range(2):
+    os.makedirs("top/below/deep")
+    shutil.rmtree(top)
+    os.makedirs("top/below/deep")
+    print(os.path.isdir(top + "/below"), os.stat("top").st_ino == os.stat(top).st_ino)
+    shutil.rmtree("top")
+"#;
+    script_is_equal_again(script);
+}
+
+#[test]
 fn a_program_reads_what_its_child_wrote_into_the_pipe_of_popen() {
     let script = r#"
 import ctypes

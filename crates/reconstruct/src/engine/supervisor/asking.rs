@@ -2,7 +2,7 @@
 
 use super::allocator::is_allocators;
 use super::named::NamedFile;
-use super::native::{STAT, STATX, StatusLayout, status_bytes};
+use super::native::{STAT, STATX, StatusLayout, absolute_path, status_bytes};
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
 use crate::process::{CallObject, OF_DESCRIPTOR, RecordedResult, ResultKey};
@@ -167,6 +167,11 @@ impl Supervisor {
             self.recorded_status(index, &key, false);
             return Ok(Response::Continue);
         };
+        if !has_one_file(&key)
+            && let Some(path) = absolute_path(call, (file.directory, &file.path), follows)
+        {
+            self.expect_ident(call, index, path, (layout, &native));
+        }
         self.reply_if_alike(call, index, &key, (layout, native))
     }
 
@@ -248,19 +253,39 @@ impl Supervisor {
         let Some(native) = self.native_status(call, call.int(0), b"", true) else {
             return Ok(Response::Continue);
         };
-        let by_path = key(call, CallObject::Path(path));
         let key = ResultKey {
+            detail: OF_DESCRIPTOR,
+            ..key(call, CallObject::Path(path.clone()))
+        };
+        if !self.matchers[index].rest.results.contains_key(&key) {
+            self.expect_ident(call, index, path, (layout, &native));
+        }
+        self.reply_if_alike(call, index, &key, (layout, native))
+    }
+
+    /// Gives a file without an identity that of the next recorded status under its absolute path:
+    /// by its descriptor, or by the path. So a relative name, the descriptor and the path agree.
+    fn expect_ident(
+        &mut self,
+        call: &NotifiedCall,
+        index: usize,
+        path: Vec<u8>,
+        (layout, native): (&StatusLayout, &Stat),
+    ) {
+        let own = (native.st_dev, native.st_ino);
+        let by_path = key(call, CallObject::Path(path));
+        if self.idents.contains_key(&own) || !has_one_file(&by_path) {
+            return;
+        }
+        let by_descriptor = ResultKey {
             detail: OF_DESCRIPTOR,
             ..by_path.clone()
         };
-        if !self.matchers[index].rest.results.contains_key(&key)
-            && has_one_file(&key)
-            && let Some(ident) = self.next_ident(index, &by_path, (layout, native.st_mode))
-        {
-            let own = (native.st_dev, native.st_ino);
-            self.idents.entry(own).or_insert(ident);
+        let kind = (layout, native.st_mode);
+        let next = self.next_ident(index, &by_descriptor, kind);
+        if let Some(ident) = next.or_else(|| self.next_ident(index, &by_path, kind)) {
+            self.idents.insert(own, ident);
         }
-        self.reply_if_alike(call, index, &key, (layout, native))
     }
 
     /// The identity in the next recorded status of this kind of file. No result is taken.

@@ -10,8 +10,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::fs::{Mode, OFlags, ResolveFlags, Stat, fstat, open, openat2};
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 /// At once.
@@ -218,10 +218,7 @@ impl Supervisor {
         follows: bool,
     ) -> Option<Stat> {
         let tid = call.tid;
-        let base = match directory {
-            libc::AT_FDCWD => PathBuf::from(format!("/proc/{tid}/cwd")),
-            fd => PathBuf::from(format!("/proc/{tid}/fd/{fd}")),
-        };
+        let base = base_of(call, directory);
         let whole = match path.first() {
             Some(b'/') => {
                 // Relative to its root, which may be another one.
@@ -238,5 +235,32 @@ impl Supervisor {
             true => rustix::fs::stat(&whole).ok(),
             false => rustix::fs::lstat(&whole).ok(),
         }
+    }
+}
+
+/// The absolute path of the file that a relative path leads to, in the root. `None`: it is not
+/// there, or the path is not relative.
+pub(super) fn absolute_path(
+    call: &NotifiedCall,
+    (directory, path): (i32, &[u8]),
+    follows: bool,
+) -> Option<Vec<u8>> {
+    if path.is_empty() || path.starts_with(b"/") {
+        return None;
+    }
+    let mut flags = OFlags::PATH | OFlags::CLOEXEC;
+    flags.set(OFlags::NOFOLLOW, !follows);
+    let whole = base_of(call, directory).join(OsStr::from_bytes(path));
+    let file = open(whole.as_path(), flags, Mode::empty()).ok()?;
+    let link = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    Some(link.ok()?.into_os_string().into_vec())
+}
+
+/// The directory that a relative path of a call begins at.
+fn base_of(call: &NotifiedCall, directory: i32) -> PathBuf {
+    let tid = call.tid;
+    match directory {
+        libc::AT_FDCWD => PathBuf::from(format!("/proc/{tid}/cwd")),
+        fd => PathBuf::from(format!("/proc/{tid}/fd/{fd}")),
     }
 }
