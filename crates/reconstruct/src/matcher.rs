@@ -99,6 +99,9 @@ pub struct ProcessMatcher {
     taken_pairs: HashMap<ResourceId, TakenPair>,
     recent: VecDeque<String>,
     pub(crate) exact: ExactPositions,
+    /// The streams with recorded output that has not come, but for those of files of the root.
+    /// Streams without any may be among them. `None`: no question has asked for them.
+    pub(crate) owing: Option<Vec<ResourceId>>,
 }
 
 impl ProcessMatcher {
@@ -123,6 +126,7 @@ impl ProcessMatcher {
             taken_pairs: HashMap::new(),
             recent: VecDeque::new(),
             exact: ExactPositions::default(),
+            owing: None,
         }
     }
 

@@ -1,8 +1,8 @@
 //! Questions of a thread that are no system calls, in a record with exact time.
 
 use crate::matcher::ProcessMatcher;
-use crate::process::skip_to;
-use crate::resource::Resource;
+use crate::process::{RecordedProcess, skip_to};
+use crate::resource::{Resource, ResourceId};
 
 impl ProcessMatcher {
     /// This thread makes the call that returned at this time.
@@ -12,15 +12,23 @@ impl ProcessMatcher {
 
     /// When the next recorded output of this thread returned that has not come. `None`: none is
     /// known. Outputs to files of the root are not followed, nor those of a stream that differs.
-    pub fn next_output(&self, thread: u32, resources: &[Resource]) -> Option<u64> {
-        let is_own = |time: &u64| self.rest.movers.get(time).is_none_or(|by| *by == thread);
-        let streams = self.virtual_streams(resources);
-        let outputs = streams.map(|streams| &streams.output);
-        let times = outputs.filter(|output| !output.has_parted());
-        times
-            .filter_map(|output| output.next_time())
-            .filter(is_own)
-            .min()
+    ///
+    /// Python asks for the time at each lock, and a long run has many streams. Most have no output,
+    /// or no further one, so they are not looked at again. No execution adds recorded output.
+    pub fn next_output(&mut self, thread: u32, resources: &[Resource]) -> Option<u64> {
+        let RecordedProcess {
+            streams, movers, ..
+        } = &self.rest;
+        let owing = self.owing.get_or_insert_with(|| {
+            let all = streams.keys().copied();
+            all.filter(|id| !resources[*id].is_native()).collect()
+        });
+        let next_of = |id: &ResourceId| streams.get(id)?.output.next_time();
+        owing.retain(|id| next_of(id).is_some());
+        let has_parted = |id: &ResourceId| streams[id].output.has_parted();
+        let outputs = owing.iter().filter(|id| !has_parted(id));
+        let is_own = |time: &u64| movers.get(time).is_none_or(|by| *by == thread);
+        outputs.filter_map(next_of).filter(is_own).min()
     }
 
     /// The time that this thread took next from this clock, in ns. `next`: of
@@ -88,5 +96,39 @@ impl ProcessMatcher {
         }?;
         self.matched += 1;
         Some(told)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::matcher::ProcessMatcher;
+    use crate::output::OutputItem;
+    use crate::process::RecordedProcess;
+    use crate::resource::{Origin, Resource};
+    use crate::volatile::VolatileRules;
+    use libc::{S_IFIFO, S_IFREG};
+
+    #[test]
+    fn the_next_output_of_a_thread_is_one_that_has_not_come_and_goes_to_no_file() {
+        let resources = [
+            Resource::new(Origin::Opened, b"/file", S_IFREG),
+            Resource::new(Origin::Inherited, b"one", S_IFIFO),
+            Resource::new(Origin::Inherited, b"other", S_IFIFO),
+        ];
+        let mut recorded = RecordedProcess::default();
+        for (id, time, thread) in [(0, 1, 7), (1, 3, 7), (2, 4, 8), (1, 6, 7)] {
+            let streams = recorded.streams.entry(id).or_default();
+            streams
+                .output
+                .push_at(OutputItem::Bytes(b"x".to_vec()), time);
+            recorded.movers.insert(time, thread);
+        }
+        let mut matcher = ProcessMatcher::new(recorded);
+        let rules = VolatileRules::default();
+        for (own, other) in [(Some(3), Some(4)), (Some(6), Some(4)), (None, Some(4))] {
+            assert_eq!(matcher.next_output(7, &resources), own);
+            assert_eq!(matcher.next_output(8, &resources), other);
+            matcher.write((1, &resources[1]), b"x", &rules);
+        }
     }
 }
