@@ -24,8 +24,8 @@ pub struct FormerVersions {
 
 impl FormerVersions {
     /// The content of another version of this file: one of the oldest that the run met, or else the
-    /// newest at the same path. A failed question is no reason to store nothing: the content is then
-    /// stored whole.
+    /// newest at the same path. A failed question is no reason to store nothing: the content is
+    /// then stored whole.
     pub fn digest(&mut self, store: &dyn Store, wanted: &Wanted) -> Option<Digest> {
         let own = wanted.ident.version_id();
         let met = wanted.namesakes.iter().flat_map(|all| all.iter());

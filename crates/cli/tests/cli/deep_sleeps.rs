@@ -118,3 +118,58 @@ int main(void)
 fn a_sleep_that_a_timer_ended_has_the_same_rest_again() {
     program_writes_again("", "rung", RUNG, "-1 29 14\n");
 }
+
+/// A timer rings in waits for a socket. Prints how each ended, and how often the handler has run.
+const RINGS_IN_A_WAIT: &str = r#"
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+static volatile sig_atomic_t rang;
+static void ring(int signal) { (void)signal; rang++; }
+static int by_epoll(int fd, int ms)
+{
+    struct epoll_event one = {.events = EPOLLIN};
+    int set = epoll_create1(0);
+    epoll_ctl(set, EPOLL_CTL_ADD, fd, &one);
+    return epoll_wait(set, &one, 1, ms);
+}
+static int by_select(int fd, int ms)
+{
+    struct timeval time = {ms / 1000, ms % 1000 * 1000};
+    fd_set set;
+    FD_ZERO(&set);
+    FD_SET(fd, &set);
+    return select(fd + 1, &set, NULL, NULL, &time);
+}
+static int by_poll(int fd, int ms)
+{
+    struct pollfd one = {.fd = fd, .events = POLLIN};
+    return poll(&one, 1, ms);
+}
+int main(void)
+{
+    int (*waits[])(int, int) = {by_epoll, by_select, by_poll}, pair[2];
+    struct sigaction action = {.sa_handler = ring};
+    struct itimerval soon = {.it_value = {0, 200000}};
+    sigaction(SIGALRM, &action, NULL);
+    socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
+    for (int n = 0; n < 3; n++) {
+        setitimer(ITIMER_REAL, &soon, NULL);
+        int result = waits[n](pair[0], 3000);
+        printf("%d %d %d ", result, result < 0 && errno == EINTR, rang);
+        printf("%d\n", waits[n](pair[0], 10));
+    }
+    return 0;
+}
+"#;
+
+#[test]
+fn a_wait_for_a_socket_lasts_until_the_timer_that_interrupted_it() {
+    let text = "-1 1 1 0\n-1 1 2 0\n-1 1 3 0\n";
+    program_writes_again("", "rings", RINGS_IN_A_WAIT, text);
+}

@@ -118,6 +118,13 @@ impl DueSignals {
         found.copied()
     }
 
+    /// The last handler that ran in a call of a thread before this time. If a signal interrupted
+    /// the call that returned then, it is that one.
+    pub fn last_in_call(&self, thread: u32, returned: u64) -> Option<HandlerRun> {
+        let mut all = self.due.iter().rev().map(|one| one.ran);
+        all.find(|ran| ran.thread == thread && ran.in_call && ran.time < returned)
+    }
+
     /// The next handler that children do not go on before.
     pub fn before_children(&self) -> Option<HandlerRun> {
         let mut all = self.due.iter();
@@ -251,6 +258,26 @@ mod tests {
         assert_eq!(in_sleep(&due, 2), None);
         due.remove(&ran(SIGTERM, 4, 1));
         assert_eq!(in_sleep(&due, 1), None);
+    }
+
+    #[test]
+    fn the_last_handler_in_a_call_interrupted_the_call_that_returned_next() {
+        let in_call = |signal, time, thread| HandlerRun {
+            in_call: true,
+            ..ran(signal, time, thread)
+        };
+        let all = [
+            in_call(SIGTERM, 1, 1),
+            in_call(SIGALRM, 2, 1),
+            in_call(SIGTERM, 3, 2),
+            ran(SIGTERM, 4, 1),
+            in_call(SIGTERM, 6, 1),
+        ];
+        let due = DueSignals::of(&all);
+        let last = |thread, returned| due.last_in_call(thread, returned).map(|ran| ran.time);
+        assert_eq!(last(1, 5), Some(2));
+        assert_eq!(last(2, 5), Some(3));
+        assert_eq!(last(1, 1), None);
     }
 
     #[test]

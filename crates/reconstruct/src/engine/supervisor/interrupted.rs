@@ -1,8 +1,9 @@
 //! Waits, writes and reads that a signal interrupted in the record, as that of a child or a timer.
 //!
-//! The signal comes from the kernel, when the child ends again. Input that came later is there from
-//! the beginning, so it waits until then. Servers allow a signal only while they wait (`ppoll`). So
-//! the kernel makes such a wait, on nothing else than the signal.
+//! The signal comes from the kernel, when the child ends again, or the time of the timer is up
+//! again. Input that came later is there from the beginning, so it waits until then. Servers allow
+//! a signal only while they wait (`ppoll`). So the kernel makes such a wait, on nothing else than
+//! the signal.
 //!
 //! A write takes the recorded part of its bytes, or none, when its signals are there. The kernel
 //! holds them back while the call waits for its answer, so their handlers run behind the call. A
@@ -17,7 +18,7 @@ use super::waiting::Ready;
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
 use crate::output::Interruption;
-use crate::process::{ReadyTurn, RecordedProcess};
+use crate::process::{HandlerRun, ReadyTurn, RecordedProcess};
 use crate::resource::ResourceId;
 use backstory_sys as sys;
 use libc::*;
@@ -40,12 +41,17 @@ impl Supervisor {
             if next.value != -i64::from(EINTR) || !is_own {
                 return None;
             }
-            let time = next.time;
+            let (time, waited) = (next.time, next.thread);
+            let alarm = self.alarm_in_wait(call, index, (waited, time));
+            let alarm_is_awaited = alarm.is_some_and(|ran| self.alarm_may_come(call, index, &ran));
             // In this order: a child that ends in between has sent its signal.
-            let waits = self.awaits_child(call, index, time);
+            let waits = alarm_is_awaited || self.awaits_child(call, index, time);
             let comes = self.is_interrupted(call).unwrap_or(false);
             if waits && !comes {
                 return Some(Ready::Later);
+            }
+            if let Some(ran) = alarm {
+                self.ends_alarm(index, &ran, comes);
             }
             let matcher = &mut self.matchers[index];
             matcher.rest.turns.pop_front();
@@ -54,6 +60,37 @@ impl Supervisor {
                 matcher.reached(time);
                 return Some(Ready::Interrupted);
             }
+        }
+    }
+
+    /// The handler of `SIGALRM` that ran in a wait of a thread, which returned at this time.
+    ///
+    /// `None`: another signal interrupted the wait, or the thread does not handle this one now. In
+    /// a process with several threads, another one may get it.
+    fn alarm_in_wait(
+        &mut self,
+        call: &NotifiedCall,
+        index: usize,
+        (thread, returned): (u32, u64),
+    ) -> Option<HandlerRun> {
+        if self.due[index].is_empty() || !self.matchers[index].rest.threads.is_empty() {
+            return None;
+        }
+        self.pass_handlers(index);
+        let found = self.due[index].last_in_call(thread, returned);
+        let ran = found.filter(|ran| ran.signal == SIGALRM)?;
+        let (handled, _) = handled_signals(call.tid, own_mask(call).ok()?).ok()?;
+        (handled & bit(SIGALRM) != 0).then_some(ran)
+    }
+
+    /// The signal of a timer has interrupted its wait, or does not come any more.
+    fn ends_alarm(&mut self, index: usize, ran: &HandlerRun, comes: bool) {
+        self.due[index].remove(ran);
+        if comes {
+            let signals = &mut self.matchers[index].rest.signals;
+            signals.retain(|one| *one != (ran.signal, ran.time));
+        } else {
+            self.due[index].miss();
         }
     }
 

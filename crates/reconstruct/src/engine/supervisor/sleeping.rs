@@ -187,6 +187,17 @@ impl Supervisor {
         }
     }
 
+    /// True if the signal of a timer of the program may still come, for which a wait for
+    /// descriptors is held.
+    pub(super) fn alarm_may_come(
+        &mut self,
+        call: &NotifiedCall,
+        program: usize,
+        ran: &HandlerRun,
+    ) -> bool {
+        self.may_be_sent(call, program, ran, LONGEST)
+    }
+
     /// True if the signal of a handler of a program may still come, for which a sleep waits.
     ///
     /// A timer takes at most as long as the program had run in the record. A process sends nothing
