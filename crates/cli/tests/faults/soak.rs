@@ -32,6 +32,10 @@ const LONG: Case = sh(
      echo x >>rounds; done; echo whole",
 );
 
+/// After so many of these rounds, no table of the supervisor grows any more. The largest remembers
+/// 10,000 processes. A round has five.
+const FULL: u64 = 4_500;
+
 /// The state that all threads of a soak share.
 struct Soak {
     store: PathBuf,
@@ -189,9 +193,15 @@ fn beside(launcher: u32) -> Option<[u32; 2]> {
     Some([keeper, ours(keeper)?])
 }
 
-/// Measures keeper and supervisor of the long recording until the time is over. Returns where they
-/// grew.
-fn measure(soak: &Soak, long: &Child) -> Vec<String> {
+/// The rounds that the long recording has made.
+fn rounds(directory: &Path) -> u64 {
+    let lines = std::fs::metadata(directory.join("rounds"));
+    lines.map_or(0, |lines| lines.len() / 2)
+}
+
+/// Measures keeper and supervisor of the long recording, until the time is over. It begins when
+/// their tables of processes are full. Returns where they grew.
+fn measure(soak: &Soak, long: &Child, directory: &Path) -> Vec<String> {
     let mut found = None;
     assert!(eventually(PATIENCE, || {
         found = beside(long.id());
@@ -202,6 +212,9 @@ fn measure(soak: &Soak, long: &Child) -> Vec<String> {
         sizes::History::new("keeper"),
         sizes::History::new("supervisor"),
     ];
+    while soak.goes_on() && rounds(directory) < FULL {
+        sleep(Duration::from_secs(1));
+    }
     while soak.goes_on() {
         for (history, pid) in histories.iter_mut().zip(both) {
             history.look(pid);
@@ -255,11 +268,11 @@ fn soak(length: Duration, seed: u64) {
             threads.spawn(move || work(soak, other, worker, seed));
         }
         threads.spawn(|| strike(&soak, seed));
-        measure(&soak, &long)
+        measure(&soak, &long, &directory)
     });
     std::fs::write(directory.join("stop"), "").unwrap();
     let said = long.wait_with_output().unwrap();
-    let rounds = std::fs::read(directory.join("rounds")).map_or(0, |lines| lines.len() / 2);
+    let rounds = rounds(&directory);
     let killed = soak.killed.lock().unwrap().len();
     let runs = soak.runs.load(Ordering::Relaxed);
     say(&format!(
