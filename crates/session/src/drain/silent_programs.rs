@@ -29,8 +29,8 @@ const LEAST: usize = 4096;
 #[derive(Debug)]
 pub(super) struct SilentPrograms {
     processes: HashMap<u32, Announcement>,
-    /// At this many entries the ended processes are forgotten. At least half of the entries are
-    /// then new, so each costs one look.
+    /// At this many entries the ended processes are forgotten. At least a third of the entries are
+    /// then new, so each costs two looks.
     limit: usize,
     too_many: bool,
     /// A process was awaited, and another one has its process id by now.
@@ -165,15 +165,20 @@ impl SilentPrograms {
     /// Forgets the processes that have ended and wait for no recorder. Some stay whose execution a
     /// chunk of their parent may still name.
     fn forget(&mut self) {
-        let mut unnamed = 0..LEAST;
+        let (mut unnamed, mut older) = (0..LEAST, 0);
         let recorded: HashSet<u32> = self.processes.keys().copied().collect();
         self.processes.retain(|pid, process| {
-            let may_speak = std::mem::take(&mut process.is_new) || process.waits;
+            if std::mem::take(&mut process.is_new) {
+                return true;
+            }
             let parent = process.parent;
             let may_be_named = || recorded.contains(&parent) && exists(parent);
-            may_speak || exists(*pid) || (may_be_named() && unnamed.next().is_some())
+            let stays =
+                process.waits || exists(*pid) || (may_be_named() && unnamed.next().is_some());
+            older += usize::from(stays);
+            stays
         });
-        self.limit = LEAST.max(2 * self.processes.len());
+        self.limit = self.processes.len() + LEAST.max(older);
     }
 
     /// The reason why the run is not complete. `None` if every recorder announced itself.
@@ -297,6 +302,18 @@ mod tests {
         assert!(silent.reason().is_some());
         silent.look(&chunk(ended, 2, &[]));
         assert!(silent.reason().is_none());
+    }
+
+    #[test]
+    fn the_ended_children_of_one_parent_are_forgotten() {
+        let (ended, parent) = (5 << 20, std::process::id());
+        let mut silent = SilentPrograms::default();
+        for child in 0..200_000 {
+            let time = u64::from(child) + 1;
+            silent.look(begun(parent, 0, 1, 1).bytes());
+            silent.look(begun(ended + child, parent, 1 + time, time).bytes());
+            assert!(silent.processes.len() <= 4 * LEAST, "{child}");
+        }
     }
 
     #[test]
