@@ -252,11 +252,15 @@ impl InputStream {
         gets.then_some(start + length(item) as u64)
     }
 
+    /// The next input that is neither an absence nor an interruption.
+    fn next_item(&self) -> Option<&InputItem> {
+        let mut all = self.items.iter();
+        all.find(|item| !is_interruption(item) && **item != InputItem::Absent)
+    }
+
     /// The length of the next message. `None`: the next input is no message.
     pub fn next_message(&self) -> Option<usize> {
-        let mut all = self.items.iter();
-        let next = all.find(|item| !is_interruption(item) && **item != InputItem::Absent);
-        match next? {
+        match self.next_item()? {
             InputItem::Message { bytes, whole, .. } => Some(bytes.len().max(*whole)),
             _ => None,
         }
@@ -265,8 +269,7 @@ impl InputStream {
     /// True if a read without room is about the next message. It is a look, or the message is one
     /// of which the recorded program took no bytes.
     fn needs_no_room(&self, peek: bool) -> bool {
-        let mut all = self.items.iter();
-        let next = all.find(|item| !is_interruption(item) && **item != InputItem::Absent);
+        let next = self.next_item();
         matches!(next, Some(InputItem::Message { bytes, .. }) if peek || bytes.is_empty())
     }
 
