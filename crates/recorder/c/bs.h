@@ -393,7 +393,7 @@ bool bs_closes_connection(int fd);
 void bs_log_open_connections(void); /* the same for all, when the process ends */
 /* process.c: logs that the process ends, unless the program called `exit`. */
 void bs_log_return_of_main(void);
-/* The kernel knows no longer socket address (`_K_SS_MAXSIZE`). */
+/* The most bytes that the kernel has for a socket address (`_K_SS_MAXSIZE`). */
 enum { BS_LONGEST_ADDRESS = 128 };
 /*
  * The room that a program has for a socket address, before the call that writes the address. The

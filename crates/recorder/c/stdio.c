@@ -44,9 +44,9 @@ static int open_flags(const char *mode)
 /*
  * libc makes a stream before it opens the file, and frees it if the file cannot be opened. So later
  * memory lies elsewhere. For a mode that does not exist, glibc does the same, and opens nothing.
- * musl refuses such a mode at once. It makes its streams behind the open.
+ * musl refuses such a mode at once. It makes its streams after the open.
  */
-static BS_COLD void refuse(const char *path)
+static BS_COLD void make_and_free_stream(const char *path)
 {
     BS_NEXT(fopen)(path, "?");
 }
@@ -58,7 +58,7 @@ BS_INTERCEPTED void *fopen(const char *path, const char *mode)
         return BS_NEXT(fopen)(path, mode);
     s64 fd = bs_open_file(BS_AT_FDCWD, path, flags, 0666);
     if (fd < 0) {
-        refuse(path);
+        make_and_free_stream(path);
         bs_ret(fd);
         return 0;
     }
