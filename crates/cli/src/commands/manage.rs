@@ -76,7 +76,7 @@ fn label(current: &mut CurrentStore, run: &str, label: Label, text: &str) -> Out
 /// A store that is not there has nothing to index. It may have been removed after the run.
 pub fn index(args: IndexArgs, store: Option<&Path>) -> Outcome {
     let place = Home::directory(store)?;
-    if !place.exists() {
+    if matches!(place.try_exists(), Ok(false)) {
         return Ok(0);
     }
     let home = Home::open(&place)?;
