@@ -29,8 +29,8 @@ const LEAST: usize = 4096;
 #[derive(Debug)]
 pub(super) struct SilentPrograms {
     processes: HashMap<u32, Announcement>,
-    /// At this many entries the ended processes are forgotten. Since the last time, at least as many
-    /// entries have come as older ones had stayed. So each entry costs three looks at most.
+    /// At this many entries the ended processes are forgotten. Since the last time, at least as
+    /// many have come as older ones had stayed. So each entry costs three looks at most.
     limit: usize,
     too_many: bool,
     /// A process was awaited, and another one has its process id by now.
