@@ -33,6 +33,8 @@ enum State {
     Ended,
     /// It has ended, and the program went back into it.
     Again,
+    /// A piece is missing. Where the program is in it is not known any more.
+    Lost,
 }
 
 impl Arranging {
@@ -70,7 +72,8 @@ impl Arranging {
                 listing.goes_on(last.map(Vec::as_slice), piece);
             }
             (0, _) => {
-                let Some(listing) = self.listings.get_mut(&id) else {
+                let listing = self.listings.get_mut(&id);
+                let Some(listing) = listing.filter(|listing| listing.state != State::Lost) else {
                     return;
                 };
                 let state = std::mem::replace(&mut listing.state, State::Ended);
@@ -85,7 +88,12 @@ impl Arranging {
                 let queue = self.process.results.entry(key).or_default();
                 queue.push_back((result, ended(call)));
             }
-            _ => drop(self.listings.remove(&id)),
+            // The position stays.
+            (..0, _) => {}
+            (1.., None) => {
+                let listing = self.listings.entry(id).or_default();
+                listing.state = State::Lost;
+            }
         }
     }
 
@@ -100,6 +108,9 @@ impl Arranging {
 impl Listing {
     /// A piece came. `last`: the entries of the last result for the directory.
     fn goes_on(&mut self, last: Option<&[u8]>, piece: &[u8]) {
+        if self.state == State::Lost {
+            return;
+        }
         let had_ended = self.state == State::Ended;
         if had_ended {
             self.entries = last.unwrap_or_default().to_vec();
@@ -259,6 +270,42 @@ mod tests {
             all.collect::<Vec<u8>>()
         });
         assert_eq!(listings("/d", calls), [before, after]);
+    }
+
+    #[test]
+    fn a_call_that_fails_leaves_the_listing_where_it_is() {
+        let failed = Call {
+            result: -i64::from(libc::EINVAL),
+            sections: Vec::new(),
+            ..piece(&[])
+        };
+        let calls = vec![
+            opened("/d"),
+            piece(&["a"]),
+            failed,
+            piece(&["b"]),
+            piece(&[]),
+        ];
+        assert_eq!(listings("/d", calls), [[entry("a"), entry("b")].concat()]);
+    }
+
+    #[test]
+    fn a_listing_that_lacks_a_piece_is_none() {
+        let cut = Call {
+            is_cut: true,
+            ..piece(&["b"])
+        };
+        let calls = vec![
+            opened("/d"),
+            piece(&["a"]),
+            cut,
+            piece(&["c"]),
+            piece(&[]),
+            opened("/d"),
+            piece(&["d"]),
+            piece(&[]),
+        ];
+        assert_eq!(listings("/d", calls), [entry("d")]);
     }
 
     #[test]
