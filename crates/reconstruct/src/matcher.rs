@@ -99,8 +99,8 @@ pub struct ProcessMatcher {
     taken_pairs: HashMap<ResourceId, TakenPair>,
     recent: VecDeque<String>,
     pub(crate) exact: ExactPositions,
-    /// The streams with recorded output that has not come, but for those of files of the root.
-    /// Streams without any may be among them. `None`: no question has asked for them.
+    /// The streams that may have recorded output that has not come, but for those of files of the
+    /// root. `None`: no question has asked for them.
     pub(crate) owing: Option<Vec<ResourceId>>,
 }
 
