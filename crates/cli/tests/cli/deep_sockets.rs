@@ -224,7 +224,10 @@ int main(void)
     if (write(other, "discarded, read", 15) != 15)
         return 2;
     char room[16] = "";
-    long discarded = recv(here, (void *)16, 11, MSG_TRUNC);
+    struct iovec parts[] = {{room, 2}, {(void *)16, 3}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+    long discarded = recv(here, (void *)16, 6, MSG_TRUNC);
+    discarded += recvmsg(here, &message, MSG_TRUNC);
     long got = read(here, room, sizeof room - 1);
     printf("%ld %ld %s\n", discarded, got, room);
     return 0;

@@ -215,6 +215,12 @@ fn measure(soak: &Soak, long: &Child, directory: &Path) -> Vec<String> {
     while soak.goes_on() && rounds(directory) < FULL {
         sleep(Duration::from_secs(1));
     }
+    if !soak.goes_on() {
+        let made = rounds(directory);
+        return vec![format!(
+            "too short: {made} of {FULL} rounds of the long recording"
+        )];
+    }
     while soak.goes_on() {
         for (history, pid) in histories.iter_mut().zip(both) {
             history.look(pid);

@@ -116,25 +116,31 @@ static struct bs_part plain(s64 at, s64 done)
     return (struct bs_part){.size = done > 0 ? (u64)done : 0, .at = (const void *)at};
 }
 
-/*
- * The bytes of a `recvfrom`. By MSG_TRUNC, TCP discards them, and does not look at the buffer. So
- * it need not be readable. In a sandbox, that cannot be asked.
- */
-static struct bs_part received(const s64 *arg, s64 done)
-{
-    enum { MSG_TRUNC = 0x20 };
-    struct bs_part bytes = plain(arg[1], done < arg[2] ? done : arg[2]);
-    if (BS_UNLIKELY(arg[3] & MSG_TRUNC) && bytes.size && !(bs_modes & BS_MODE_SANDBOX) &&
-        !bs_readable(bytes.at, bytes.size))
-        bytes.size = 0;
-    return bytes;
-}
-
 static struct bs_part gathered(const struct vector *vectors, u64 count, s64 done)
 {
     u64 room = done > 0 ? room_in(vectors, count) : 0;
     return (struct bs_part){
         .vectors = (u32)count, .size = (u64)done < room ? (u64)done : room, .at = vectors};
+}
+
+/*
+ * The bytes of a call that receives. By MSG_TRUNC, TCP discards them, and does not look at the
+ * buffers. So these need not be readable. In a sandbox, that is known of the stack only.
+ */
+static struct bs_part received(struct bs_part bytes, s64 flags)
+{
+    enum { MSG_TRUNC = 0x20 };
+    if (BS_LIKELY(!(flags & MSG_TRUNC)))
+        return bytes;
+    struct vector one = {bytes.at, bytes.size};
+    const struct vector *vectors = bytes.vectors ? bytes.at : &one;
+    for (u64 rest = bytes.size, i = 0; rest; i++) {
+        u64 n = vectors[i].size < rest ? vectors[i].size : rest;
+        if (n && !bs_surely_readable(vectors[i].at, n))
+            return (struct bs_part){0};
+        rest -= n;
+    }
+    return bytes;
 }
 
 /* After a success, the kernel has just written at `size`. */
@@ -174,7 +180,7 @@ static void add_message(struct draft *d, int fd, const struct message *m, bool e
     struct bs_part bytes = gathered(m->parts, m->part_count, d->record.result);
     d->record.a = room_in(m->parts, m->part_count);
     if (enters)
-        entered(d, fd, bytes, -1);
+        entered(d, fd, received(bytes, (s64)d->record.b), -1);
     else
         left(d, fd, bytes, -1);
     if (enters)
@@ -254,7 +260,7 @@ static bool data_call(struct draft *d, u32 nr, const s64 *arg)
         entered(d, fd, plain(arg[1], done), -1);
         return true;
     case __NR_recvfrom:
-        entered(d, fd, received(arg, done), -1);
+        entered(d, fd, received(plain(arg[1], done < arg[2] ? done : arg[2]), arg[3]), -1);
         add_address(d, 4, (const void *)arg[4], arg[5]);
         return true;
     case __NR_pread64: entered(d, fd, plain(arg[1], done), arg[3]); return true;

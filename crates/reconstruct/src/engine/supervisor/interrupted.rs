@@ -50,8 +50,9 @@ impl Supervisor {
             if waits && !comes {
                 return Some(Ready::Later);
             }
-            if let Some(ran) = alarm {
-                self.ends_alarm(index, &ran, comes);
+            let rings = alarm.is_some() && is_pending(call, SIGALRM);
+            if let Some(ran) = alarm.filter(|_| rings || !comes) {
+                self.ends_alarm(index, &ran, rings);
             }
             let matcher = &mut self.matchers[index];
             matcher.rest.turns.pop_front();
@@ -309,4 +310,10 @@ impl Supervisor {
             }
         }
     }
+}
+
+/// True if this signal is there for the caller, which has a handler for it and lets it through.
+fn is_pending(call: &NotifiedCall, signal: i32) -> bool {
+    let found = own_mask(call).and_then(|mask| handled_signals(call.tid, mask));
+    found.is_ok_and(|(_, there)| there & bit(signal) != 0)
 }

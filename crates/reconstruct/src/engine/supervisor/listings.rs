@@ -104,9 +104,11 @@ impl Supervisor {
         let entries = entries(result.entered.first()?)?;
         let here = names_in(directory).ok()?;
         let is_same = is_of_directory(&path, &entries, &here, &self.listings.known);
-        is_same
-            .then(|| self.listings.begin(ident, entries))
-            .flatten()
+        let begun = is_same.then(|| self.listings.begin(ident, entries));
+        let place = begun.flatten()?;
+        // A call that gets no entries has begun this listing, and the next call goes on with it.
+        let here = SeekFrom::Start(position(place.number, place.entry));
+        seek(directory, here).ok().map(|_| place)
     }
 }
 
