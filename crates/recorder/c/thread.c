@@ -35,7 +35,7 @@ struct beginning {
  * Invariant: a place is written by its owner only, from the exchange that took it to the store that
  * frees it. After a fork, places of the parent's other threads stay taken.
  */
-enum { PLACES = 64 };
+enum { PLACES = 8 };
 static struct beginning places[PLACES];
 static bool is_taken[PLACES];
 

@@ -73,10 +73,10 @@ fn label(current: &mut CurrentStore, run: &str, label: Label, text: &str) -> Out
 /// Brings the store up to date. A background indexer prints no errors: it marks runs that failed,
 /// and the next question reports them.
 ///
-/// A store that is not there has nothing to index. It may have been removed after the run.
+/// In the background, a store that is not there has been removed after the run. It is not made again.
 pub fn index(args: IndexArgs, store: Option<&Path>) -> Outcome {
     let place = Home::directory(store)?;
-    if matches!(place.try_exists(), Ok(false)) {
+    if !args.wait && matches!(place.try_exists(), Ok(false)) {
         return Ok(0);
     }
     let home = Home::open(&place)?;
