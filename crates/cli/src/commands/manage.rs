@@ -73,7 +73,8 @@ fn label(current: &mut CurrentStore, run: &str, label: Label, text: &str) -> Out
 /// Brings the store up to date. A background indexer prints no errors: it marks runs that failed,
 /// and the next question reports them.
 ///
-/// In the background, a store that is not there has been removed after the run. It is not made again.
+/// In the background, a store that is not there has been removed after the run. It is not made
+/// again.
 pub fn index(args: IndexArgs, store: Option<&Path>) -> Outcome {
     let place = Home::directory(store)?;
     if !args.wait && matches!(place.try_exists(), Ok(false)) {
