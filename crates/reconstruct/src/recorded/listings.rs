@@ -13,7 +13,9 @@ use backstory_deep::Call;
 use libc::STDERR_FILENO;
 
 /// The offset of the length in an entry (`struct linux_dirent64`).
-const LENGTH_AT: usize = 16;
+pub(crate) const LENGTH_AT: usize = 16;
+/// The offset of the name, which ends with a zero byte.
+pub(crate) const NAME_AT: usize = 19;
 /// Which argument of the call is the buffer.
 const BUFFER: u16 = 1;
 
@@ -145,14 +147,17 @@ fn go_back(listing: &mut Vec<u8>, piece: &[u8]) -> bool {
     false
 }
 
-fn first_entry(entries: &[u8]) -> Option<&[u8]> {
+/// The first entry of a listing (`struct linux_dirent64`). `None`: the bytes do not begin with a
+/// complete entry.
+pub(crate) fn first_entry(entries: &[u8]) -> Option<&[u8]> {
     let length = u16::from_le_bytes(*entries.get(LENGTH_AT..)?.first_chunk()?);
     let first = entries.get(..usize::from(length))?;
-    Some(first).filter(|first| !first.is_empty())
+    (first.len() > NAME_AT).then_some(first)
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use super::{LENGTH_AT, NAME_AT};
     use crate::process::{CallObject, ResultKey};
     use crate::recorded::RecordedRun;
     use backstory_abi::deep;
@@ -162,11 +167,11 @@ mod tests {
     const DIRECTORY: i32 = 3;
 
     /// An entry of a listing. Its length is a multiple of eight.
-    fn entry(name: &str) -> Vec<u8> {
-        let length = (19 + name.len() + 1).next_multiple_of(8);
+    pub(crate) fn entry(name: &str) -> Vec<u8> {
+        let length = (NAME_AT + name.len() + 1).next_multiple_of(8);
         let mut bytes = vec![0; length];
-        bytes[16..18].copy_from_slice(&(length as u16).to_le_bytes());
-        bytes[19..19 + name.len()].copy_from_slice(name.as_bytes());
+        bytes[LENGTH_AT..LENGTH_AT + 2].copy_from_slice(&(length as u16).to_le_bytes());
+        bytes[NAME_AT..NAME_AT + name.len()].copy_from_slice(name.as_bytes());
         bytes
     }
 

@@ -7,7 +7,7 @@
 mod connections;
 mod descriptors;
 mod facts;
-mod listings;
+pub(crate) mod listings;
 mod positions;
 mod results;
 mod same;

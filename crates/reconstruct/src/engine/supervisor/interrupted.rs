@@ -43,7 +43,7 @@ impl Supervisor {
             }
             let (time, waited) = (next.time, next.thread);
             let alarm = self.alarm_in_wait(call, index, (waited, time));
-            let alarm_is_awaited = alarm.is_some_and(|ran| self.alarm_may_come(call, index, &ran));
+            let alarm_is_awaited = alarm.is_some_and(|ran| self.alarm_may_come(index, &ran));
             // In this order: a child that ends in between has sent its signal.
             let waits = alarm_is_awaited || self.awaits_child(call, index, time);
             let comes = self.is_interrupted(call).unwrap_or(false);

@@ -14,16 +14,15 @@
 use super::{Response, Supervisor, asking};
 use crate::engine::caller::NotifiedCall;
 use crate::process::CallObject;
+use crate::recorded::listings::{LENGTH_AT, NAME_AT, first_entry};
 use rustix::fs::{Dir, FileType, SeekFrom, fstat, seek};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 
-/// The offsets of the fields in `struct linux_dirent64`.
+/// The offset of the position of the next entry in an entry.
 const POSITION_AT: usize = 8;
-const LENGTH_AT: usize = 16;
-const NAME_AT: usize = 19;
 
 /// The mark of a position in a recorded listing. File systems in memory have 31 bits for positions.
 const MARK: u64 = 1 << 30;
@@ -185,13 +184,9 @@ fn position(number: usize, entry: usize) -> u64 {
 fn entries(mut bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut entries = Vec::new();
     while !bytes.is_empty() {
-        let length = u16::from_le_bytes(*bytes.get(LENGTH_AT..)?.first_chunk()?);
-        let (entry, rest) = bytes.split_at_checked(usize::from(length))?;
-        if entry.len() <= NAME_AT {
-            return None;
-        }
+        let entry = first_entry(bytes)?;
         entries.push(entry.to_vec());
-        bytes = rest;
+        bytes = &bytes[entry.len()..];
     }
     Some(entries)
 }
@@ -230,17 +225,10 @@ fn is_of_directory(
 #[cfg(test)]
 mod tests {
     use super::{Listings, Place, entries, is_of_directory, name, piece, position};
+    use crate::recorded::listings::tests::entry;
     use std::collections::HashSet;
 
     const DIRECTORY: (u64, u64) = (1, 2);
-
-    fn entry(name: &str) -> Vec<u8> {
-        let length = (19 + name.len() + 1).next_multiple_of(8);
-        let mut bytes = vec![0; length];
-        bytes[16..18].copy_from_slice(&(length as u16).to_le_bytes());
-        bytes[19..19 + name.len()].copy_from_slice(name.as_bytes());
-        bytes
-    }
 
     fn all(names: &[&str]) -> Vec<Vec<u8>> {
         names.iter().map(|name| entry(name)).collect()

@@ -187,22 +187,17 @@ impl Supervisor {
         }
     }
 
-    /// True if the signal of a timer of the program may still come, for which a wait for
-    /// descriptors is held.
-    pub(super) fn alarm_may_come(
-        &mut self,
-        call: &NotifiedCall,
-        program: usize,
-        ran: &HandlerRun,
-    ) -> bool {
-        self.may_be_sent(call, program, ran, LONGEST)
+    /// True if the signal of a timer of a program may still come, for which a wait is held. A timer
+    /// takes at most as long as the program had run in the record.
+    pub(super) fn alarm_may_come(&self, program: usize, ran: &HandlerRun) -> bool {
+        let began = self.matchers[program].rest.began;
+        self.parked_for < self.longest_wait(began, ran)
     }
 
     /// True if the signal of a handler of a program may still come, for which a sleep waits.
     ///
-    /// A timer takes at most as long as the program had run in the record. A process sends nothing
-    /// any more if no program has done anything for longer than in the record. The same holds if
-    /// the sleep has waited for `most`.
+    /// A process sends nothing any more if no program has done anything for longer than in the
+    /// record. The same holds if the sleep has waited for `most`.
     fn may_be_sent(
         &mut self,
         call: &NotifiedCall,
@@ -210,17 +205,18 @@ impl Supervisor {
         ran: &HandlerRun,
         most: Duration,
     ) -> bool {
-        let matcher = &self.matchers[program];
-        let from = match sender(ran.signal) {
-            Some(Sender::Kernel) => matcher.rest.began,
-            _ => matcher.passed_by(ran.thread),
-        };
-        let recorded = self.clock.between(from, ran.time);
-        let longest = recorded.saturating_add(STILL).min(self.patience / 2);
-        match sender(ran.signal) {
-            Some(Sender::Kernel) => self.parked_for < longest,
-            _ => self.parked_for < most && self.still_for(call) < longest,
+        if sender(ran.signal) == Some(Sender::Kernel) {
+            return self.alarm_may_come(program, ran);
         }
+        let passed = self.matchers[program].passed_by(ran.thread);
+        let longest = self.longest_wait(passed, ran);
+        self.parked_for < most && self.still_for(call) < longest
+    }
+
+    /// The longest wait for a signal that came this long after a recorded moment.
+    fn longest_wait(&self, from: u64, ran: &HandlerRun) -> Duration {
+        let recorded = self.clock.between(from, ran.time);
+        recorded.saturating_add(STILL).min(self.patience / 2)
     }
 
     /// How a sleep until this moment ends if a signal killed its process in it. `None`: none did.
