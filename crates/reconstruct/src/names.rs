@@ -110,6 +110,7 @@ names! {
     SYS_renameat "renameat",
     SYS_renameat2 "renameat2",
     SYS_rmdir "rmdir",
+    SYS_rt_sigaction "rt_sigaction",
     SYS_rt_sigsuspend "rt_sigsuspend",
     SYS_rt_sigtimedwait "rt_sigtimedwait",
     SYS_select "select",

@@ -3,6 +3,7 @@
 use backstory_testkit::need::needs;
 
 use super::Place;
+use super::deep_equal::program_writes_again;
 use super::deep_replay::recorded_program;
 
 /// Writes the same bytes in each case, and then ends as its variables say. With an argument, a
@@ -146,4 +147,37 @@ fn a_wait_is_over_when_a_child_has_ended_that_executed_another_program() {
     place.deep(&format!("({late}) | RECORD python3 late.py > out"));
     assert_eq!(place.out(), "ended\n");
     place.is_equal_again();
+}
+
+/// Makes children that end at once, and calls that the kernel lets no signal interrupt. The handler
+/// has no `SA_RESTART`, as that of dash.
+const MANY_ENDS: &str = r#"
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void handler(int signal) { (void)signal; }
+int main(void)
+{
+    struct sigaction ended = {.sa_handler = handler};
+    int made = 0, interrupted = 0;
+    sigaction(SIGCHLD, &ended, 0);
+    for (int i = 0; i < 100; i++) {
+        pid_t child = fork();
+        if (child == 0) _exit(0);
+        made += child > 0;
+        for (int j = 0; j < 20; j++)
+            interrupted += getppid() < 0;
+    }
+    while (wait(0) > 0 || errno == EINTR)
+        ;
+    printf("%d made, %d interrupted\n", made, interrupted);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_child_that_ends_interrupts_no_call_that_the_kernel_would_not_interrupt() {
+    program_writes_again("", "ends", MANY_ENDS, "100 made, 0 interrupted\n");
 }

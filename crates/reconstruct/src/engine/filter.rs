@@ -185,11 +185,13 @@ pub fn program(needs: FilterNeeds) -> Vec<sock_filter> {
         code.extend([equals(*call as u32, 0, 1), notify()]);
     }
     // The first call of a dynamic loader is `brk(0)`. A directory of mkdtemp(3) has the mode 0700.
+    // Handlers of `SIGCHLD` get a flag.
     for (call, argument, value, same) in [
         (libc::SYS_sendmsg, 0, CHANNEL as u32, false),
         (libc::SYS_brk, 0, 0, true),
         (libc::SYS_mkdir, 1, 0o700, true),
         (libc::SYS_mkdirat, 2, 0o700, true),
+        (libc::SYS_rt_sigaction, 0, libc::SIGCHLD as u32, true),
     ] {
         code.extend([
             equals(call as u32, 0, 4),
@@ -211,6 +213,7 @@ pub fn may_notify(number: c_long) -> bool {
         libc::SYS_brk,
         libc::SYS_mkdir,
         libc::SYS_mkdirat,
+        libc::SYS_rt_sigaction,
     ];
     WATCHED.contains(&number) || others.contains(&number)
 }

@@ -18,6 +18,7 @@ mod ends;
 mod epoll;
 mod exact;
 mod executing;
+mod handlers;
 mod instructions;
 mod interrupted;
 mod killed;
@@ -464,6 +465,7 @@ impl Supervisor {
             }
             SYS_wait4 => self.wait(call, index),
             SYS_kill => Ok(self.send_signal(call)),
+            SYS_rt_sigaction => Ok(self.set_handler(call)),
             SYS_rt_sigsuspend | SYS_pause => self.suspend(call, index),
             PLACE => self.place(call),
             SYS_fork | SYS_vfork | SYS_clone | SYS_clone3 => self.fork(call, index),

@@ -66,6 +66,13 @@ impl Supervisor {
         is_given
     }
 
+    /// True if a caller begins its last creation again. The kernel first lets the caller handle a
+    /// signal that was there (`ERESTARTNOINTR`), and has given no number yet.
+    pub(super) fn is_made_again(&self, call: &NotifiedCall) -> bool {
+        let announced = self.creating.filter(|(creator, _)| *creator == call.tid);
+        announced.is_some_and(|(_, number)| last_pid().is_some_and(|last| last + 1 == number))
+    }
+
     /// The recorded number of a thread. A new thread gets it from the namespace ([`Self::fork`]).
     /// Where that is not permitted, threads have their numbers in the order of their creation.
     pub(super) fn recorded_thread(&mut self, tid: u32, index: usize) -> u32 {

@@ -229,6 +229,9 @@ impl Supervisor {
 
     /// A new process or thread. It gets the recorded number.
     pub(super) fn fork(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
+        if self.is_made_again(call) {
+            return Ok(Response::Continue);
+        }
         let flags = creation_flags(call)?;
         let is_process = flags & libc::CLONE_THREAD as u64 == 0;
         if is_process && !self.skips_to_child(index) {
