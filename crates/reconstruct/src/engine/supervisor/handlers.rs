@@ -5,8 +5,9 @@
 //! `SA_RESTART`, the kernel makes the call again behind the handler (signal(7)). Children end at
 //! any time, and shells handle that. So a handler of `SIGCHLD` gets the flag.
 //!
-//! Invariant: recorded calls that the end of a child interrupted are interrupted again. The
-//! supervisor responds to them, or they are calls that no flag lets the kernel make again.
+//! The end of a child may have interrupted a wait, a read or a write in the record. The supervisor
+//! responds to these, or no flag lets the kernel make them again. Calls that the filter does not
+//! watch, as `futex`, are not interrupted any more (docs/limits.md).
 
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
