@@ -146,6 +146,19 @@ pub const WATCHED: &[c_long] = &[
     ASKED,
 ];
 
+/// The calls that are notified by one of their arguments. An entry has the call, the position of
+/// the argument, a value, and whether calls with this value are notified, or the others.
+///
+/// The first call of a dynamic loader is `brk(0)`. A directory of mkdtemp(3) has the mode 0700.
+/// Handlers of `SIGCHLD` get a flag.
+const WATCHED_BY_ARGUMENT: &[(c_long, usize, i32, bool)] = &[
+    (libc::SYS_sendmsg, 0, CHANNEL, false),
+    (libc::SYS_brk, 0, 0, true),
+    (libc::SYS_mkdir, 1, 0o700, true),
+    (libc::SYS_mkdirat, 2, 0o700, true),
+    (libc::SYS_rt_sigaction, 0, libc::SIGCHLD, true),
+];
+
 fn statement(code: u32, k: u32) -> sock_filter {
     jump(code, k, 0, 0)
 }
@@ -184,19 +197,11 @@ pub fn program(needs: FilterNeeds) -> Vec<sock_filter> {
     for call in WATCHED {
         code.extend([equals(*call as u32, 0, 1), notify()]);
     }
-    // The first call of a dynamic loader is `brk(0)`. A directory of mkdtemp(3) has the mode 0700.
-    // Handlers of `SIGCHLD` get a flag.
-    for (call, argument, value, same) in [
-        (libc::SYS_sendmsg, 0, CHANNEL as u32, false),
-        (libc::SYS_brk, 0, 0, true),
-        (libc::SYS_mkdir, 1, 0o700, true),
-        (libc::SYS_mkdirat, 2, 0o700, true),
-        (libc::SYS_rt_sigaction, 0, libc::SIGCHLD as u32, true),
-    ] {
+    for (call, argument, value, same) in WATCHED_BY_ARGUMENT.iter().copied() {
         code.extend([
             equals(call as u32, 0, 4),
             load(ARGUMENTS[argument]),
-            equals(value, 1, 0),
+            equals(value as u32, 1, 0),
             if same { allow() } else { notify() },
             if same { notify() } else { allow() },
         ]);
@@ -207,15 +212,10 @@ pub fn program(needs: FilterNeeds) -> Vec<sock_filter> {
 
 /// True if the filter may notify of a call with this number.
 pub fn may_notify(number: c_long) -> bool {
-    let others = [
-        libc::SYS_mprotect,
-        libc::SYS_sendmsg,
-        libc::SYS_brk,
-        libc::SYS_mkdir,
-        libc::SYS_mkdirat,
-        libc::SYS_rt_sigaction,
-    ];
-    WATCHED.contains(&number) || others.contains(&number)
+    let by_argument = |call: &(c_long, usize, i32, bool)| call.0 == number;
+    number == libc::SYS_mprotect
+        || WATCHED.contains(&number)
+        || WATCHED_BY_ARGUMENT.iter().any(by_argument)
 }
 
 /// Installs the filter on this process and returns its listener.
