@@ -3,7 +3,7 @@
 use backstory_testkit::need::needs;
 
 use super::Place;
-use super::deep_equal::program_writes_again;
+use super::deep_equal::{program_writes_again, writer};
 use super::deep_replay::recorded_program;
 
 /// Writes the same bytes in each case, and then ends as its variables say. With an argument, a
@@ -180,4 +180,78 @@ int main(void)
 #[test]
 fn a_child_that_ends_interrupts_no_call_that_the_kernel_would_not_interrupt() {
     program_writes_again("", "ends", MANY_ENDS, "100 made, 0 interrupted\n");
+}
+
+/// Lets a child end, and makes the next one meanwhile. The handler of the end lets another process
+/// make a child, and waits for that. The numbers of all children are printed.
+const CREATES_IN_BETWEEN: &str = r#"
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static int ask[2], answer[2], go[2][2];
+static volatile sig_atomic_t ended;
+static void handler(int signal)
+{
+    int child = 0;
+    (void)signal;
+    while (write(ask[1], "x", 1) < 0 && errno == EINTR)
+        ;
+    while (read(answer[0], &child, sizeof child) < 0 && errno == EINTR)
+        ;
+    ended++;
+}
+static void other(void)
+{
+    char byte;
+    while (read(ask[0], &byte, 1) == 1 && byte == 'x') {
+        int child = fork();
+        if (child == 0) _exit(0);
+        waitpid(child, 0, 0);
+        if (write(answer[1], &child, sizeof child) < 0) break;
+    }
+    _exit(0);
+}
+static int waiting(const int *go)
+{
+    char byte;
+    int child = fork();
+    if (child == 0) _exit(read(go[0], &byte, 1) != 1);
+    return child;
+}
+int main(void)
+{
+    struct sigaction action = {.sa_handler = handler};
+    int children[101];
+    if (pipe(ask) || pipe(answer) || pipe(go[0]) || pipe(go[1])) return 1;
+    if (fork() == 0) other();
+    sigaction(SIGCHLD, &action, 0);
+    children[0] = waiting(go[0]);
+    for (int i = 1; i <= 100; i++) {
+        if (write(go[(i - 1) % 2][1], "x", 1) != 1) return 2;
+        children[i] = waiting(go[i % 2]);
+        while (ended < i)
+            ;
+        waitpid(children[i - 1], 0, 0);
+    }
+    if (write(go[0][1], "x", 1) != 1) return 2;
+    while (ended <= 100)
+        ;
+    signal(SIGCHLD, SIG_DFL);
+    if (write(ask[1], "e", 1) != 1) return 2;
+    while (wait(0) > 0)
+        ;
+    for (int i = 0; i <= 100; i++) printf("%d\n", children[i]);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_child_has_its_number_if_a_signal_and_another_process_came_before_it() {
+    let Some(place) = writer("", "between", CREATES_IN_BETWEEN) else {
+        return;
+    };
+    assert_eq!(place.out().lines().count(), 101);
+    place.is_equal_again();
 }

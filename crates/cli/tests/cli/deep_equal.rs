@@ -55,7 +55,7 @@ fn has_verdict(answer: &Answer, verdict: &str) -> bool {
 
 /// A place with the deep record of a C program that wrote into the file `out`. `None`: there is no
 /// compiler.
-fn writer(options: &str, name: &str, source: &str) -> Option<Place> {
+pub(super) fn writer(options: &str, name: &str, source: &str) -> Option<Place> {
     recorded_program(options, name, source, &format!("RECORD ./{name} > out"))
 }
 

@@ -47,30 +47,31 @@ impl Supervisor {
     }
 
     /// The caller's new process or thread gets this number. Another caller that creates one at the
-    /// same time would get the number instead, so it waits until the number is in use. False: the
-    /// namespace gives another number.
+    /// same time would get the number instead, so it waits until the number is in use. It does not
+    /// wait for one that handles a signal first: that one gets its number later
+    /// ([`Self::goes_on_creating`]). False: the namespace gives another number.
     pub(super) fn announce(&mut self, call: &NotifiedCall, number: u32) -> bool {
         if let Some((creator, before)) = self.creating.take()
             && creator != call.tid
+            && !is_created(creator, before)
         {
-            let is_pending = || last_pid().is_some_and(|last| last + 1 == before);
-            for _ in 0..CREATION_CHECKS {
-                if !is_pending() || !Path::new(&format!("/proc/{creator}")).exists() {
-                    break;
-                }
-                thread::sleep(CHECK);
-            }
+            self.interrupted_creations.insert(creator, before);
         }
         let is_given = next_pid(number);
         self.creating = is_given.then_some((call.tid, number));
         is_given
     }
 
-    /// True if a caller begins its last creation again. The kernel first lets the caller handle a
-    /// signal that was there (`ERESTARTNOINTR`), and has given no number yet.
-    pub(super) fn is_made_again(&self, call: &NotifiedCall) -> bool {
+    /// A caller may begin its last creation again. The kernel first lets the caller handle a signal
+    /// that was there (`ERESTARTNOINTR`), and has given no number yet. True: this is such a call,
+    /// and its number is announced.
+    pub(super) fn goes_on_creating(&mut self, call: &NotifiedCall) -> bool {
+        if let Some(number) = self.interrupted_creations.remove(&call.tid) {
+            self.announce(call, number);
+            return true;
+        }
         let announced = self.creating.filter(|(creator, _)| *creator == call.tid);
-        announced.is_some_and(|(_, number)| last_pid().is_some_and(|last| last + 1 == number))
+        announced.is_some_and(|(_, number)| !is_given(number))
     }
 
     /// The recorded number of a thread. A new thread gets it from the namespace ([`Self::fork`]).
@@ -107,6 +108,44 @@ impl Supervisor {
         });
         free.nth(earlier.count())
     }
+}
+
+/// Waits until the kernel has given `number`, which a creation of `creator` is to get. False: the
+/// creator handles a signal first, and makes the call again.
+fn is_created(creator: u32, number: u32) -> bool {
+    for _ in 0..CREATION_CHECKS {
+        let at = format!("/proc/{creator}");
+        let text = fs::read_to_string(format!("{at}/syscall"));
+        if is_given(number) || !Path::new(&at).exists() {
+            return true;
+        }
+        if text.is_ok_and(|text| is_in_another_call(&text)) {
+            return false;
+        }
+        thread::sleep(CHECK);
+    }
+    is_given(number)
+}
+
+/// Whether the namespace gives another number next.
+fn is_given(number: u32) -> bool {
+    last_pid().is_none_or(|last| last + 1 != number)
+}
+
+/// Whether a thread waits in a call that creates nothing: the text of `/proc/TID/syscall` (proc(5)).
+/// A thread that runs may still be in its creation.
+fn is_in_another_call(text: &str) -> bool {
+    let number = text.split_whitespace().next();
+    let Some(call) = number.and_then(|number| number.parse::<i64>().ok()) else {
+        return false;
+    };
+    let creates = [
+        libc::SYS_fork,
+        libc::SYS_vfork,
+        libc::SYS_clone,
+        libc::SYS_clone3,
+    ];
+    !creates.contains(&call)
 }
 
 /// Forgets the processes and threads of tools that have ended. Their numbers are low and soon given

@@ -112,6 +112,7 @@ impl Supervisor {
             threads: HashMap::new(),
             announced: HashSet::new(),
             creating: None,
+            interrupted_creations: HashMap::new(),
             stand_ins: StandIns::default(),
             idents: HashMap::new(),
             listings: Listings::new(options.known_paths.clone()),

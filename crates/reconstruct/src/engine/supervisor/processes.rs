@@ -229,7 +229,7 @@ impl Supervisor {
 
     /// A new process or thread. It gets the recorded number.
     pub(super) fn fork(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
-        if self.is_made_again(call) {
+        if self.goes_on_creating(call) {
             return Ok(Response::Continue);
         }
         let flags = creation_flags(call)?;
