@@ -41,6 +41,7 @@ mod deep_gaps;
 mod deep_instructions;
 mod deep_isolated;
 mod deep_listings;
+mod deep_lookups;
 mod deep_machine;
 mod deep_messages;
 mod deep_own_calls;

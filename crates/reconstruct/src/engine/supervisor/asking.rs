@@ -3,6 +3,7 @@
 use super::allocator::is_allocators;
 use super::named::NamedFile;
 use super::native::{STAT, STATX, StatusLayout, absolute_path, status_bytes};
+use super::native::{is_missing, is_only_recorded};
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
 use crate::process::{CallObject, OF_DESCRIPTOR, RecordedResult, ResultKey};
@@ -157,15 +158,9 @@ impl Supervisor {
             _ => return Ok(Response::Continue),
         };
         let key = key(call, CallObject::Path(file.recorded));
-        let Some(native) = self.native_status(call, file.directory, &file.path, follows) else {
-            let results = self.matchers[index].rest.results.get(&key);
-            let mut results = results.into_iter().flat_map(|results| results.iter());
-            let is_recorded = results.any(|(result, _)| result.value != 0);
-            if !is_recorded && self.looks_too_early(call, index) {
-                return Ok(Response::Park);
-            }
-            self.recorded_status(index, &key, false);
-            return Ok(Response::Continue);
+        let native = match self.native_status(call, file.directory, &file.path, follows) {
+            Ok(native) => native,
+            Err(error) => return self.status_of_none(call, index, &key, &error),
         };
         if !has_one_file(&key)
             && let Some(path) = absolute_path(call, (file.directory, &file.path), follows)
@@ -175,6 +170,27 @@ impl Supervisor {
         self.reply_if_alike(call, index, &key, (layout, native))
     }
 
+    /// A file that the root does not have. Its look-up fails, with this error of the kernel or with
+    /// the recorded one.
+    fn status_of_none(
+        &mut self,
+        call: &NotifiedCall,
+        index: usize,
+        key: &ResultKey,
+        error: &io::Error,
+    ) -> io::Result<Response> {
+        let results = self.matchers[index].rest.results.get(key);
+        let mut results = results.into_iter().flat_map(|results| results.iter());
+        let is_recorded = results.any(|(result, _)| result.value != 0);
+        if !is_recorded && self.looks_too_early(call, index) {
+            return Ok(Response::Park);
+        }
+        let recorded = self.recorded_status(index, key, false);
+        let failed =
+            recorded.filter(|result| is_only_recorded(-result.value as i32, || is_missing(error)));
+        self.reply(call, failed)
+    }
+
     /// Whether a process may use a file. Here it may use all files, so the record answers, if it
     /// agrees with the root about whether the file is there.
     fn access(&mut self, call: &NotifiedCall, index: usize, path: Vec<u8>) -> io::Result<Response> {
@@ -182,13 +198,19 @@ impl Supervisor {
             SYS_access => AT_FDCWD,
             _ => call.int(0),
         };
-        let exists = self.native_status(call, directory, &path, true).is_some();
+        let native = self.native_status(call, directory, &path, true);
+        let exists = native.is_ok();
         let result = self.recorded(call, index, CallObject::Path(path));
         if result.is_none() && !exists && self.looks_too_early(call, index) {
             return Ok(Response::Park);
         }
         let absent = [-i64::from(ENOENT), -i64::from(ENOTDIR)];
-        let same = result.filter(|result| exists != absent.contains(&result.value));
+        let same = result.filter(|result| {
+            exists != absent.contains(&result.value)
+                || is_only_recorded(-result.value as i32, || {
+                    native.as_ref().is_err_and(is_missing)
+                })
+        });
         self.reply(call, same)
     }
 
@@ -206,6 +228,9 @@ impl Supervisor {
     ) -> io::Result<Response> {
         let is_sure = has_one_file(key);
         let result = self.recorded_status(index, key, true);
+        if result.as_ref().is_some_and(|result| result.value < 0) {
+            return self.reply(call, result);
+        }
         let bytes = result.as_ref().and_then(|result| result.entered.first());
         let (mode, size) = (native.st_mode, native.st_size);
         let bytes = bytes.filter(|bytes| match is_sure {
@@ -250,7 +275,7 @@ impl Supervisor {
         } else {
             &STAT
         };
-        let Some(native) = self.native_status(call, call.int(0), b"", true) else {
+        let Ok(native) = self.native_status(call, call.int(0), b"", true) else {
             return Ok(Response::Continue);
         };
         let key = ResultKey {
@@ -311,18 +336,20 @@ impl Supervisor {
     }
 
     /// The next recorded status of a file that is there, or not there. Results of the other kind
-    /// before it are of a time that the new execution has left.
+    /// before it are of a time that the new execution has left. A process that could not search a
+    /// directory (`EACCES`) learned neither.
     fn recorded_status(
         &mut self,
         index: usize,
         key: &ResultKey,
         is_there: bool,
     ) -> Option<RecordedResult> {
+        let agrees = |result: &RecordedResult| {
+            result.value == -i64::from(EACCES) || (result.value == 0) == is_there
+        };
         let matcher = &mut self.matchers[index];
-        matcher.leave_out(key, |result| (result.value == 0) != is_there);
-        matcher
-            .result(key)
-            .filter(|result| (result.value == 0) == is_there)
+        matcher.leave_out(key, |result| !agrees(result));
+        matcher.result(key).filter(agrees)
     }
 
     /// Writes what the kernel wrote, and returns what it returned.

@@ -1,5 +1,6 @@
 //! Calls that make a descriptor.
 
+use super::native::{is_missing, is_only_recorded};
 use super::{Response, Supervisor};
 use crate::divergence::DivergenceKind;
 use crate::engine::caller::NotifiedCall;
@@ -53,14 +54,14 @@ impl Supervisor {
         let path = call.string(at)?;
         let recorded = self.recorded_name(call, index, at, &path);
         let path = recorded.unwrap_or(path);
+        let directory = match call.number {
+            SYS_open | SYS_creat => AT_FDCWD,
+            _ => call.int(0),
+        };
         let made = self.matchers[index].open(&path);
         if made.is_none() && flags & O_CREAT == 0 && self.has_no_further_call(call, index) {
-            let directory = match call.number {
-                SYS_open => AT_FDCWD,
-                _ => call.int(0),
-            };
-            let is_missing = self.native_status(call, directory, &path, true).is_none();
-            if is_missing && self.looks_too_early(call, index) {
+            let native = self.native_status(call, directory, &path, true);
+            if native.is_err() && self.looks_too_early(call, index) {
                 return Ok(Response::Park);
             }
         }
@@ -88,6 +89,15 @@ impl Supervisor {
                 self.stand_in(call, id, flags)
             }
             Some(Made::Failed(errno)) if is_kernels(&path) => Ok(Response::Errno(errno)),
+            Some(Made::Failed(errno))
+                if is_only_recorded(errno, || {
+                    let follows = flags & O_NOFOLLOW == 0;
+                    let native = self.native_status(call, directory, &path, follows);
+                    native.is_err_and(|error| is_missing(&error))
+                }) =>
+            {
+                Ok(Response::Errno(errno))
+            }
             _ => Ok(Response::Continue),
         }
     }

@@ -78,11 +78,27 @@ pub(super) fn status_bytes(of: &Stat) -> Vec<u8> {
     bytes
 }
 
+/// True if a look-up found nothing.
+pub(super) fn is_missing(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ENOENT)
+}
+
+/// True for a recorded error of a look-up that the kernel may not give here. The root has one user,
+/// who may use every file. A regular file or a link that the run did not use is not there, so that
+/// what is looked up below it is missing.
+pub(super) fn is_only_recorded(errno: i32, is_missing: impl FnOnce() -> bool) -> bool {
+    match errno {
+        libc::EACCES => true,
+        libc::ENOTDIR | libc::ELOOP => is_missing(),
+        _ => false,
+    }
+}
+
 /// The status of a file in another root.
-fn status_within(root: &Path, path: &[u8], follows: bool) -> Option<Stat> {
+fn status_within(root: &Path, path: &[u8], follows: bool) -> io::Result<Stat> {
     let mut flags = OFlags::PATH | OFlags::CLOEXEC;
     flags.set(OFlags::NOFOLLOW, !follows);
-    let root = open(root, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let root = open(root, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     let in_root = ResolveFlags::IN_ROOT;
     let file = openat2(
         &root,
@@ -90,9 +106,8 @@ fn status_within(root: &Path, path: &[u8], follows: bool) -> Option<Stat> {
         flags,
         Mode::empty(),
         in_root,
-    )
-    .ok()?;
-    fstat(&file).ok()
+    )?;
+    Ok(fstat(&file)?)
 }
 
 /// The number of this many bytes at a position.
@@ -209,21 +224,21 @@ impl Supervisor {
         ready
     }
 
-    /// The status of the file that a call asks about, in the root. `None`: it is not there.
+    /// The status of the file that a call asks about, in the root.
     pub(super) fn native_status(
         &self,
         call: &NotifiedCall,
         directory: i32,
         path: &[u8],
         follows: bool,
-    ) -> Option<Stat> {
+    ) -> io::Result<Stat> {
         let tid = call.tid;
         let base = base_of(call, directory);
         let whole = match path.first() {
             Some(b'/') => {
                 // Relative to its root, which may be another one.
                 let root = PathBuf::from(format!("/proc/{tid}/root"));
-                if std::fs::read_link(&root).ok()? != std::path::Path::new("/") {
+                if std::fs::read_link(&root)? != std::path::Path::new("/") {
                     return status_within(&root, path, follows);
                 }
                 OsStr::from_bytes(path).into()
@@ -231,10 +246,11 @@ impl Supervisor {
             None => base,
             _ => base.join(OsStr::from_bytes(path)),
         };
-        match follows || path.is_empty() {
-            true => rustix::fs::stat(&whole).ok(),
-            false => rustix::fs::lstat(&whole).ok(),
-        }
+        let found = match follows || path.is_empty() {
+            true => rustix::fs::stat(&whole),
+            false => rustix::fs::lstat(&whole),
+        };
+        Ok(found?)
     }
 }
 

@@ -68,7 +68,7 @@ impl Supervisor {
             let matcher = &mut self.matchers[index];
             let (place, letters) = matcher.temporary_name(path, creation, thread)?;
             let name = &self.matchers[index].rest.temporary_names.get(place)?.0.path;
-            if self.native_status(call, AT_FDCWD, name, false).is_none() {
+            if self.native_status(call, AT_FDCWD, name, false).is_err() {
                 return Some((place, letters));
             }
             self.matchers[index].rest.temporary_names.remove(place);
