@@ -1,8 +1,10 @@
-//! `replay --deep`: a look-up that failed in the record fails with the same error again.
+//! `replay --deep`: a look-up that failed in the record fails with the same error again. It puts no
+//! file into the root.
 //!
 //! The root of a replay has only the files that the run used, and one user, who may use all of
 //! them. So the kernel has other errors there.
 
+use super::Place;
 use super::deep_replay::recorded_program;
 
 /// Prints the errors of calls by these paths:
@@ -52,4 +54,12 @@ fn a_lookup_fails_with_the_recorded_error_although_the_root_lacks_the_file() {
         );
     }
     place.is_equal_again();
+}
+
+#[test]
+fn links_that_lead_to_no_file_are_made_again_by_the_run() {
+    let place = Place::new();
+    let script = "ln -s a a; cat a; ls a; ./a; ln -s nothing b; set -C; echo > b; rm a b";
+    place.deep(&format!("RECORD sh -c '{script}' > out 2>&1"));
+    place.is_equal_without_its_files();
 }

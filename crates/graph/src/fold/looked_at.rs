@@ -19,6 +19,9 @@ impl<S: Sink> Fold<'_, S> {
         place: PathId,
         named: PathId,
     ) -> Result<NamedEntity, S::Error> {
+        if let Some(link) = self.unfollowed_link(place) {
+            return self.entity_now(call, link, place);
+        }
         match self.names.get(&place) {
             Some(&NameState::Looked(entity)) if named == place => return Ok(entity.into()),
             None | Some(NameState::Gone) if named == place => {}
@@ -34,6 +37,15 @@ impl<S: Sink> Fold<'_, S> {
         self.names.insert(place, NameState::Looked(id));
         self.missing.remove(&place);
         Ok(id.into())
+    }
+
+    /// The link at a path that was followed as far as the call follows links. The run made it.
+    ///
+    /// The links lead in a circle, or the call follows none at the end (`O_NOFOLLOW`, `O_EXCL`). It
+    /// fails, and the process learned nothing about another file.
+    pub(super) fn unfollowed_link(&self, place: PathId) -> Option<ObjectId> {
+        self.links.target(place)?;
+        self.links.object(place)
     }
 
     /// Announces the node of a path that was only looked at. A look-up changes nothing, so the file

@@ -19,6 +19,8 @@ pub(super) const O_WRONLY: i32 = 1;
 const O_RDWR: i32 = 2;
 const O_CREAT: i32 = 0o100;
 const O_EXCL: i32 = 0o200;
+/// The call makes the file, and follows no link to it.
+const MAKES_NEW: i32 = O_CREAT | O_EXCL;
 const O_TRUNC: i32 = 0o1000;
 const O_DIRECTORY: i32 = 0o200_000;
 const O_NOFOLLOW: i32 = 0o400_000;
@@ -226,7 +228,8 @@ impl<S: Sink> Fold<'_, S> {
             return Ok(());
         }
         // The file exists, or could not be reached. The program learned no more than that.
-        let place = self.follow(named, flags & O_NOFOLLOW == 0);
+        let follows = flags & O_NOFOLLOW == 0 && flags & MAKES_NEW != MAKES_NEW;
+        let place = self.follow(named, follows);
         let entity = self.looked(call, place, named)?;
         self.touch(call, entity, Relation::Stat);
         Ok(())

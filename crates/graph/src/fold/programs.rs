@@ -37,8 +37,13 @@ impl<S: Sink> Fold<'_, S> {
                 Some(named) if call.absent() => self.not_there(call, named),
                 Some(named) => {
                     let place = self.follow(named, true);
-                    let object = self.lookup(place, call, None)?;
-                    let entity = self.entity_now(call, object, named)?;
+                    let entity = match self.unfollowed_link(place) {
+                        Some(link) => self.entity_now(call, link, place)?,
+                        None => {
+                            let object = self.lookup(place, call, None)?;
+                            self.entity_now(call, object, named)?
+                        }
+                    };
                     self.touch(call, entity, Relation::Stat);
                     Ok(())
                 }

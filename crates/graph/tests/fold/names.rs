@@ -3,6 +3,7 @@
 
 mod aliases;
 mod moved;
+mod unfollowed_links;
 
 use crate::common::{self, After, OUT, START, STEP, Scene, ident, told};
 use backstory_eventlog::event::{CWD, MetadataPart, Op, Outcome};
