@@ -16,9 +16,10 @@
 //! left there ([`holders`]). Facts refer to identities, so that a file with a known identity is
 //! not read again.
 //!
-//! Invariants: a fact is added after its content is durable. A run is done once its directory
-//! snapshot is added; only then its preserved files are removed. The process can therefore be
-//! killed at any moment, and the next one continues. One process per store does this at a time.
+//! Invariants: a fact is added after its content is durable. The run's preserved files are removed
+//! once all facts are durable, and the run is done once its directory snapshot is added after that.
+//! The process can therefore be killed at any moment, and the next one continues. A run that is
+//! done has no preserved files. One process per store does this at a time.
 
 mod allowance;
 mod former;
@@ -197,6 +198,8 @@ fn store_run(
         looked: &wanted.looked,
         opened: writer.opened.paths(),
     });
+    let removed = remove_preserved(home.kept_dir(id));
+    // The run is done, although preserved files may be left: another attempt would fail, too.
     let run = id.clone();
     writer
         .journal
@@ -205,15 +208,18 @@ fn store_run(
             entries: places,
         })])?;
     store::catch_up(home, store)?;
-    match fs::remove_dir_all(home.kept_dir(id)) {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(Error::Remove {
-            path: home.kept_dir(id),
-            source,
-        }),
-        _ => {
-            progress.end();
-            Ok(())
+    removed?;
+    progress.end();
+    Ok(())
+}
+
+/// Removes the preserved files of a run. All facts about them are durable.
+fn remove_preserved(path: PathBuf) -> Result<(), Error> {
+    match fs::remove_dir_all(&path) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(Error::Remove { path, source })
         }
+        _ => Ok(()),
     }
 }
 

@@ -232,7 +232,7 @@ fn runs_of_some_age_are_forgotten_with_their_contents() {
 }
 
 #[test]
-fn storing_contents_may_be_killed_at_any_change_without_loss() {
+fn storing_contents_may_be_killed_at_any_change_without_loss_or_remains() {
     if !needs("kills while contents are stored", &["strace"]) {
         return;
     }
@@ -250,7 +250,14 @@ fn storing_contents_may_be_killed_at_any_change_without_loss() {
         flock(&lock, FlockOperation::Unlock).unwrap();
         let killed = place.kill_at(at, &["index", "--wait"]);
         assert_eq!(place.run(&["index", "--wait"]).status, 0);
-        place.is_whole("out", &text, &format!("killed at {at}: {killed}"));
+        let when = format!("killed at {at}: {killed}");
+        place.is_whole("out", &text, &when);
+        let left = fs::read_dir(place.stage.store().join("runs")).unwrap();
+        let names = left.flatten().map(|entry| entry.file_name());
+        let preserved: Vec<_> = names
+            .filter(|name| name.as_encoded_bytes().ends_with(b".kept"))
+            .collect();
+        assert!(preserved.is_empty(), "{when}: {preserved:?}");
     }
 }
 
