@@ -1,4 +1,5 @@
 //! `replay --deep`: sleeps that a signal ended in the record last until the signal comes again.
+//! Signals interrupt no other calls than in the record.
 
 use backstory_testkit::need::needs;
 
@@ -172,4 +173,41 @@ int main(void)
 fn a_wait_for_a_socket_lasts_until_the_timer_that_interrupted_it() {
     let text = "-1 1 1 0\n-1 1 2 0\n-1 1 3 0\n";
     program_writes_again("", "rings", RINGS_IN_A_WAIT, text);
+}
+
+/// A timer rings while a child reads, and its handler has `SA_RESTART`. The parent then works and
+/// kills the child, and does not wait for it.
+const READS_ON: &str = r#"
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+static int rang[2];
+static void ring(int signal) { (void)signal; (void)!write(rang[1], "r", 1); }
+int main(void)
+{
+    struct sigaction rings = {.sa_handler = ring, .sa_flags = SA_RESTART};
+    int silent[2];
+    char byte;
+    (void)!pipe(rang);
+    (void)!pipe(silent);
+    pid_t child = fork();
+    if (child == 0) {
+        sigaction(SIGALRM, &rings, 0);
+        alarm(1);
+        if (read(silent[0], &byte, 1) < 0)
+            (void)!write(1, "interrupted\n", 12);
+        _exit(0);
+    }
+    (void)!read(rang[0], &byte, 1);
+    for (volatile long i = 0; i < 300000000; i++)
+        ;
+    kill(child, SIGKILL);
+    puts("killed");
+    return 0;
+}
+"#;
+
+#[test]
+fn a_read_that_the_kernel_made_again_behind_a_handler_goes_on() {
+    program_writes_again("", "reads", READS_ON, "killed\n");
 }

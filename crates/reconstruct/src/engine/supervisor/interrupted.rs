@@ -13,7 +13,8 @@
 use super::child_waits::has_ended;
 use super::data::waits_for_room;
 use super::processes::Role;
-use super::signal_sets::{bit, handled_signals, own_mask};
+use super::signal_sets::{bit, handled_signals, is_for_thread, own_mask};
+use super::tool::BEGINS_AGAIN;
 use super::waiting::Ready;
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
@@ -309,6 +310,19 @@ impl Supervisor {
                 let _ = call.put(at, &own);
             }
         }
+    }
+}
+
+/// The response to a read or an `accept` that a signal has been sent to. The kernel makes the call
+/// again if the handler has `SA_RESTART`, and lets it fail with `EINTR` otherwise. A handler of
+/// `SIGCHLD` may have that flag in a replay only (`handlers.rs`), so the call fails.
+///
+/// Invariant: the signal is there for this thread alone. Otherwise the program would see the error
+/// by which the call begins again.
+pub(super) fn interrupted_by(call: &NotifiedCall, signal: i32) -> Response {
+    match signal != SIGCHLD && is_for_thread(call.tid, signal) {
+        true => Response::Errno(BEGINS_AGAIN),
+        false => Response::Errno(EINTR),
     }
 }
 

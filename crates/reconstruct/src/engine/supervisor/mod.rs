@@ -76,7 +76,7 @@ use backstory_instructions::Redirector;
 use backstory_sys as sys;
 use child_work::ChildWork;
 use due_signals::DueSignals;
-use interrupted::HiddenList;
+use interrupted::{HiddenList, interrupted_by};
 use listings::Listings;
 use lowered_stack::LongerPath;
 use own_calls::OwnCalls;
@@ -490,7 +490,7 @@ impl Supervisor {
         }
         while let Some(signal) = self.matchers[index].rest.signals.pop_front() {
             if self.signal_as_recorded(group, index, signal) {
-                return Response::Errno(libc::EINTR);
+                return interrupted_by(call, signal.0);
             }
         }
         let matcher = &mut self.matchers[index];

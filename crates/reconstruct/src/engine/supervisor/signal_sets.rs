@@ -36,6 +36,16 @@ pub(super) fn has_handler(tid: u32, signal: i32) -> bool {
     status.is_ok_and(|status| signals(&status, "SigCgt") & bit(signal) != 0)
 }
 
+/// True if this signal was sent to this thread alone, and is there. The thread has a handler for it
+/// and does not block it, so it takes the signal, and no other thread does.
+pub(super) fn is_for_thread(tid: u32, signal: i32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{tid}/status"));
+    status.is_ok_and(|status| {
+        let set = |name| signals(&status, name);
+        set("SigPnd") & set("SigCgt") & !set("SigBlk") & bit(signal) != 0
+    })
+}
+
 /// The signals that a thread has a handler for and does not block, and those among them that are
 /// there. `blocked`: the signals that a call blocks, instead of those of the thread.
 pub(super) fn handled_signals(tid: u32, blocked: Option<u64>) -> io::Result<(u64, u64)> {

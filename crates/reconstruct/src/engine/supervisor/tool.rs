@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// The error of a call that begins again behind a signal (`ERESTARTSYS`). If the signal is there,
 /// the kernel makes the call again, and the program never sees the error.
-const BEGINS_AGAIN: i32 = 512;
+pub(super) const BEGINS_AGAIN: i32 = 512;
 
 /// Programs that go on after the signal are killed if they did not work for so long.
 const GRACE: Duration = Duration::from_secs(5);

@@ -2,6 +2,7 @@
 
 use super::sleeping::SleepEnd;
 use super::thread_states::another_thread_runs;
+use super::tool::BEGINS_AGAIN;
 use super::{Response, Supervisor};
 use crate::engine::caller::NotifiedCall;
 use crate::process::{Made, ReadyTurn};
@@ -441,7 +442,8 @@ impl Supervisor {
             return Response::Park;
         }
         match self.beyond_the_record(call, index, "a wait for input".to_owned()) {
-            Response::Value(_) => Response::Errno(EINTR),
+            // A signal lets no wait begin again (signal(7)).
+            Response::Value(_) | Response::Errno(BEGINS_AGAIN) => Response::Errno(EINTR),
             other => other,
         }
     }
