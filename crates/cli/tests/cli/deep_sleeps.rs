@@ -211,3 +211,35 @@ int main(void)
 fn a_read_that_the_kernel_made_again_behind_a_handler_goes_on() {
     program_writes_again("", "reads", READS_ON, "killed\n");
 }
+
+/// Takes the time while a timer rings a thousand times in a second.
+const RINGS_OFTEN: &str = r#"
+#include <signal.h>
+#include <stdio.h>
+#include <sys/time.h>
+#include <time.h>
+static void ring(int signal) { (void)signal; }
+int main(void)
+{
+    struct sigaction rings = {.sa_handler = ring};
+    struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
+    struct timespec exact;
+    struct timeval now;
+    int failed = 0;
+    sigaction(SIGALRM, &rings, NULL);
+    setitimer(ITIMER_REAL, &often, NULL);
+    for (int i = 0; i < 5000; i++) {
+        failed += clock_gettime(CLOCK_MONOTONIC, &exact) != 0;
+        failed += gettimeofday(&now, NULL) != 0;
+        failed += time(NULL) < 0;
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
+    printf("%d failed\n", failed);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_signal_lets_no_question_for_the_time_fail() {
+    program_writes_again("", "often", RINGS_OFTEN, "0 failed\n");
+}

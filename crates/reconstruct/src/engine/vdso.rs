@@ -3,6 +3,10 @@
 //! In: the kernel's shared object, as this process has it. Out: for each function the code that
 //! makes the system call instead. A program with this code takes its time from the supervisor.
 //! Invariant: other functions, and the memory of this process, stay as they are.
+//!
+//! These functions never fail with `EINTR`. But a signal that comes before the supervisor has
+//! received the call lets the call fail so. The code then makes the call again. It does so a
+//! limited number of times, because a timer may ring at each of them.
 
 use std::fs::File;
 use std::io;
@@ -16,13 +20,16 @@ const FUNCTIONS: &[(&str, libc::c_long)] = &[
     ("__vdso_getcpu", libc::SYS_getcpu),
 ];
 
+/// How often a call is made at most.
+const MOST_TRIES: u32 = 10_000;
+
 /// Type of the section of symbols in an ELF file.
 const SHT_DYNSYM: u32 = 11;
 
 /// The code to write, by offset in the shared object.
 #[derive(Debug, Clone, Default)]
 pub struct TimeFunctions {
-    code: Vec<(u64, [u8; 8])>,
+    code: Vec<(u64, Vec<u8>)>,
 }
 
 impl TimeFunctions {
@@ -55,10 +62,39 @@ impl TimeFunctions {
     }
 }
 
+/// The code of a function of this size. `None`: it would reach into another function.
+fn code(number: libc::c_long, size: u64) -> Option<Vec<u8>> {
+    let forms = [until_received(number), once(number)];
+    forms.into_iter().find(|code| code.len() as u64 <= size)
+}
+
 /// `mov eax, number; syscall; ret`
-fn code(number: libc::c_long) -> [u8; 8] {
+fn once(number: libc::c_long) -> Vec<u8> {
     let [a, b, c, d] = (number as u32).to_le_bytes();
-    [0xb8, a, b, c, d, 0x0f, 0x05, 0xc3]
+    vec![0xb8, a, b, c, d, 0x0f, 0x05, 0xc3]
+}
+
+/// The same, made again while it fails with `EINTR`. The kernel preserves `r8`, and a function may
+/// change it.
+///
+/// ```text
+///        mov r8d, MOST_TRIES
+/// again: mov eax, number
+///        syscall
+///        cmp rax, -EINTR
+///        jne done
+///        dec r8d
+///        jne again
+/// done:  ret
+/// ```
+fn until_received(number: libc::c_long) -> Vec<u8> {
+    let mut code = vec![0x41, 0xb8];
+    code.extend(MOST_TRIES.to_le_bytes());
+    code.push(0xb8);
+    code.extend((number as u32).to_le_bytes());
+    code.extend([0x0f, 0x05, 0x48, 0x83, 0xf8, 0xfc, 0x75, 0x05]);
+    code.extend([0x41, 0xff, 0xc8, 0x75, 0xee, 0xc3]);
+    code
 }
 
 /// The addresses of the object in a process.
@@ -101,7 +137,7 @@ fn section(elf: &[u8], index: u64) -> Option<(u32, usize, usize, u64)> {
     ))
 }
 
-fn functions(elf: &[u8]) -> Option<Vec<(u64, [u8; 8])>> {
+fn functions(elf: &[u8]) -> Option<Vec<(u64, Vec<u8>)>> {
     let count = number::<2>(elf, 0x3c)?;
     let mut sections = (0..count).filter_map(|index| section(elf, index));
     let (_, at, size, strings) = sections.find(|(kind, ..)| *kind == SHT_DYNSYM)?;
@@ -113,10 +149,8 @@ fn functions(elf: &[u8]) -> Option<Vec<(u64, [u8; 8])>> {
         let known = FUNCTIONS.iter().find(|(known, _)| known.as_bytes() == name);
         if let Some((_, call)) = known {
             let offset = number::<8>(symbol, 8)?;
-            // Never into another function.
-            if number::<8>(symbol, 16)? >= 8 && offset != 0 {
-                found.push((offset, code(*call)));
-            }
+            let code = code(*call, number::<8>(symbol, 16)?);
+            found.extend(code.filter(|_| offset != 0).map(|code| (offset, code)));
         }
     }
     Some(found)
@@ -136,7 +170,18 @@ mod tests {
             functions(&object).map(|found| found.len()),
             Some(FUNCTIONS.len())
         );
-        assert_eq!(code(228), [0xb8, 228, 0, 0, 0, 0x0f, 0x05, 0xc3]);
+    }
+
+    #[test]
+    fn no_code_reaches_into_another_function() {
+        let short = [0xb8, 228, 0, 0, 0, 0x0f, 0x05, 0xc3];
+        for (size, length) in [(7, None), (8, Some(8)), (24, Some(8)), (25, Some(25))] {
+            let found = code(228, size);
+            assert_eq!(found.as_ref().map(Vec::len), length, "{size}");
+            if length == Some(8) {
+                assert_eq!(found.as_deref(), Some(short.as_slice()));
+            }
+        }
     }
 
     #[test]
