@@ -45,6 +45,9 @@ impl Supervisor {
     }
 
     pub(super) fn open(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
+        if self.is_opened_to_load(call) {
+            return Ok(Response::Continue);
+        }
         let (at, flags) = match call.number {
             SYS_open => (call.args[0], call.int(1)),
             SYS_creat => (call.args[0], O_WRONLY | O_CREAT | O_TRUNC),
@@ -246,6 +249,9 @@ impl Supervisor {
 
     pub(super) fn pair(&mut self, call: &NotifiedCall, index: usize) -> io::Result<Response> {
         let sockets = call.number == SYS_socketpair;
+        if !sockets {
+            self.note_pipe(call);
+        }
         let number = if sockets { SYS_socketpair } else { SYS_pipe2 } as u16;
         let thread = self.recorded_thread(call.tid, index);
         let Some((one, two)) = self.matchers[index].pair(number, thread) else {

@@ -68,6 +68,8 @@ pub(super) struct LiveProcess {
     /// No recorded call made it, as a process that a sanitizer adds. It has executed no program,
     /// and written nothing that the record has.
     pub(super) is_added: bool,
+    /// It has made a pipe, or its tool has: the lock of Valgrind is the first one.
+    pub(super) made_pipe: bool,
 }
 
 impl LiveProcess {
@@ -82,6 +84,7 @@ impl LiveProcess {
             calls: None,
             loader: None,
             is_added: false,
+            made_pipe: false,
         }
     }
 
