@@ -101,3 +101,47 @@ fn the_verdict_names_the_obstacles_to_a_copy_of_the_started_program() {
         assert!(all.contains(part), "{part}: {all}");
     }
 }
+
+/// Makes a child that computes, and sleeps until that has ended. Its handler then makes a helper.
+/// Behind that, it makes a child for its connection.
+const WITH_HELPER: &str = r#"
+import os, select, signal, socket, time
+helper = 0
+def ended(*_):
+    global helper
+    if not helper:
+        helper = os.fork()
+        if not helper: os.getppid(); signal.pause()
+def signals(how): signal.pthread_sigmask(how, [signal.SIGCHLD])
+signal.signal(signal.SIGCHLD, ended); signals(signal.SIG_BLOCK)
+if not os.fork():
+    os.getppid()
+    for _ in range(15_000_000): pass
+    os._exit(0)
+time.sleep(2); signals(signal.SIG_UNBLOCK)
+LISTEN
+select.select([s], [], []); c, _ = s.accept()
+if not os.fork():
+    c.sendall(c.recv(100)); os._exit(0)
+c.close(); time.sleep(1); os.kill(helper, signal.SIGKILL)
+"#;
+
+const ONE_CONNECTION: &str = r#"
+CONNECT
+with connect() as c:
+    c.sendall(b"one"); assert c.recv(100) == b"one"
+"#;
+
+#[test]
+fn a_connection_comes_behind_the_end_of_a_child_that_computes_for_longer_than_in_the_record() {
+    let what = "a child that ended before a connection";
+    let Some(place) = recorded_server(what, WITH_HELPER, ONE_CONNECTION) else {
+        return;
+    };
+    // The replay does not sleep, so the server is ready before that child has ended.
+    let Some(answer) = place.again(&["--request", "1", "--tries", "1"]) else {
+        return;
+    };
+    assert_eq!(answer.status, 0, "{answer:?}");
+    assert!(answer.err.contains("equal: "), "{answer:?}");
+}

@@ -12,7 +12,7 @@
 
 use super::child_waits::has_ended;
 use super::data::waits_for_room;
-use super::processes::Role;
+use super::processes::{Role, state_and_time};
 use super::signal_sets::{bit, handled_signals, is_for_thread, own_mask};
 use super::tool::BEGINS_AGAIN;
 use super::waiting::Ready;
@@ -124,6 +124,24 @@ impl Supervisor {
     pub(super) fn awaits_child(&mut self, call: &NotifiedCall, index: usize, time: u64) -> bool {
         let children = self.late_children(call, index, time);
         !children.is_empty() && self.may_end(call.tid, children)
+    }
+
+    /// True if a child still computes that had ended before this connection came in the record. A
+    /// server may make other children when it ends. Only one that computes counts: the end of
+    /// another one may belong to a request that is left out.
+    pub(super) fn has_late_child(
+        &mut self,
+        call: &NotifiedCall,
+        index: usize,
+        connection: Option<u64>,
+    ) -> bool {
+        let late = connection.map(|time| self.late_children(call, index, time));
+        let late = late.unwrap_or_default();
+        let computes = |pid: &u32| {
+            let state = state_and_time(*pid).map(|(state, _)| state);
+            matches!(state, Some('R' | 'D'))
+        };
+        late.iter().any(computes) && self.may_end(call.tid, late)
     }
 
     /// The children that run and had ended before this time in the record. A new one may have made

@@ -168,7 +168,7 @@ impl Supervisor {
         let accepts = accepts
             .into_iter()
             .any(|id| self.matchers[index].accepts(id));
-        if accepts && self.is_early(call) {
+        if accepts && (self.is_early(call) || self.has_late_child(call, index, connection)) {
             // Children of the server are still getting ready. A signal of theirs comes between.
             return Some(match may_time_out && self.parked_for > EARLY_WAIT {
                 true => Ready::TimeUp,
