@@ -183,7 +183,8 @@ fn a_child_that_ends_interrupts_no_call_that_the_kernel_would_not_interrupt() {
 }
 
 /// Lets a child end, and makes the next one meanwhile. The handler of the end lets another process
-/// make a child, and waits for that. The numbers of all children are printed.
+/// make a child, and waits for that. The numbers of all children are printed. A third process makes
+/// many calls, so that the supervisor receives those of the others late.
 const CREATES_IN_BETWEEN: &str = r#"
 #include <errno.h>
 #include <signal.h>
@@ -205,12 +206,16 @@ static void handler(int signal)
 static void other(void)
 {
     char byte;
+    int busy = fork();
+    for (int i = 0; busy == 0 && i < 50000; i++) getppid();
+    if (busy == 0) _exit(0);
     while (read(ask[0], &byte, 1) == 1 && byte == 'x') {
         int child = fork();
         if (child == 0) _exit(0);
         waitpid(child, 0, 0);
         if (write(answer[1], &child, sizeof child) < 0) break;
     }
+    waitpid(busy, 0, 0);
     _exit(0);
 }
 static int waiting(const int *go)
@@ -230,6 +235,8 @@ int main(void)
     children[0] = waiting(go[0]);
     for (int i = 1; i <= 100; i++) {
         if (write(go[(i - 1) % 2][1], "x", 1) != 1) return 2;
+        for (volatile int wait = i * 2000; wait > 0; wait--)
+            ;
         children[i] = waiting(go[i % 2]);
         while (ended < i)
             ;
