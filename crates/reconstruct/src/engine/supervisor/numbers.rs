@@ -132,8 +132,8 @@ fn is_given(number: u32) -> bool {
     last_pid().is_none_or(|last| last + 1 != number)
 }
 
-/// Whether a thread waits in a call that creates nothing. `text`: its `/proc/TID/syscall` (proc(5)).
-/// A thread that runs may still be in its creation.
+/// Whether a thread waits in a call that creates nothing, by `/proc/TID/syscall` (proc(5)). One
+/// that runs may still be in its creation.
 fn is_in_another_call(text: &str) -> bool {
     let number = text.split_whitespace().next();
     let Some(call) = number.and_then(|number| number.parse::<i64>().ok()) else {
