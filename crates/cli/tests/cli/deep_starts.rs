@@ -102,7 +102,7 @@ fn the_verdict_names_the_obstacles_to_a_copy_of_the_started_program() {
     }
 }
 
-/// Makes a child that computes, and sleeps until that has ended. Its handler then makes a helper.
+/// Makes a child that computes, and looks until that has ended. Its handler then makes a helper.
 /// Behind that, it makes a child for its connection.
 const WITH_HELPER: &str = r#"
 import os, select, signal, socket, time
@@ -114,11 +114,13 @@ def ended(*_):
         if not helper: os.getppid(); signal.pause()
 def signals(how): signal.pthread_sigmask(how, [signal.SIGCHLD])
 signal.signal(signal.SIGCHLD, ended); signals(signal.SIG_BLOCK)
-if not os.fork():
+child = os.fork()
+if not child:
     os.getppid()
     for _ in range(15_000_000): pass
     os._exit(0)
-time.sleep(2); signals(signal.SIG_UNBLOCK)
+while b") Z" not in open(f"/proc/{child}/stat", "rb").read(): time.sleep(0.01)
+signals(signal.SIG_UNBLOCK)
 LISTEN
 select.select([s], [], []); c, _ = s.accept()
 if not os.fork():
@@ -138,7 +140,7 @@ fn a_connection_comes_behind_the_end_of_a_child_that_computes_for_longer_than_in
     let Some(place) = recorded_server(what, WITH_HELPER, ONE_CONNECTION) else {
         return;
     };
-    // The replay does not sleep, so the server is ready before that child has ended.
+    // The replay has the recorded state of the child, so the server is ready before that child has ended.
     let Some(answer) = place.again(&["--request", "1", "--tries", "1"]) else {
         return;
     };
