@@ -119,7 +119,8 @@ if not child:
     os.getppid()
     for _ in range(15_000_000): pass
     os._exit(0)
-while b") Z" not in open(f"/proc/{child}/stat", "rb").read(): time.sleep(0.01)
+def state(): return open(f"/proc/{child}/stat", "rb").read().split()[2]
+while state() != b"Z": time.sleep(0.01)
 signals(signal.SIG_UNBLOCK)
 LISTEN
 select.select([s], [], []); c, _ = s.accept()

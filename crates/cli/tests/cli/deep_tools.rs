@@ -223,6 +223,25 @@ fn a_program_under_a_tool_has_its_recorded_process_id() {
     }
 }
 
+#[test]
+fn a_program_under_a_tool_has_its_recorded_variables_in_their_order() {
+    let place = Place::new();
+    // A shell between the tool and the program would not keep a directory that is not there.
+    place.deep("Z=\"it's\" A= OLDPWD=/not/there RECORD printenv > out");
+    assert!(place.out().contains("Z=it's\n"));
+    for tool in ["perf", "strace", DEBUGGER] {
+        let name = tool.split(' ').next().unwrap();
+        if !needs("variables under a tool", &[name]) {
+            continue;
+        }
+        let Some(answer) = place.again(&["--with", tool]) else {
+            return;
+        };
+        let is_equal = answer.err.contains("equal: 1 program");
+        assert!(answer.status == 0 && is_equal, "{tool}: {answer:?}");
+    }
+}
+
 /// One worker, which serves a page.
 const NGINX: &str = "daemon off; worker_processes 1; pid t/pid; error_log t/error; events {}
 http {

@@ -9,6 +9,7 @@
 mod call_words;
 mod caller;
 mod filter;
+mod kept_environment;
 mod placeholder;
 mod proc_texts;
 mod script;

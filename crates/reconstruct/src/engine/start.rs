@@ -2,6 +2,7 @@
 
 use super::Options;
 use super::filter::{self, CHANNEL, FilterNeeds};
+use super::kept_environment;
 use super::placeholder;
 use super::script;
 use super::stack::{StackStrings, is_elf};
@@ -94,10 +95,14 @@ fn launch(process: &RecordedProcess, options: &Options) -> Launch {
         true => script::interpreter(&start.directory, program),
         false => Vec::new(),
     };
+    let tool_words = match has_tool {
+        true => kept_environment::keep(&options.tool, program, &start.environment),
+        false => Vec::new(),
+    };
     if let Some(tool) = options.tool.first() {
         path = tool;
         let given = arguments.split_off(arguments.len().min(1));
-        arguments = options.tool.iter().map(Vec::as_slice).collect();
+        arguments = tool_words.iter().map(Vec::as_slice).collect();
         arguments.extend(interpreter.iter().map(Vec::as_slice));
         arguments.push(program);
         arguments.extend(given);
