@@ -141,7 +141,7 @@ fn a_connection_comes_behind_the_end_of_a_child_that_computes_for_longer_than_in
     let Some(place) = recorded_server(what, WITH_HELPER, ONE_CONNECTION) else {
         return;
     };
-    // The replay has the recorded state of the child, so the server is ready before that child has ended.
+    // The replay has the recorded state of the child. So the server is ready before the child ends.
     let Some(answer) = place.again(&["--request", "1", "--tries", "1"]) else {
         return;
     };

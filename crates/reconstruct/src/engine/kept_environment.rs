@@ -1,10 +1,10 @@
 //! A program under a tool has its recorded environment.
 //!
-//! gdb executes the program by a shell. A shell can sort the variables, leave out a directory that
-//! is not there (`OLDPWD`), and add variables. gdb itself adds `LINES` and `COLUMNS`. perf adds
-//! variables of its own, and changes `PATH`. A program can print its variables, and a longer
-//! environment moves its memory. So env(1) executes the program, with exactly the recorded
-//! variables in their order.
+//! The debugger gdb executes the program by a shell. A shell can sort the variables, leave out a
+//! directory that is not there (`OLDPWD`), and add variables. The debugger itself adds `LINES` and
+//! `COLUMNS`. With perf, the program has further variables and another `PATH`. A program can print
+//! its variables, and a longer environment moves its memory. So env(1) executes the program, with
+//! exactly the recorded variables in their order.
 //!
 //! Absent: strace and Valgrind. The former changes nothing, and the latter has to load its own
 //! library into the program.
@@ -14,8 +14,8 @@ use std::path::Path;
 
 const ENV: &str = "/usr/bin/env";
 
-/// The most bytes of variables. gdb passes all of them to a shell in one argument, of which the
-/// kernel takes 131,072 bytes (`MAX_ARG_STRLEN` in execve(2)). Quotes can need some more.
+/// The most bytes of variables. A shell gets all of them from gdb in one argument. The kernel takes
+/// 131,072 bytes of it (`MAX_ARG_STRLEN` in execve(2)). Quotes can need some more.
 const MOST_BYTES: usize = 100_000;
 
 /// The words of a tool that executes the program with these variables. They are the words as given,
