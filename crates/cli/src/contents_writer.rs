@@ -19,7 +19,8 @@
 //! Invariants: a fact is added after its content is durable. The run's preserved files are removed
 //! once all facts are durable, and the run is done once its directory snapshot is added after that.
 //! The process can therefore be killed at any moment, and the next one continues. A run that is
-//! done has no preserved files. One process per store does this at a time.
+//! done has no preserved files, unless they could not be removed. That is reported. One process per
+//! store does this at a time.
 
 mod allowance;
 mod former;
@@ -199,7 +200,7 @@ fn store_run(
         opened: writer.opened.paths(),
     });
     let removed = remove_preserved(home.kept_dir(id));
-    // The run is done, although preserved files may be left: another attempt would fail, too.
+    // If the removal failed, the run is done all the same. Another attempt would fail, too.
     let run = id.clone();
     writer
         .journal

@@ -242,6 +242,25 @@ fn a_program_under_a_tool_has_its_recorded_variables_in_their_order() {
     }
 }
 
+#[test]
+fn a_script_that_env_executes_runs_again_under_a_tool() {
+    let place = Place::new();
+    place.write_aged("script", "#!/usr/bin/env sh\necho one\n");
+    place.deep("chmod +x script && RECORD ./script > out");
+    assert_eq!(place.out(), "one\n");
+    for tool in ["perf", DEBUGGER] {
+        let name = tool.split(' ').next().unwrap();
+        if !needs("a script under a tool", &[name]) {
+            continue;
+        }
+        let Some(answer) = place.again(&["--with", tool]) else {
+            return;
+        };
+        let is_equal = answer.err.contains("equal: ");
+        assert!(answer.status == 0 && is_equal, "{tool}: {answer:?}");
+    }
+}
+
 /// One worker, which serves a page.
 const NGINX: &str = "daemon off; worker_processes 1; pid t/pid; error_log t/error; events {}
 http {

@@ -9,26 +9,26 @@
 //! Absent: strace and Valgrind. The former changes nothing, and the latter has to load its own
 //! library into the program.
 
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 const ENV: &str = "/usr/bin/env";
 
-/// The most bytes of variables. A shell gets all of them from gdb in one argument. The kernel takes
-/// 131,072 bytes of it (`MAX_ARG_STRLEN` in execve(2)). Quotes can need some more.
+/// The most bytes of quoted variables. A shell gets these and the program's arguments from gdb in one
+/// argument. The kernel takes 131,072 bytes of it (`MAX_ARG_STRLEN` in execve(2)).
 const MOST_BYTES: usize = 100_000;
 
-/// The words of a tool that executes the program with these variables. They are the words as given,
+/// The words of a tool that executes `executed` with these variables. They are the words as given,
 /// if the tool keeps the variables, or if env(1) cannot set them.
-pub fn keep(tool: &[Vec<u8>], program: &[u8], variables: &[Vec<u8>]) -> Vec<Vec<u8>> {
+pub fn keep(tool: &[Vec<u8>], executed: &[u8], variables: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut words = tool.to_vec();
-    let name = Path::new(std::ffi::OsStr::from_bytes(&words[0])).file_name();
-    let bytes: usize = variables.iter().map(Vec::len).sum();
-    // The supervisor takes the first execution of the program's path for the start of the program.
-    let is_program = program.rsplit(|byte| *byte == b'/').next() == Some(b"env");
-    if is_program || bytes > MOST_BYTES || !variables.iter().all(|one| is_settable(one)) {
+    if !is_other(executed) || !are_settable(variables) {
         return words;
     }
+    let name = Path::new(OsStr::from_bytes(&tool[0])).file_name();
     let head = [ENV, "-i"].map(|word| word.as_bytes().to_vec());
     let wrapper = head.into_iter().chain(variables.iter().cloned());
     match name.map(OsStrExt::as_bytes) {
@@ -43,11 +43,26 @@ pub fn keep(tool: &[Vec<u8>], program: &[u8], variables: &[Vec<u8>]) -> Vec<Vec<
     words
 }
 
-/// True for a variable that env(1) takes for one.
-fn is_settable(variable: &[u8]) -> bool {
-    let name = variable.split(|byte| *byte == b'=').next();
-    let has_value = name.is_some_and(|name| name.len() < variable.len());
-    has_value && !variable.starts_with(b"-") && !variable.starts_with(b"=")
+/// False without env(1), and for a program in the same file. The supervisor takes the first
+/// execution of that file for the start of the program.
+fn is_other(executed: &[u8]) -> bool {
+    let executed = Path::new(OsStr::from_bytes(executed));
+    let file = |path: &Path| fs::canonicalize(path).ok();
+    let env = file(Path::new(ENV));
+    env.is_some() && executed.file_name() != Some(OsStr::new("env")) && file(executed) != env
+}
+
+/// True if env(1) can set these variables. Of two with one name, it would set one.
+fn are_settable(variables: &[Vec<u8>]) -> bool {
+    let mut names = HashSet::new();
+    let mut bytes = 0;
+    variables.iter().all(|variable| {
+        let name = variable.split(|byte| *byte == b'=').next().unwrap_or(&[]);
+        bytes += quoted(variable).len();
+        let has_value = name.len() < variable.len();
+        let is_named = !name.is_empty() && !name.starts_with(b"-");
+        has_value && is_named && names.insert(name) && bytes <= MOST_BYTES
+    })
 }
 
 /// A word for a shell, behind a space.
@@ -88,8 +103,14 @@ mod tests {
     #[test]
     fn a_tool_stays_as_it_was_given_if_env_cannot_set_the_variables() {
         let long = format!("A={}", "a".repeat(100_000));
-        for variable in ["none", "=A", "-u=1", &long] {
-            assert_eq!(kept("perf stat", "/bin/a", &[variable]), ["perf", "stat"]);
+        for variables in [
+            &["none"][..],
+            &["=A"],
+            &["-u=1"],
+            &[long.as_str()],
+            &["A=1", "A=2"],
+        ] {
+            assert_eq!(kept("perf stat", "/bin/a", variables), ["perf", "stat"]);
         }
         assert_eq!(
             kept("perf stat", "/usr/bin/env", &["A=1"]),

@@ -96,7 +96,11 @@ fn launch(process: &RecordedProcess, options: &Options) -> Launch {
         false => Vec::new(),
     };
     let tool_words = match has_tool {
-        true => kept_environment::keep(&options.tool, program, &start.environment),
+        true => {
+            // Of a script, a tool executes the interpreter.
+            let executed = interpreter.first().map_or(program, Vec::as_slice);
+            kept_environment::keep(&options.tool, executed, &start.environment)
+        }
         false => Vec::new(),
     };
     if let Some(tool) = options.tool.first() {

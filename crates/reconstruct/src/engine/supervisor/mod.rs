@@ -162,7 +162,8 @@ pub struct Supervisor {
     created_threads: Vec<usize>,
     /// The thread that creates a process or thread with a recorded number, and that number.
     creating: Option<(u32, u32)>,
-    /// Threads that handle a signal before they create, each with the number it is to get.
+    /// Threads that handle a signal before they create, each with the number it is to get. Absent:
+    /// a handler that creates a process itself, or that leaves by siglongjmp(3).
     interrupted_creations: HashMap<u32, u32>,
     stand_ins: StandIns,
     /// Device and inode that programs see of a file of the root, by its own ones.

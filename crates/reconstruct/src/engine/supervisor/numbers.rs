@@ -57,6 +57,8 @@ impl Supervisor {
         {
             self.interrupted_creations.insert(creator, before);
         }
+        // A former thread of that number may have ended while it handled its signal.
+        self.interrupted_creations.remove(&number);
         let is_given = next_pid(number);
         self.creating = is_given.then_some((call.tid, number));
         is_given
