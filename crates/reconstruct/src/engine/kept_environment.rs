@@ -17,8 +17,8 @@ use std::path::Path;
 
 const ENV: &str = "/usr/bin/env";
 
-/// The most bytes of quoted variables. A shell gets these and the program's arguments from gdb in one
-/// argument. The kernel takes 131,072 bytes of it (`MAX_ARG_STRLEN` in execve(2)).
+/// The most bytes of quoted variables. A shell gets these and the program's arguments from gdb in
+/// one argument. The kernel takes 131,072 bytes of it (`MAX_ARG_STRLEN` in execve(2)).
 const MOST_BYTES: usize = 100_000;
 
 /// The words of a tool that executes `executed` with these variables. They are the words as given,
