@@ -4,7 +4,7 @@
 //! directory that is not there (`OLDPWD`), and add variables. The debugger itself adds `LINES` and
 //! `COLUMNS`. With perf, the program has further variables and another `PATH`. A program can print
 //! its variables, and a longer environment moves its memory. So env(1) executes the program, with
-//! exactly the recorded variables in their order.
+//! exactly the recorded variables in their order. Behind perf, it undoes the changes of perf.
 //!
 //! Absent: strace and Valgrind. The former changes nothing, and the latter has to load its own
 //! library into the program.
@@ -16,6 +16,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 const ENV: &str = "/usr/bin/env";
+
+/// The variables that perf sets for itself and its children.
+const CHANGED_BY_PERF: [&str; 5] = [
+    "PATH",
+    "PERF_BUILDID_DIR",
+    "PERF_EXEC_PATH",
+    "PERF_PAGER_IN_USE",
+    "PREFIX",
+];
 
 /// The most bytes of quoted variables. A shell gets these and the program's arguments from gdb in
 /// one argument. The kernel takes 131,072 bytes of it (`MAX_ARG_STRLEN` in execve(2)).
@@ -29,17 +38,33 @@ pub fn keep(tool: &[Vec<u8>], executed: &[u8], variables: &[Vec<u8>]) -> Vec<Vec
         return words;
     }
     let name = Path::new(OsStr::from_bytes(&tool[0])).file_name();
-    let head = [ENV, "-i"].map(|word| word.as_bytes().to_vec());
-    let wrapper = head.into_iter().chain(variables.iter().cloned());
     match name.map(OsStrExt::as_bytes) {
         Some(b"gdb") => {
             let mut command = b"set exec-wrapper".to_vec();
-            wrapper.for_each(|word| command.extend(quoted(&word)));
+            let head = [ENV, "-i"].map(|word| word.as_bytes().to_vec());
+            let wrapper = head.iter().chain(variables);
+            wrapper.for_each(|word| command.extend(quoted(word)));
             words.splice(1..1, [b"-iex".to_vec(), command]);
         }
-        Some(b"perf") => words.extend(wrapper),
+        Some(b"perf") => words.extend(behind_perf(variables)),
         _ => {}
     }
+    words
+}
+
+/// The words of env(1) that undo what perf changes. The report of perf begins with them, so they do
+/// not have all variables.
+fn behind_perf(variables: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let mut words = vec![ENV.as_bytes().to_vec()];
+    let mut values = Vec::new();
+    for name in CHANGED_BY_PERF {
+        let head = [name.as_bytes(), b"="].concat();
+        match variables.iter().find(|one| one.starts_with(&head)) {
+            Some(recorded) => values.push(recorded.clone()),
+            None => words.extend([b"-u".to_vec(), name.as_bytes().to_vec()]),
+        }
+    }
+    words.extend(values);
     words
 }
 
@@ -95,8 +120,9 @@ mod tests {
         let gdb = kept("/usr/bin/gdb -q", "/bin/a", &["B=it's", "A="]);
         let command = r"set exec-wrapper '/usr/bin/env' '-i' 'B=it'\''s' 'A='";
         assert_eq!(gdb, ["/usr/bin/gdb", "-iex", command, "-q"]);
-        let perf = kept("perf stat --", "/bin/a", &["B=1"]);
-        assert_eq!(perf, ["perf", "stat", "--", "/usr/bin/env", "-i", "B=1"]);
+        let perf = kept("perf stat --", "/bin/a", &["PATH=/a b", "B=1"]).join(" ");
+        let names = "-u PERF_BUILDID_DIR -u PERF_EXEC_PATH -u PERF_PAGER_IN_USE -u PREFIX";
+        assert_eq!(perf, format!("perf stat -- /usr/bin/env {names} PATH=/a b"));
         assert_eq!(kept("strace -f", "/bin/a", &["B=1"]), ["strace", "-f"]);
     }
 
