@@ -202,6 +202,23 @@ int main(void)
 /// gdb, which runs a program to its end.
 const DEBUGGER: &str = "gdb -q -batch -ex run";
 
+/// The replay under each of these tools that is installed succeeds, and says this. `what` is what
+/// is tested.
+#[track_caller]
+fn says_under(place: &Place, what: &str, tools: &[&str], text: &str) {
+    for tool in tools {
+        let name = tool.split(' ').next().unwrap();
+        if !needs(what, &[name]) {
+            continue;
+        }
+        let Some(answer) = place.again(&["--with", tool]) else {
+            return;
+        };
+        let is_said = answer.err.contains(text);
+        assert!(answer.status == 0 && is_said, "{tool}: {answer:?}");
+    }
+}
+
 #[test]
 fn a_program_under_a_tool_has_its_recorded_process_id() {
     let place = Place::new();
@@ -210,17 +227,9 @@ fn a_program_under_a_tool_has_its_recorded_process_id() {
     }
     place.deep("RECORD ./numbered > out");
     assert_eq!(place.out(), "0 0\n");
-    for tool in ["env", "perf", "strace", "valgrind", DEBUGGER] {
-        let name = tool.split(' ').next().unwrap();
-        if !needs("a process id under a tool", &[name]) {
-            continue;
-        }
-        let Some(answer) = place.again(&["--with", tool]) else {
-            return;
-        };
-        let is_equal = answer.err.contains("equal: 1 program");
-        assert!(answer.status == 0 && is_equal, "{tool}: {answer:?}");
-    }
+    let what = "a process id under a tool";
+    let tools = ["env", "perf", "strace", "valgrind", DEBUGGER];
+    says_under(&place, what, &tools, "equal: 1 program");
 }
 
 #[test]
@@ -229,17 +238,8 @@ fn a_program_under_a_tool_has_its_recorded_variables_in_their_order() {
     // A shell between the tool and the program would not keep a directory that is not there.
     place.deep("Z=\"it's\" A= OLDPWD=/not/there RECORD printenv > out");
     assert!(place.out().contains("Z=it's\n"));
-    for tool in ["perf", "strace", DEBUGGER] {
-        let name = tool.split(' ').next().unwrap();
-        if !needs("variables under a tool", &[name]) {
-            continue;
-        }
-        let Some(answer) = place.again(&["--with", tool]) else {
-            return;
-        };
-        let is_equal = answer.err.contains("equal: 1 program");
-        assert!(answer.status == 0 && is_equal, "{tool}: {answer:?}");
-    }
+    let tools = ["perf", "strace", DEBUGGER];
+    says_under(&place, "variables under a tool", &tools, "equal: 1 program");
 }
 
 #[test]
@@ -248,17 +248,8 @@ fn a_script_that_env_executes_runs_again_under_a_tool() {
     place.write_aged("script", "#!/usr/bin/env sh\necho one\n");
     place.deep("chmod +x script && RECORD ./script > out");
     assert_eq!(place.out(), "one\n");
-    for tool in ["perf", DEBUGGER] {
-        let name = tool.split(' ').next().unwrap();
-        if !needs("a script under a tool", &[name]) {
-            continue;
-        }
-        let Some(answer) = place.again(&["--with", tool]) else {
-            return;
-        };
-        let is_equal = answer.err.contains("equal: ");
-        assert!(answer.status == 0 && is_equal, "{tool}: {answer:?}");
-    }
+    let tools = ["perf", DEBUGGER];
+    says_under(&place, "a script under a tool", &tools, "equal: ");
 }
 
 /// One worker, which serves a page.

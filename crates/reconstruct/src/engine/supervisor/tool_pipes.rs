@@ -55,8 +55,8 @@ impl Supervisor {
     pub(super) fn is_opened_to_load(&self, call: &NotifiedCall) -> bool {
         // The byte engine says when it has loaded the program.
         let may_load = self.has_tool && !self.follows_bytes && call.number == SYS_open;
-        let process = self.live.get(&self.group_of(call));
-        may_load && process.is_some_and(|process| !process.made_pipe) && has_tool_inside(call)
+        let process = || self.live.get(&self.group_of(call));
+        may_load && process().is_some_and(|process| !process.made_pipe) && has_tool_inside(call)
     }
 }
 
