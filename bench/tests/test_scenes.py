@@ -264,11 +264,18 @@ def test_the_starts_of_further_attempts_count_as_spared_by_copies() -> None:
     # Of 60 calls, 40 belong to starts, and two starts remain.
     rows = [attempted(1), attempted(3), attempted(1, case="redis")]
     lines = starts_table(rows)[2:]
-    assert lines == ["| nginx | 2 | 4 | 33 % |  |  |", "| redis | 1 | 1 | 0.00 % |  |  |"]
+    assert lines == ["| nginx | 2 | 4 | – | 33 % |  |  |", "| redis | 1 | 1 | – | 0.00 % |  |  |"]
     # A second execution of threads has a start, too, which is no attempt.
     timed = {"start_calls": 10, "start_s": 0.5, "executed_s": 2.0, "executed_start_s": 1.5}
     again = attempted(2, executed_calls=45, executed_start_calls=30, **timed)
-    assert starts_table([again])[-1] == "| nginx | 1 | 2 | 44 % | 50 % | 0.50 s |"
+    assert starts_table([again])[-1] == "| nginx | 1 | 2 | – | 44 % | 50 % | 0.50 s |"
+
+
+def test_each_attempt_in_a_copy_spares_a_start() -> None:
+    # Without copies, three attempts would have 45 calls, and take 1.5 s.
+    costs = {"start_calls": 10, "start_s": 0.25, "executed_s": 1.0, "executed_start_s": 0.25}
+    copied = attempted(3, executed_calls=25, executed_start_calls=10, executed_in_copies=2, **costs)
+    assert starts_table([copied])[-1] == "| nginx | 1 | 3 | 2 | 44 % | 33 % | 0.25 s |"
 
 
 def test_the_papers_rows_stand_above_ours() -> None:

@@ -1,7 +1,8 @@
-"""The calls and the time of all attempts at a request, and what copies of the start would spare.
+"""The calls and the time of all attempts at a request, and what copies of the start spare.
 
-Each attempt starts the program. A copy of the started program could stand for each start but the
-first. So the starts of further attempts are what copies could spare at most.
+An attempt starts the program, or begins in a copy of the started program. A copy spares one start.
+Builds before 2026-11-30 made no copies. Of their series, the table has what copies could have spared
+at most: the starts of further attempts.
 """
 
 from __future__ import annotations
@@ -80,25 +81,44 @@ def attempts_table(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-def starts_table(rows: Sequence[Row]) -> list[str]:
-    """Returns what copies of the start would spare: the starts of all attempts but the first.
+def copies(rows: Sequence[Row]) -> float | None:
+    """Returns the number of attempts that began in copies. `None`: the build made no copies."""
+    return total(rows, "executed_in_copies")
 
-    The shares are of all attempts. Series before 2026-11-29 did not measure the time.
+
+def spared_by_copies(rows: Sequence[Row], of_start: str) -> float | None:
+    """Returns the sum of what copies spared: a start for each. `of_start`: the column of its cost."""
+    parts = [(number(row, "executed_in_copies"), number(row, of_start)) for row in rows]
+    known = [made * cost for made, cost in parts if made is not None and cost is not None]
+    return sum(known) if len(known) == len(parts) else None
+
+
+def starts_table(rows: Sequence[Row]) -> list[str]:
+    """Returns what copies of the start spare, as a share of what all attempts would cost without.
+
+    Series before 2026-11-29 did not measure the time.
     """
     lines = [
-        "| program | requests | attempts | calls spared | time spared | time of a start (median) |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        "| program | requests | attempts | in copies | calls spared | time spared | time of a start (median) |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     found: list[tuple[float, str]] = []
     for name, own in servers(rows):
         tries, calls, seconds = (total(own, field) for field in ("tries", "executed_calls", "executed_s"))
-        in_starts, first = total(own, "executed_start_calls"), first_starts(own)
-        spared = None if in_starts is None or first is None else max(in_starts - first, 0)
-        started, first_s = total(own, "executed_start_s"), total(own, "start_s")
-        spared_s = None if started is None or first_s is None else max(started - first_s, 0)
+        made = copies(own)
+        if made is None:
+            in_starts, first = total(own, "executed_start_calls"), first_starts(own)
+            spared = None if in_starts is None or first is None else max(in_starts - first, 0)
+            started, first_s = total(own, "executed_start_s"), total(own, "start_s")
+            spared_s = None if started is None or first_s is None else max(started - first_s, 0)
+        else:
+            spared, spared_s = (spared_by_copies(own, field) for field in ("start_calls", "start_s"))
+            calls, seconds = (calls or 0) + (spared or 0), (seconds or 0) + (spared_s or 0)
         times = [value for row in own if (value := number(row, "start_s")) is not None]
         median = f"{statistics.median(times):.2f} s" if times else ""
-        cells = [str(len(own)), f"{tries or 0:.0f}", percent(spared, calls), percent(spared_s, seconds), median]
+        in_copies = "–" if made is None else f"{made:.0f}"
+        shares = [percent(spared, calls), percent(spared_s, seconds)]
+        cells = [str(len(own)), f"{tries or 0:.0f}", in_copies, *shares, median]
         found.append(((spared or 0) / (calls or 1), f"| {name} | {' | '.join(cells)} |"))
     found.sort(key=lambda one: -one[0])
     return lines + [line for _, line in found]

@@ -25,6 +25,7 @@ from .. import backstory_program
 from .verdicts import DIFFERENT, EQUAL
 
 OF_EXECUTIONS = (
+    "executed_in_copies",
     "executed_calls",
     "executed_start_calls",
     "start_calls",

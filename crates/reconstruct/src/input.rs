@@ -6,6 +6,7 @@
 //! A read never crosses the end of a recorded read. So an unchanged program gets the same lengths
 //! as before, short reads included.
 
+use crate::behind_start::{queue, state, sum};
 use crate::output::Interruption;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -50,7 +51,7 @@ pub enum Taken {
 }
 
 /// The input of one resource.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct InputStream {
     items: VecDeque<InputItem>,
     /// Time-stamp counter at the end of each item's call.
@@ -76,6 +77,36 @@ pub struct InputStream {
 }
 
 impl InputStream {
+    /// See [`RecordedProcess::behind_start`](crate::process::RecordedProcess::behind_start).
+    pub(crate) fn behind_start(
+        fresh: &InputStream,
+        left: &InputStream,
+        other: &InputStream,
+    ) -> Option<InputStream> {
+        if let Some(found) = state(fresh, left, other) {
+            return Some(found);
+        }
+        let items = queue(&fresh.items, &left.items, &other.items)?;
+        // Bytes of the first item were taken, or input that has not been taken counts as arrived.
+        let is_within = left.taken > 0 || left.arrived > left.last.max(fresh.arrived);
+        if is_within && items.front() != left.items.front() {
+            return None;
+        }
+        Some(InputStream {
+            items,
+            times: queue(&fresh.times, &left.times, &other.times)?,
+            starts: queue(&fresh.starts, &left.starts, &other.starts)?,
+            from: state(&fresh.from, &left.from, &other.from)?,
+            total: sum(fresh.total, left.total, other.total)?,
+            recorded: state(&fresh.recorded, &left.recorded, &other.recorded)?,
+            last: state(&fresh.last, &left.last, &other.last)?,
+            taken: state(&fresh.taken, &left.taken, &other.taken)?,
+            position: state(&fresh.position, &left.position, &other.position)?,
+            ended: state(&fresh.ended, &left.ended, &other.ended)?,
+            arrived: state(&fresh.arrived, &left.arrived, &other.arrived)?,
+        })
+    }
+
     /// Appends a recorded read.
     pub fn push(&mut self, item: InputItem) {
         self.push_at(item, 0);

@@ -13,6 +13,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod behind_start;
 pub mod control;
 mod dates;
 pub mod divergence;
@@ -27,6 +28,7 @@ pub mod matcher;
 mod names;
 pub mod omitted;
 pub mod origin;
+mod other_part;
 pub mod output;
 mod pipe_ends;
 pub mod process;

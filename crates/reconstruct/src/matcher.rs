@@ -139,6 +139,18 @@ impl ProcessMatcher {
         self.recent.push_back(call);
     }
 
+    /// The last call comes again: nothing has answered it.
+    pub(crate) fn comes_again(&mut self) {
+        self.came -= 1;
+        self.recent.pop_back();
+    }
+
+    /// Goes on with another part of the record, behind the same start.
+    pub(crate) fn continue_with(&mut self, record: RecordedProcess) {
+        self.rest = record;
+        self.owing = None;
+    }
+
     /// Notes a wait that nothing ends, by its kernel's id and how long it has lasted. True if the
     /// process has made many of them, and no other call between. `is_alone`: no other thread of the
     /// process runs. One that runs may end the repetition by a variable. The program looks at that

@@ -3,6 +3,7 @@
 //! In: the recorded writes in order, as bytes or digests, and the bytes of the new execution. Out:
 //! the first difference. Invariant: how the bytes are cut into writes does not matter.
 
+use crate::behind_start::{queue, state, sum};
 use crate::file_writes::RecordedWrite;
 use crate::related::is_of_word;
 use crate::volatile::{CONTEXT, VolatileRules};
@@ -80,7 +81,7 @@ impl OutputDifference {
 }
 
 /// The recorded output of one resource.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ExpectedOutput {
     /// The recorded writes, each with the time-stamp counter when it returned.
     items: VecDeque<(OutputItem, u64)>,
@@ -115,6 +116,44 @@ pub struct ExpectedOutput {
 }
 
 impl ExpectedOutput {
+    /// See [`RecordedProcess::behind_start`](crate::process::RecordedProcess::behind_start).
+    pub(crate) fn behind_start(
+        fresh: &ExpectedOutput,
+        left: &ExpectedOutput,
+        other: &ExpectedOutput,
+    ) -> Option<ExpectedOutput> {
+        if let Some(found) = state(fresh, left, other) {
+            return Some(found);
+        }
+        let items = queue(&fresh.items, &left.items, &other.items)?;
+        // Bytes of the first item have come.
+        let is_within = left.compared > 0 || !left.waiting.is_empty();
+        if is_within && items.front() != left.items.front() {
+            return None;
+        }
+        Some(ExpectedOutput {
+            items,
+            starts: queue(&fresh.starts, &left.starts, &other.starts)?,
+            total: sum(fresh.total, left.total, other.total)?,
+            recorded: state(&fresh.recorded, &left.recorded, &other.recorded)?,
+            waiting: state(&fresh.waiting, &left.waiting, &other.waiting)?,
+            compared: state(&fresh.compared, &left.compared, &other.compared)?,
+            position: state(&fresh.position, &left.position, &other.position)?,
+            parted: state(&fresh.parted, &left.parted, &other.parted)?,
+            counted: state(&fresh.counted, &left.counted, &other.counted)?,
+            preparation: state(&fresh.preparation, &left.preparation, &other.preparation)?,
+            differs_before: state(
+                &fresh.differs_before,
+                &left.differs_before,
+                &other.differs_before,
+            )?,
+            goes_on: state(&fresh.goes_on, &left.goes_on, &other.goes_on)?,
+            behind: state(&fresh.behind, &left.behind, &other.behind)?,
+            waived: state(&fresh.waived, &left.waived, &other.waived)?,
+            until: state(&fresh.until, &left.until, &other.until)?,
+        })
+    }
+
     /// Appends a recorded write.
     pub fn push(&mut self, item: OutputItem) {
         self.push_at(item, 0);

@@ -132,7 +132,7 @@ pub struct RecordedChild {
 }
 
 /// The bytes that one process read from and wrote to one resource.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ResourceStreams {
     /// The bytes that entered.
     pub input: InputStream,
@@ -201,7 +201,7 @@ pub struct ProcessStart {
 }
 
 /// One program in one process.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RecordedProcess {
     /// Its epoch in the log.
     pub epoch: u64,
@@ -420,6 +420,13 @@ impl RecordedProcess {
         let all = self.made_at().chain(moved.flatten()).chain(turns);
         let all = all.chain(signals).chain(ends);
         all.filter(|next| *next > time).min()
+    }
+
+    /// When the first connection came that is left, and over which listener.
+    pub(crate) fn first_connection(&self) -> Option<(u64, ResourceId)> {
+        let all = self.streams.iter();
+        let next = all.filter_map(|(id, own)| Some((own.next_connection()?, *id)));
+        next.min()
     }
 
     /// When the recorded calls that the process has not made again opened something, or made a

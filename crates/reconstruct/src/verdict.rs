@@ -99,11 +99,14 @@ pub struct ProgramStart {
     pub obstacles: Vec<String>,
 }
 
-/// All executions for one request. Each of them starts the programs.
+/// All executions for one request. Each of them starts the programs, or begins in a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ExecutedCalls {
     /// Their number: the attempts, and a second execution of threads that may race.
     pub executions: u32,
+    /// Those of them that began in a copy of the started program.
+    #[serde(default)]
+    pub in_copies: u32,
     /// Their calls.
     pub calls: u64,
     /// Those of them that belong to a start.
@@ -117,11 +120,18 @@ pub struct ExecutedCalls {
 }
 
 impl ExecutedCalls {
+    /// The executions that started the programs.
+    #[must_use]
+    pub fn starts(self) -> u32 {
+        self.executions - self.in_copies
+    }
+
     /// Both together.
     #[must_use]
     pub fn and(self, other: ExecutedCalls) -> ExecutedCalls {
         ExecutedCalls {
             executions: self.executions + other.executions,
+            in_copies: self.in_copies + other.in_copies,
             calls: self.calls + other.calls,
             in_starts: self.in_starts + other.in_starts,
             took: self.took + other.took,

@@ -1,7 +1,9 @@
 //! `replay`: runs a recorded command again in an empty root, and compares the outputs with the
 //! recorded ones.
 
+mod attempt_results;
 mod attempts;
+mod copies;
 mod deep;
 mod deep_report;
 mod deviations;
@@ -12,6 +14,7 @@ pub mod logged;
 mod missing_program;
 mod record_ends;
 mod report;
+mod request_attempts;
 mod request_outputs;
 mod series;
 mod shallow_command;
@@ -19,14 +22,16 @@ pub mod sightings;
 mod tool_choice;
 pub mod under_engine;
 
+use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use backstory_contents::Contents;
 use backstory_export::unfinished::CleanupPath;
@@ -40,7 +45,7 @@ use serde::{Deserialize, Serialize};
 pub use deviations::variables;
 pub use inside::{enter, inside};
 
-use directory::{FED, PLAN, RESULT, STORE, clear, directory};
+use directory::{FED, NEXT, PLAN, RESULT, STORE, clear, directory};
 
 use super::Outcome;
 use super::contents::store_contents;
@@ -78,6 +83,9 @@ struct ReplayRequest {
     record: bool,
     /// How the program is fed from the deep log; `None` for a replay without.
     deep: Option<deep::DeepRequest>,
+    /// Further attempts may begin in copies of the started program. Standard input asks for them.
+    #[serde(default)]
+    may_copy: bool,
 }
 
 /// Replays a run. Exits with 1 if an output differs.
@@ -109,6 +117,7 @@ struct Prepared {
     /// True if the user changed nothing.
     faithful: bool,
     recorded_status: Option<i32>,
+    starts: RefCell<copies::Starts>,
 }
 
 impl Prepared {
@@ -160,6 +169,7 @@ impl Prepared {
             deep,
             plan,
             unchanged,
+            starts: RefCell::default(),
         })
     }
 
@@ -233,7 +243,7 @@ impl Prepared {
                 return Err(failure);
             }
         };
-        for name in [FED, PLAN, RESULT] {
+        for name in [FED, NEXT, PLAN, RESULT] {
             let _ = fs::remove_file(own.join(name));
         }
         let _ = fs::remove_dir(own.join("root"));
@@ -255,7 +265,8 @@ impl Prepared {
                 false => self.unchanged.as_ref(),
             }
         {
-            let needed = attempts::needed(&self.current, own, plan, deep, args)?;
+            let how = (args, &mut *self.starts.borrow_mut());
+            let needed = attempts::needed(&self.current, own, plan, deep, how)?;
             return attempts::with_needed(&self.current, own, &self.plan, deep, (needed, args));
         }
         // Another program or other input says nothing about the recorded time.
@@ -265,7 +276,8 @@ impl Prepared {
             true => args.reconstruction.tries,
             false => 1,
         };
-        attempts::play(&self.current, own, &self.plan, deep, (most, args))
+        let how = (most, args, &mut *self.starts.borrow_mut());
+        attempts::play(&self.current, own, &self.plan, deep, how)
     }
 }
 
@@ -305,62 +317,131 @@ fn play_fed(
     own: &Path,
     plan: Plan,
     deep: Option<deep::DeepRequest>,
-    (record, quiet): (bool, bool),
+    how: (bool, bool),
 ) -> Result<Played, Failure> {
-    let fail = |what: &str, error: io::Error| failed_to(what, &error);
     let stdin = match &deep {
         Some(deep) if deep.has_tool() => Stdio::inherit(),
         Some(_) => Stdio::null(),
         None => stdin(current, &plan)?,
     };
-    let env = plan.env.clone();
-    let build = deep
-        .as_ref()
-        .and_then(|deep| deep.build().map(str::to_owned));
-    let job = ReplayRequest { plan, record, deep };
-    let text = serde_json::to_vec(&job).map_err(|error| fail("plan", error.into()))?;
-    private_file(&own.join(PLAN), &text).map_err(|error| fail("plan", error))?;
-    let program = std::env::current_exe().map_err(|error| fail("start", error))?;
-    let mut command = Command::new(program);
-    command
-        .arg("replay-enter")
-        .arg(own)
-        .env_clear()
-        .stdin(stdin);
-    if quiet {
-        // Where the command would print is where the report goes.
-        command.stdout(io::stderr().as_fd().try_clone_to_owned()?);
+    let (record, quiet) = how;
+    let request = ReplayRequest {
+        plan,
+        record,
+        deep,
+        may_copy: false,
+    };
+    let mut started = Started::new(own, &request, stdin, quiet)?;
+    let status = started.wait()?;
+    started.result(own, status)
+}
+
+/// The same for the first of several attempts. Further ones may begin in copies of the program.
+/// Returns the process that holds it, if it was copied.
+fn play_first(
+    own: &Path,
+    plan: Plan,
+    deep: deep::DeepRequest,
+    quiet: bool,
+) -> Result<(Played, Option<copies::Holder>), Failure> {
+    let (channel, inside) = UnixStream::pair()?;
+    let request = ReplayRequest {
+        plan,
+        record: false,
+        deep: Some(deep),
+        may_copy: true,
+    };
+    let started = Started::new(own, &request, OwnedFd::from(inside).into(), quiet)?;
+    copies::Holder::first(started, channel, own)
+}
+
+/// A process that builds the root and runs the command there.
+struct Started {
+    child: Child,
+    at_work: Option<AtWork>,
+    /// The build id that the program had when it was recorded.
+    build: Option<String>,
+}
+
+impl Started {
+    fn new(
+        own: &Path,
+        request: &ReplayRequest,
+        stdin: Stdio,
+        quiet: bool,
+    ) -> Result<Started, Failure> {
+        let fail = |what: &str, error: io::Error| failed_to(what, &error);
+        let text = serde_json::to_vec(request).map_err(|error| fail("plan", error.into()))?;
+        private_file(&own.join(PLAN), &text).map_err(|error| fail("plan", error))?;
+        let program = std::env::current_exe().map_err(|error| fail("start", error))?;
+        let mut command = Command::new(program);
+        command
+            .arg("replay-enter")
+            .arg(own)
+            .env_clear()
+            .stdin(stdin);
+        if quiet {
+            // Where the command would print is where the report goes.
+            command.stdout(io::stderr().as_fd().try_clone_to_owned()?);
+        }
+        let env = request.plan.env.iter().cloned();
+        command
+            .envs(env.map(|(name, value)| (OsString::from_vec(name), OsString::from_vec(value))));
+        let child = command.spawn().map_err(|error| fail("start", error))?;
+        let build = request.deep.as_ref().and_then(deep::DeepRequest::build);
+        Ok(Started {
+            at_work: Some(AtWork::of(&child)),
+            build: build.map(str::to_owned),
+            child,
+        })
     }
-    command.envs(
-        env.into_iter()
-            .map(|(name, value)| (OsString::from_vec(name), OsString::from_vec(value))),
-    );
-    let mut child = command.spawn().map_err(|error| fail("start", error))?;
-    let at_work = AtWork::of(&child);
-    // A signal that ends the replay also ends the command. Its files must be removed. The command
-    // of a further attempt must not inherit that the signal is ignored.
-    let outlived = backstory_sys::outlive_interrupts();
-    let status = child.wait().map_err(|error| fail("wait for", error))?;
-    drop((at_work, outlived));
-    let read = fs::read(own.join(RESULT))
-        .ok()
-        .and_then(|text| serde_json::from_slice::<Played>(&text).ok());
-    match read {
-        Some(Played {
-            failure: Some(line),
-            missing,
-            ..
-        }) => Err(Failure::not_found(match missing {
-            Some(program) => {
-                let words = missing_program::words(&program, build.as_deref());
-                format!("{line}; {words}")
-            }
-            None => line,
-        })),
-        Some(played) => Ok(played),
-        None => Err(Failure::not_found(format!(
-            "the replay was killed before it had finished ({status})"
-        ))),
+
+    /// Waits while the command runs. A signal that ends the replay also ends the command, whose
+    /// files must be removed. The command of a further attempt must not inherit that the signal is
+    /// ignored.
+    fn while_it_runs<T>(&mut self, waits: impl FnOnce() -> T) -> T {
+        let outlived = backstory_sys::outlive_interrupts();
+        let found = waits();
+        drop(outlived);
+        found
+    }
+
+    /// Waits for the end of the process.
+    fn wait(&mut self) -> Result<Option<ExitStatus>, Failure> {
+        let outlived = backstory_sys::outlive_interrupts();
+        let status = self.child.wait();
+        drop(outlived);
+        self.at_work = None;
+        status
+            .map(Some)
+            .map_err(|error| failed_to("wait for", &error))
+    }
+
+    fn was_killed(status: Option<ExitStatus>) -> Failure {
+        let how = status.map_or_else(String::new, |status| format!(" ({status})"));
+        Failure::not_found(format!("the replay was killed before it had finished{how}"))
+    }
+
+    /// The result that the process has reported. `status`: of its end, if it has ended.
+    fn result(&self, own: &Path, status: Option<ExitStatus>) -> Result<Played, Failure> {
+        let read = fs::read(own.join(RESULT))
+            .ok()
+            .and_then(|text| serde_json::from_slice::<Played>(&text).ok());
+        match read {
+            Some(Played {
+                failure: Some(line),
+                missing,
+                ..
+            }) => Err(Failure::not_found(match missing {
+                Some(program) => {
+                    let words = missing_program::words(&program, self.build.as_deref());
+                    format!("{line}; {words}")
+                }
+                None => line,
+            })),
+            Some(played) => Ok(played),
+            None => Err(Started::was_killed(status)),
+        }
     }
 }
 

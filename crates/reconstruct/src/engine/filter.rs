@@ -24,6 +24,10 @@ pub const PLACE: c_long = 0x6273;
 /// A call that no kernel has. The stubs of redirected instructions make it (`instructions.rs`).
 pub const ASKED: c_long = 0x6274;
 
+/// A call that no kernel has. By it, a started program asks whether it is to copy itself
+/// (`copy_code.rs`).
+pub const COPY: c_long = 0x6275;
+
 /// The needs of a record beside the calls that are always notified.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FilterNeeds {
@@ -144,6 +148,7 @@ pub const WATCHED: &[c_long] = &[
     libc::SYS_exit_group,
     PLACE,
     ASKED,
+    COPY,
 ];
 
 /// The calls that are notified by one of their arguments. An entry has the call, the position of

@@ -4,10 +4,12 @@
 //! thread. It is inside the namespaces and the root in which the program may run. Calls that were
 //! not recorded continue there.
 
+mod attempts;
 // The names of system calls are those of libc.
 #[allow(non_upper_case_globals)]
 mod call_words;
 mod caller;
+mod copy_code;
 mod filter;
 mod kept_environment;
 mod placeholder;
@@ -21,6 +23,7 @@ mod vdso;
 #[allow(non_upper_case_globals)]
 mod supervisor;
 
+pub use attempts::{AttemptSource, NextAttempt};
 pub use start::TOOL_LOG;
 pub use supervisor::STALLED;
 
@@ -146,12 +149,57 @@ pub fn has_input(run: &RecordedRun, options: &Options, fd: i32) -> Result<bool, 
 /// # Errors
 /// The record has no such program or request, or the program could not be started.
 pub fn reconstruct(
-    mut run: RecordedRun,
+    run: RecordedRun,
     options: &Options,
     become_user: impl FnOnce() -> io::Result<()>,
 ) -> Result<Reconstruction, Error> {
-    let first = first_process(&run, options.process)?;
+    execute(run, options, None, become_user)
+}
+
+/// The same for the first of several attempts at a request. The next ones may begin in copies of
+/// the started program.
+///
+/// If a copy is made, this function returns once for each attempt, in a process of its own. The
+/// process that called it ends behind the last one.
+///
+/// # Errors
+/// As of [`reconstruct`].
+pub fn reconstruct_in_turn(
+    run: RecordedRun,
+    options: &Options,
+    attempts: Box<dyn AttemptSource>,
+    become_user: impl FnOnce() -> io::Result<()>,
+) -> Result<Reconstruction, Error> {
+    execute(run, options, Some(attempts), become_user)
+}
+
+fn execute(
+    run: RecordedRun,
+    options: &Options,
+    attempts: Option<Box<dyn AttemptSource>>,
+    become_user: impl FnOnce() -> io::Result<()>,
+) -> Result<Reconstruction, Error> {
     let recorded_calls = run.calls();
+    let (run, first) = changed(run, options)?;
+    let unit = run.chosen;
+    let any = |has: fn(&RecordedProcess) -> bool| run.processes.iter().any(has);
+    let needs = FilterNeeds {
+        asks_for_processors: any(|one| !one.processors.is_empty()),
+        redirects_instructions: any(RecordedProcess::asked_processor),
+    };
+    let (child, listener) = start::start(&run.processes[first], options, needs, become_user)?;
+    let attempts = attempts.map(|source| supervisor::Attempts::new(source, &run, options.shift));
+    let mut supervisor = supervisor::Supervisor::new(run, first, listener, child, options, unit);
+    supervisor.attempts = attempts;
+    let mut result = supervisor.watch()?;
+    result.recorded_calls = recorded_calls;
+    Ok(result)
+}
+
+/// The part of a run that is fed, with what the user has changed. Returns the program that starts
+/// everything, too.
+fn changed(mut run: RecordedRun, options: &Options) -> Result<(RecordedRun, usize), Error> {
+    let first = first_process(&run, options.process)?;
     reduce(&mut run, options)?;
     let unit = run.chosen;
     for (fd, bytes) in &options.inputs {
@@ -162,16 +210,7 @@ pub fn reconstruct(
     }
     change_start(&mut run.processes[first].start, options);
     note_end(&mut run, first, options);
-    let any = |has: fn(&RecordedProcess) -> bool| run.processes.iter().any(has);
-    let needs = FilterNeeds {
-        asks_for_processors: any(|one| !one.processors.is_empty()),
-        redirects_instructions: any(RecordedProcess::asked_processor),
-    };
-    let (child, listener) = start::start(&run.processes[first], options, needs, become_user)?;
-    let supervisor = supervisor::Supervisor::new(run, first, listener, child, options, unit);
-    let mut result = supervisor.watch()?;
-    result.recorded_calls = recorded_calls;
-    Ok(result)
+    Ok((run, first))
 }
 
 /// The path of the program that [`reconstruct`] would start.

@@ -225,6 +225,8 @@ fn become_program(
             sys::leave_session();
         }
         if !launch.has_tool {
+            // Those of the user's shell lead out of the replay.
+            sys::close_all_but(channel.as_fd())?;
             placeholder::put();
         }
         rustix::process::chdir(launch.directory.as_c_str())?;

@@ -62,6 +62,24 @@ impl TimeFunctions {
     }
 }
 
+/// The address of so many bytes of a program that nothing uses, and that can be executed. They lie
+/// behind the end of the shared object, up to the end of its last page.
+///
+/// # Errors
+/// The program has no such place, or its memory cannot be read.
+pub fn free_place(tid: u32, length: usize) -> io::Result<u64> {
+    const ALIGNED: usize = 16;
+    let none = || io::Error::from(io::ErrorKind::NotFound);
+    let (from, to) = object_of(&tid.to_string())?.ok_or_else(none)?;
+    let mut object = vec![0; (to - from) as usize];
+    File::open(format!("/proc/{tid}/mem"))?.read_exact_at(&mut object, from)?;
+    let used = object.iter().rposition(|byte| *byte != 0);
+    // A string at the end has its NUL.
+    let place = used.map_or(0, |used| used + 2).next_multiple_of(ALIGNED);
+    let fits = place + length <= object.len();
+    fits.then_some(from + place as u64).ok_or_else(none)
+}
+
 /// The code of a function of this size. `None`: it would reach into another function.
 fn code(number: libc::c_long, size: u64) -> Option<Vec<u8>> {
     let forms = [until_received(number), once(number)];

@@ -28,6 +28,33 @@ pub struct RootSnapshot {
     files: HashMap<PathBuf, FileStamp>,
 }
 
+/// All files and directories of the root. Equal states differ in no name and in no content. A
+/// change of a file changes its times. A new or removed name changes those of its directory.
+#[derive(Debug, PartialEq, Eq)]
+pub struct RootState(HashMap<PathBuf, FileStamp>);
+
+impl RootState {
+    /// Takes the present state.
+    ///
+    /// # Errors
+    /// A directory cannot be looked at.
+    pub fn take() -> Result<RootState> {
+        let device = fs::metadata("/").map_err(Error::io("look at", "/"))?.dev();
+        let mut all = HashMap::new();
+        walk(device, &mut |dir, entries| {
+            let own = fstat(&dir.open).map_err(Error::build("look at", &dir.path))?;
+            all.insert(dir.path.clone(), seen(&own));
+            all.extend(
+                entries
+                    .iter()
+                    .map(|(name, stat)| (dir.path.join(name), seen(stat))),
+            );
+            Ok(())
+        })?;
+        Ok(RootState(all))
+    }
+}
+
 /// The directory of the results below the replay's own directory: files by their absolute paths.
 pub const FILES: &str = "files";
 

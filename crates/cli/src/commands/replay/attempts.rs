@@ -7,20 +7,22 @@
 
 use std::path::Path;
 
-use backstory_reconstruct::divergence::{Divergence, DivergenceKind};
 use backstory_reconstruct::search::{Attempt, AttemptResult, Candidates, Search};
 use backstory_reconstruct::shift::ClockShift;
-use backstory_reconstruct::verdict::{ExecutedCalls, Likeness, Reconstruction};
+use backstory_reconstruct::verdict::{Likeness, Reconstruction};
 use backstory_replay::plan::Plan;
 use backstory_replay::verdict;
 
+use super::attempt_results::{
+    Executions, after, compared_again, may_race, result_of, shifted, shifts_of, threads_again,
+};
+use super::copies::Starts;
 use super::deep::DeepRequest;
-use super::{Played, directory, record_ends};
+use super::{Played, directory, record_ends, request_attempts};
 use crate::args::replay::ReplayArgs;
 use crate::current_store::CurrentStore;
 use crate::error::Failure;
-use crate::text::progress::{Progress, Unit};
-use crate::text::words::counted;
+use crate::text::progress::Progress;
 
 /// Runs the plan. Fed from a deep log, at most so many attempts follow until one is equal. Returns
 /// the best one: the last equal one, else of a request the one that came farthest.
@@ -29,7 +31,7 @@ pub fn play(
     own: &Path,
     plan: &Plan,
     deep: Option<DeepRequest>,
-    (most, args): (u32, &ReplayArgs),
+    (most, args, starts): (u32, &ReplayArgs, &mut Starts),
 ) -> Result<Played, Failure> {
     let Some(deep) = deep else {
         let how = (!args.no_record, args.json);
@@ -38,7 +40,10 @@ pub fn play(
     // Under a tool, the user looks at one execution.
     let most = if deep.has_tool() { 1 } else { most };
     match deep.search(most)? {
-        Some(search) => searched(current, own, plan, &deep, search, args),
+        Some(search) => {
+            let place = (current, own, plan);
+            request_attempts::searched(place, &deep, search, (args, starts))
+        }
         None => whole(current, own, plan, &deep, (most, args)),
     }
 }
@@ -115,54 +120,6 @@ fn whole(
     Ok(after(last, &search, &sum))
 }
 
-/// The executions for a result so far.
-#[derive(Debug, Default)]
-struct Executions {
-    /// How long they took, in ns.
-    took: u64,
-    calls: ExecutedCalls,
-}
-
-impl Executions {
-    fn add(&mut self, played: &Played) {
-        self.took += played.took;
-        self.calls = self.calls.and(executed(played));
-    }
-}
-
-/// True if another execution of the same input may have another result. Under a tool, the user
-/// looks at one execution.
-fn may_race(deep: &DeepRequest, played: &Played) -> bool {
-    let found = played.reconstruction.as_ref();
-    !deep.has_tool() && found.is_some_and(Reconstruction::may_race)
-}
-
-/// Executes the same input `once` more. The result is the second execution, which may count as
-/// unsteady.
-fn threads_again(
-    own: &Path,
-    before: Played,
-    sum: &mut Executions,
-    once: impl FnOnce() -> Result<Played, Failure>,
-) -> Result<Played, Failure> {
-    directory::empty(own);
-    let progress = Progress::start("running the threads once more");
-    let again = once();
-    progress.end();
-    let again = again?;
-    sum.add(&again);
-    Ok(compared_again(before, again))
-}
-
-/// The result of a search, after these executions.
-fn after(mut played: Played, search: &Search, sum: &Executions) -> Played {
-    played.took = sum.took;
-    if let Some(found) = &mut played.reconstruction {
-        found.tries = search.tries();
-    }
-    played
-}
-
 /// Compares the result of an execution with that of one `before`, which had the same input. It
 /// counts as unsteady if only one of them is equal, files included.
 fn compare_results(played: &mut Played, before: AttemptResult, now: AttemptResult) {
@@ -177,17 +134,6 @@ fn is_unsteady(played: &Played) -> bool {
     found.is_some_and(|found| found.unsteady > 0)
 }
 
-/// The changes of the clock that a date suggests, and those that the record allows. Programs that
-/// hang would do so at any moment.
-fn shifts_of(played: &Played) -> (&[ClockShift], &[ClockShift]) {
-    let found = played.reconstruction.as_ref();
-    let found = found.filter(|found| found.stopped.is_none());
-    match found {
-        Some(found) => (&found.dated, &found.shifts),
-        None => (&[], &[]),
-    }
-}
-
 /// Finds the earlier requests that a request needs, and the change of the clock, with the programs
 /// as they were recorded. A tool or another program must not decide about that.
 pub fn needed(
@@ -195,10 +141,10 @@ pub fn needed(
     own: &Path,
     plan: &Plan,
     deep: &DeepRequest,
-    args: &ReplayArgs,
+    (args, starts): (&ReplayArgs, &mut Starts),
 ) -> Result<Reconstruction, Failure> {
-    let tries = args.reconstruction.tries;
-    let found = play(current, own, plan, Some(deep.as_recorded()), (tries, args))?;
+    let how = (args.reconstruction.tries, args, starts);
+    let found = play(current, own, plan, Some(deep.as_recorded()), how)?;
     directory::empty(own);
     Ok(found.reconstruction.unwrap_or_default())
 }
@@ -238,88 +184,6 @@ pub fn with_needed(
     Ok(played)
 }
 
-fn searched(
-    current: &CurrentStore,
-    own: &Path,
-    plan: &Plan,
-    deep: &DeepRequest,
-    mut search: Search,
-    args: &ReplayArgs,
-) -> Result<Played, Failure> {
-    let mut best: Option<(Rank, Played)> = None;
-    let mut sum = Executions::default();
-    // All attempts have the same start, so the first one looks for the obstacles to a copy.
-    let mut obstacles = None;
-    let is_client = deep.is_of_client()?;
-    while let Some(attempt) = search.attempt() {
-        if search.tries() > 1 {
-            // The files of the attempt before are no part of this one.
-            directory::empty(own);
-        }
-        let mut again = deep.at(&attempt);
-        again.lists_obstacles &= obstacles.is_none();
-        // The log has a bar of its own while it is read.
-        super::feed(own, &again)?;
-        let (tries, most) = (u64::from(search.tries()), u64::from(search.most()));
-        let words = words(&search, &attempt, is_client);
-        let progress = Progress::of(&words, most, Unit::Attempts);
-        progress.done.set(tries.saturating_sub(1));
-        let how = (false, args.json);
-        let played = super::play_fed(current, own, plan.clone(), Some(again), how);
-        progress.end();
-        let played = played?;
-        sum.add(&played);
-        let found = played.reconstruction.as_ref();
-        if let Some(request) = found.and_then(|found| found.request.as_ref()) {
-            obstacles.get_or_insert_with(|| request.start.obstacles.clone());
-        }
-        let result = played.reconstruction.as_ref().map(result_of);
-        let result = result.unwrap_or(AttemptResult::Different);
-        let (dated, shifts) = shifts_of(&played);
-        search.ended(result, dated, shifts);
-        let came = rank(&played, search.has_connection());
-        if result == AttemptResult::Equal || best.as_ref().is_none_or(|(best, _)| came > *best) {
-            best = Some((came, played));
-        }
-    }
-    let mut best = best.map(|(_, played)| played).unwrap_or_default();
-    if may_race(deep, &best)
-        && let Some(found) = &best.reconstruction
-        && let Some(request) = &found.request
-    {
-        let mut again = deep.at(&Attempt {
-            fed: request.fed.clone(),
-            shift: found.shift,
-        });
-        again.lists_obstacles = false;
-        best = threads_again(own, best, &mut sum, || {
-            super::play(current, own, plan.clone(), Some(again), (false, args.json))
-        })?;
-    }
-    let found = best.reconstruction.as_mut();
-    if let Some(request) = found.and_then(|found| found.request.as_mut()) {
-        request.executed = sum.calls;
-        request.start.obstacles = obstacles.unwrap_or_default();
-    }
-    Ok(after(best, &search, &sum))
-}
-
-/// The attempt that is being made, for a user who waits. `is_client`: the request is one that the
-/// program made itself.
-fn words(search: &Search, attempt: &Attempt, is_client: bool) -> String {
-    let (number, most) = (search.tries(), search.most());
-    let fed = match attempt.fed.len() {
-        0 if is_client => "the request and all before it".to_owned(),
-        0 => "the request alone".to_owned(),
-        fed => format!(
-            "with {}",
-            counted(fed, "earlier request", "earlier requests")
-        ),
-    };
-    let clock = shifted(attempt.shift);
-    format!("attempt {number} of at most {most}: {fed}{clock}")
-}
-
 /// The same for a run, or for one of its programs.
 fn words_of_whole(search: &Search, shift: ClockShift) -> String {
     let what = "running the programs again";
@@ -328,44 +192,6 @@ fn words_of_whole(search: &Search, shift: ClockShift) -> String {
         1 => what.to_owned(),
         _ => format!("{what}, attempt {number} of at most {most}{clock}"),
     }
-}
-
-/// The change of the clock, as the end of a line.
-fn shifted(shift: ClockShift) -> String {
-    match shift.ns {
-        0 => String::new(),
-        _ => format!(", with the clock shifted by {}", shift.words()),
-    }
-}
-
-/// The executions that the result of an attempt stands for.
-fn executed(played: &Played) -> ExecutedCalls {
-    let found = played.reconstruction.as_ref();
-    let request = found.and_then(|found| found.request.as_ref());
-    request.map_or_else(ExecutedCalls::default, |request| request.executed)
-}
-
-/// The second of two executions of the same input, which may count as unsteady.
-fn compared_again(before: Played, mut played: Played) -> Played {
-    if let (Some(then), Some(now)) = (&before.reconstruction, &mut played.reconstruction) {
-        now.compare_again(then);
-    }
-    played
-}
-
-/// How far an attempt came that is not equal. The parts: only volatile parts differ, it had the
-/// earlier requests of the connection, the request was served, where the first difference is.
-type Rank = (bool, bool, bool, u64);
-
-fn rank(played: &Played, has_connection: bool) -> Rank {
-    let Some(found) = &played.reconstruction else {
-        return (false, false, false, 0);
-    };
-    let is_served = found.request.as_ref().is_some_and(|r| r.is_served);
-    let first = found.first_difference();
-    let is_alike = found.likeness() != Likeness::Different;
-    let position = first.map_or(0, |first| first.position);
-    (is_alike, has_connection, is_served, position)
 }
 
 /// True if the result of an attempt at a run decides on another one, or is that of another moment.
@@ -413,20 +239,6 @@ fn result_of_bytes(found: &Reconstruction) -> AttemptResult {
     }
 }
 
-fn result_of(reconstruction: &Reconstruction) -> AttemptResult {
-    let takes_time = reconstruction.took_time;
-    // A digest does not say whether the difference is in a date.
-    let first = reconstruction.first_difference();
-    let digest = |first: &Divergence| first.kind == DivergenceKind::OtherOutput && first.within > 1;
-    let unclear = first.is_some_and(|first| first.volatile.is_some() || digest(first));
-    match reconstruction.likeness() {
-        Likeness::Equal => AttemptResult::Equal,
-        Likeness::EqualWhereRecorded if first.is_none() => AttemptResult::Equal,
-        _ if takes_time && unclear => AttemptResult::DifferentWithTime,
-        _ => AttemptResult::Different,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use backstory_reconstruct::divergence::DivergenceKind;
@@ -437,7 +249,7 @@ mod tests {
     use backstory_reconstruct::verdict::{ProcessVerdict, Reconstruction};
 
     use super::{Executions, Played, compare_results, is_unsteady, may_follow, result_of};
-    use super::{result_of_bytes, threads_again, words, words_of_whole};
+    use super::{result_of_bytes, threads_again, words_of_whole};
 
     /// An execution of a program that took the time. It differs in a date, which has the name of a
     /// volatile part or none.
@@ -550,16 +362,6 @@ mod tests {
         let again = again.unwrap();
         assert_eq!((again.took, sum.took), (7, 12));
         assert!(!is_unsteady(&again));
-    }
-
-    #[test]
-    fn an_attempt_tells_whether_its_request_is_alone() {
-        let mut search = Search::new(&Candidates::default(), 9);
-        let attempt = search.attempt().unwrap();
-        let said = |is_client| words(&search, &attempt, is_client);
-        assert_eq!(said(false), "attempt 1 of at most 9: the request alone");
-        let all = "attempt 1 of at most 9: the request and all before it";
-        assert_eq!(said(true), all);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use backstory_deep::{DeepLog, ReadMeter};
-use backstory_reconstruct::engine::{self, Options};
+use backstory_reconstruct::engine::{self, AttemptSource, Options};
 use backstory_reconstruct::read_files::{ReadFile, read_files};
 use backstory_reconstruct::search::{Attempt, Search};
 use backstory_reconstruct::sighting::Wanted;
@@ -309,9 +309,8 @@ impl DeepRequest {
         }
     }
 
-    /// Runs the program inside the root.
-    pub fn play(&self, plan: &Plan, mut recorded: RecordedRun) -> Result<Played, Failure> {
-        let user = || root::become_user(plan).map_err(std::io::Error::other);
+    /// The run and the options, as the process inside the root needs them.
+    pub fn inside(&self, plan: &Plan, mut recorded: RecordedRun) -> (RecordedRun, Options) {
         if let Some(command) = &self.shallow_command {
             command.put_before(&mut recorded, plan);
         }
@@ -322,7 +321,24 @@ impl DeepRequest {
             .collect();
         let entries = plan.entries.iter().map(|entry| &entry.path);
         options.known_paths = entries.chain(&plan.made).cloned().collect();
-        let mut reconstruction = match engine::reconstruct(recorded, &options, user) {
+        (recorded, options)
+    }
+
+    /// Runs the program inside the root. `attempts`: further ones may begin in copies of it. This
+    /// function then returns in a process of its own for each attempt.
+    pub fn play(
+        &self,
+        plan: &Plan,
+        recorded: RecordedRun,
+        attempts: Option<Box<dyn AttemptSource>>,
+    ) -> Result<Played, Failure> {
+        let user = || root::become_user(plan).map_err(std::io::Error::other);
+        let (recorded, options) = self.inside(plan, recorded);
+        let reconstructed = match attempts {
+            Some(attempts) => engine::reconstruct_in_turn(recorded, &options, attempts, user),
+            None => engine::reconstruct(recorded, &options, user),
+        };
+        let mut reconstruction = match reconstructed {
             Ok(reconstruction) => reconstruction,
             Err(error) => {
                 let missing = match &error {
@@ -342,7 +358,10 @@ impl DeepRequest {
         // A program that had to be killed.
         let killed = rustix::process::Signal::KILL.as_raw();
         let status = reconstruction.status.unwrap_or(killed);
+        let executed = reconstruction.request.as_ref().map(|of| of.executed);
+        let in_copy = executed.filter(|executed| executed.in_copies > 0);
         Ok(Played {
+            took: in_copy.map_or(0, |executed| executed.took),
             status: match status & 0x7f {
                 0 => status >> 8 & 0xff,
                 signal => 128 + signal,

@@ -333,9 +333,15 @@ fn request(
     if executed.executions > 1 {
         writeln!(
             out,
-            "  all attempts: {} calls, {} of them in {} starts of the program",
-            executed.calls, executed.in_starts, executed.executions
+            "  all attempts: {} calls, {} of them in {} of the program",
+            executed.calls,
+            executed.in_starts,
+            counted(executed.starts() as usize, "start", "starts"),
         )?;
+        if executed.in_copies > 0 {
+            let copies = counted(executed.in_copies as usize, "attempt", "attempts");
+            writeln!(out, "  {copies} began in a copy of the started program")?;
+        }
     }
     clock(reconstruction.shift, out)?;
     if let Some(position) = request.differs_before {
@@ -507,6 +513,7 @@ fn request_value(reconstruction: &Reconstruction) -> Value {
         ("start_s", seconds(request.start.took)),
         ("copy_obstacles", Value::array(&request.start.obstacles)),
         ("executions", u64::from(executed.executions).into()),
+        ("executed_in_copies", u64::from(executed.in_copies).into()),
         ("executed_calls", executed.calls.into()),
         ("executed_start_calls", executed.in_starts.into()),
         ("executed_s", seconds(executed.took)),

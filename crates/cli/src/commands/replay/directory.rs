@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use backstory_export::unfinished::is_abandoned;
+use backstory_replay::root::results::FILES;
 
 use crate::error::Failure;
 
@@ -18,6 +19,12 @@ pub const PLAN: &str = "plan.json";
 
 /// The part of the recorded run that is fed, for a replay of one request.
 pub const FED: &str = "fed.bin";
+
+/// The next attempt, which begins in a copy of the started program.
+pub const NEXT: &str = "next.json";
+
+/// The files of the best attempt so far, while others are made.
+const BEST: &str = "best";
 
 /// The result file of a replay.
 pub const RESULT: &str = "result.json";
@@ -78,6 +85,7 @@ const TRIES: u32 = 100;
 pub fn clear(own: &Path) {
     for _ in 0..TRIES {
         if take_away(own) {
+            let _ = fs::remove_dir_all(own.join(BEST));
             let _ = fs::remove_file(own.join(PLAN));
             let _ = fs::remove_dir(own);
             return;
@@ -97,14 +105,34 @@ pub fn empty(own: &Path) {
     let _ = fs::remove_file(own.join(PLAN));
 }
 
+/// Removes what an attempt has left, and what it was fed. Its root stays for the next one.
+pub fn empty_results(own: &Path) {
+    for name in [RESULT, FED, NEXT] {
+        let _ = fs::remove_file(own.join(name));
+    }
+    let _ = fs::remove_dir_all(own.join(FILES));
+}
+
+/// Keeps the files of the present attempt, in the place of those that were kept before.
+pub fn set_aside(own: &Path) {
+    let _ = fs::remove_dir_all(own.join(BEST));
+    let _ = fs::rename(own.join(FILES), own.join(BEST));
+}
+
+/// Moves the files that were kept into the directory of a replay. Those of the last attempt go.
+pub fn bring_back(from: &Path, own: &Path) {
+    let _ = fs::remove_dir_all(from.join(FILES));
+    let _ = fs::rename(from.join(BEST), own.join(FILES));
+}
+
 /// Removes all files of the replay but the plan. Returns whether none is left.
 fn take_away(own: &Path) -> bool {
     let mut left = false;
-    for name in [RESULT, FED] {
+    for name in [RESULT, FED, NEXT] {
         let _ = fs::remove_file(own.join(name));
         left |= own.join(name).exists();
     }
-    for name in ["root", STORE, backstory_replay::root::results::FILES] {
+    for name in ["root", STORE, FILES] {
         let path = own.join(name);
         let _ = fs::remove_dir_all(&path);
         left |= path.exists();

@@ -11,11 +11,13 @@ use std::time::Instant;
 
 use backstory_contents::WorkMeter;
 use backstory_reconstruct::RecordedRun;
+use backstory_reconstruct::engine::AttemptSource;
 use backstory_replay::root::{self, OWN, results::RootSnapshot};
 use backstory_session as session;
 use backstory_store::{Home, open_store};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
+use super::copies::Asker;
 use super::{PLAN, Played, RESULT, ReplayRequest, STORE};
 use crate::commands::Outcome;
 use crate::error::{Failure, chain};
@@ -121,7 +123,13 @@ fn play(job: &ReplayRequest, recorded: Option<RecordedRun>) -> Result<Played, Fa
     }
     let began = Instant::now();
     let mut played = match (&job.deep, recorded) {
-        (Some(deep), Some(recorded)) => deep.play(plan, recorded)?,
+        (Some(deep), Some(recorded)) => {
+            let attempts = match job.may_copy {
+                true => Some(Box::new(Asker::new(plan)?) as Box<dyn AttemptSource>),
+                false => None,
+            };
+            deep.play(plan, recorded, attempts)?
+        }
         _ if job.record => record(job)?,
         _ => plain(job)?,
     };

@@ -4,6 +4,9 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
+use backstory_export::unfinished::CleanupPath;
+
+use super::copies::Starts;
 use super::report::Report;
 use super::{Prepared, clear, deep, deep_report};
 use crate::args::replay::ReplayArgs;
@@ -12,6 +15,9 @@ use crate::error::complain;
 use crate::json::{self, Value};
 use crate::text::paths::shown;
 use crate::text::style::Style;
+
+/// The directory of the start that all requests share.
+const START: &str = "start";
 
 /// Runs the requests. A line tells of each as soon as it has run, or all are members of an array
 /// of JSON. Exits with 1 if an output differs.
@@ -26,6 +32,11 @@ pub fn run(
     for note in &prepared.plan.notes {
         complain(note);
     }
+    // The program starts once for all of them, if its copies can stand for new starts.
+    let start = own.join(START);
+    fs::create_dir(&start)?;
+    let leaving = CleanupPath::at(&start);
+    *prepared.starts.borrow_mut() = Starts::shared(start.clone());
     let ranges = args.reconstruction.request.iter();
     for number in ranges.flat_map(|&(first, last)| first..=last) {
         let place = own.join(format!("request-{number}"));
@@ -33,6 +44,8 @@ pub fn run(
         let report = match prepared.once(args, Some(deep.only(number)), place) {
             Ok(report) => report,
             Err(failure) => {
+                prepared.starts.borrow_mut().end();
+                clear(&start);
                 let _ = fs::remove_dir(own);
                 return Err(failure);
             }
@@ -47,6 +60,9 @@ pub fn run(
             clear(&report.directory);
         }
     }
+    prepared.starts.borrow_mut().end();
+    clear(&start);
+    drop(leaving);
     let _ = fs::remove_dir(own);
     let mut report = io::stderr().lock();
     match args.json {

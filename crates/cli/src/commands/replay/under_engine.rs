@@ -17,6 +17,7 @@ use backstory_replay::Error;
 use backstory_replay::plan::{self, Deviations, Plan};
 use backstory_replay::verdict::{self, Verdict};
 
+use super::copies::Starts;
 use super::deep::{self, DeepRequest};
 use super::logged::logged;
 use super::{Played, attempts, directory};
@@ -63,7 +64,8 @@ pub fn run(
         // The search for what the request needs is done without the slow engine.
         let alone = source.only(number);
         let most = args.reconstruction.tries;
-        let found = attempts::play(current, own, &plan, Some(alone.clone()), (most, &args))?;
+        let how = (most, &args, &mut Starts::default());
+        let found = attempts::play(current, own, &plan, Some(alone.clone()), how)?;
         let found = alike(found)?;
         let shift = found.shift;
         let served = found.request.unwrap_or_default();

@@ -100,7 +100,7 @@ impl Supervisor {
                 Ready::TimeUp => Response::Value(0),
                 Ready::Later => Response::Park,
                 Ready::Interrupted => Response::Continue,
-                Ready::Some(_) | Ready::Never | Ready::Failed(_) => self.hold(index),
+                Ready::Some(_) | Ready::Never | Ready::Failed(_) | Ready::Again => self.hold(index),
             });
         }
         Ok(match self.sleep_end(call, index, ns) {

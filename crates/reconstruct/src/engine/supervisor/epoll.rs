@@ -112,6 +112,7 @@ impl Supervisor {
             Some(Ready::Later) => return Ok(Response::Park),
             Some(Ready::Never) => return Ok(self.never(call, index)),
             Some(Ready::Failed(errno)) => return Ok(Response::Errno(errno)),
+            Some(Ready::Again) => return Ok(Response::Sent),
             Some(Ready::TimeUp) => Vec::new(),
             Some(Ready::Some(ready)) => ready,
             // The kernel's set has no stand-ins.

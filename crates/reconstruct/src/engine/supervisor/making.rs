@@ -149,6 +149,12 @@ impl Supervisor {
         {
             return Ok(parked);
         }
+        if self.attempts.is_some()
+            && self.matchers[index].streams(listener).has_connection()
+            && self.takes_snapshot(call, index, Some(listener))
+        {
+            return Ok(Response::Sent);
+        }
         let matcher = &mut self.matchers[index];
         let accepted = matcher.streams(listener).accepted.pop_front();
         let time = accepted.as_ref().map_or(0, |accepted| accepted.time);

@@ -44,6 +44,7 @@ mod progress;
 mod sights;
 mod signal_sets;
 mod sleeping;
+mod snapshot;
 mod start_end;
 mod suspended;
 mod temporary_names;
@@ -89,6 +90,8 @@ use pipes::Pipes;
 use places::Places;
 use processes::LiveProcess;
 use progress::RecordProgress;
+pub use snapshot::Attempts;
+use snapshot::CopyStart;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -186,6 +189,12 @@ pub struct Supervisor {
     due: Vec<DueSignals>,
     /// The chosen request.
     part: Option<Part>,
+    /// Further attempts at the request may begin in copies of the program.
+    pub(super) attempts: Option<Attempts>,
+    /// Processes beside the programs and this one, if a snapshot was taken.
+    aside: HashSet<u32>,
+    /// This attempt began in a copy, or another one may.
+    in_copy: Option<CopyStart>,
     /// The search for a text, if any.
     sought: Option<SightingSearch>,
     /// The units of work of the run.
@@ -243,6 +252,9 @@ impl Supervisor {
         let mut looked = Instant::now();
         let mut used = 0;
         loop {
+            if let Some(copy) = self.in_copy {
+                last_call = last_call.max(copy.began);
+            }
             let slice = match (self.parked.is_empty(), &self.part) {
                 (false, _) => PARKED_MS,
                 (true, Some(_)) => part::SLICE_MS,
@@ -414,6 +426,8 @@ impl Supervisor {
         }
         let response = match process {
             _ if call.number == super::filter::ASKED => self.asked(call),
+            // The program goes on without a copy.
+            _ if call.number == super::filter::COPY => Ok(Response::Value(0)),
             Some(index) => self.deep_response(call, index),
             None => self.shallow_response(call),
         };

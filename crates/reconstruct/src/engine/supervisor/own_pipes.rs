@@ -45,6 +45,16 @@ impl OwnPipes {
         own
     }
 
+    /// The same of other parts of these programs' records, if no bytes are kept. `None`: some are.
+    pub fn untouched(
+        &self,
+        processes: &[RecordedProcess],
+        users: &HashMap<ResourceId, usize>,
+    ) -> Option<OwnPipes> {
+        let keeps = self.changed.values().any(|pieces| !pieces.is_empty());
+        (!keeps).then(|| OwnPipes::of(processes, users))
+    }
+
     /// Keeps bytes that were written at this position for their reader.
     fn keep(&mut self, reader: ResourceId, position: u64, bytes: &[u8]) {
         let changed = self.changed.entry(reader).or_default();

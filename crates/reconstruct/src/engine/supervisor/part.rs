@@ -94,6 +94,16 @@ impl Part {
         }
     }
 
+    /// The same behind a start that another part fed.
+    pub fn behind_start(self, started: &Part) -> Part {
+        Part {
+            woke: started.woke,
+            progress: started.progress.clone(),
+            start: started.start.clone(),
+            ..self
+        }
+    }
+
     /// A call came, of this program.
     pub fn came(&mut self, program: Option<usize>) {
         if let Some(index) = program {
@@ -309,6 +319,8 @@ impl Supervisor {
     /// Recorded output of the request that did not come is a difference.
     pub(super) fn finish_part(&mut self) {
         let (calls, took) = (self.calls_so_far(), self.took());
+        // Only the first attempt has executed the start.
+        let copy = self.in_copy.filter(|copy| copy.calls > 0);
         let Some(part) = &self.part else { return };
         let unit = part.unit;
         // Without a connection, the start did not end.
@@ -330,12 +342,22 @@ impl Supervisor {
             differs_before: streams.output.differs_before(),
             is_served: is_served && self.started[unit.process],
             worked_on: part.worked_on.map(|worked| worked.as_secs()),
-            executed: ExecutedCalls {
-                executions: 1,
-                calls,
-                in_starts: start.calls,
-                took,
-                took_in_starts: start.took,
+            executed: match copy {
+                Some(copy) => ExecutedCalls {
+                    executions: 1,
+                    in_copies: 1,
+                    calls: calls - copy.calls,
+                    took: copy.began.elapsed().as_nanos() as u64,
+                    ..ExecutedCalls::default()
+                },
+                None => ExecutedCalls {
+                    executions: 1,
+                    in_copies: 0,
+                    calls,
+                    in_starts: start.calls,
+                    took,
+                    took_in_starts: start.took,
+                },
             },
             start,
         });

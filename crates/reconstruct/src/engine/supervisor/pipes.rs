@@ -86,6 +86,13 @@ pub(super) struct Pipes {
 }
 
 impl Pipes {
+    /// The pipes of other parts of these programs' records, if no call waits for bytes, and none
+    /// has. `None`: one does.
+    pub fn untouched(&self, processes: &[RecordedProcess]) -> Option<Pipes> {
+        let is_idle = self.awaited.is_empty() && self.held_for.is_empty() && self.in_vain == 0;
+        is_idle.then(|| Pipes::of(processes, &[]))
+    }
+
     /// The pipes and connections that these programs made.
     pub fn of(processes: &[RecordedProcess], connections: &[(ResourceId, ResourceId)]) -> Pipes {
         let mut pipes = Pipes::default();
@@ -349,7 +356,8 @@ impl Supervisor {
         let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         let (mut runs, mut sum) = (false, 0);
-        for pid in pids.filter(|pid| *pid != std::process::id()) {
+        let is_other = |pid: &u32| *pid != std::process::id() && !self.aside.contains(pid);
+        for pid in pids.filter(is_other) {
             runs = runs || self.may_do_something(pid, own);
             sum += state_and_time(pid).map_or(0, |(_, used)| used);
         }

@@ -77,6 +77,9 @@ impl Supervisor {
             },
             sought: options.wanted.as_ref().map(SightingSearch::new),
             units: run.units,
+            attempts: None,
+            aside: HashSet::new(),
+            in_copy: None,
             part: unit.map(|unit| Part::new(unit, run.fed, options)),
             parked_for: Duration::ZERO,
             child_work: HashMap::new(),
@@ -157,7 +160,7 @@ fn due(processes: &[RecordedProcess]) -> Vec<DueSignals> {
 }
 
 /// The number of programs that read or wrote each resource.
-fn users(processes: &[RecordedProcess]) -> HashMap<ResourceId, usize> {
+pub(super) fn users(processes: &[RecordedProcess]) -> HashMap<ResourceId, usize> {
     let mut users = HashMap::new();
     for id in processes.iter().flat_map(|one| one.streams.keys()) {
         *users.entry(*id).or_default() += 1;
@@ -166,7 +169,7 @@ fn users(processes: &[RecordedProcess]) -> HashMap<ResourceId, usize> {
 }
 
 /// The processes that recorded calls made, each with the program that made the call.
-fn made(processes: &[RecordedProcess]) -> HashMap<u32, usize> {
+pub(super) fn made(processes: &[RecordedProcess]) -> HashMap<u32, usize> {
     let mut made = HashMap::new();
     for (index, process) in processes.iter().enumerate() {
         let pids = process.children.iter();

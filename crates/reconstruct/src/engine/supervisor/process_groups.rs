@@ -24,14 +24,14 @@ const OUTSIDE: u32 = 0;
 
 /// The parent, the group and the session of a process here.
 #[derive(Debug, Clone, Copy)]
-struct Membership {
+pub(super) struct Membership {
     parent: u32,
-    group: u32,
-    session: u32,
+    pub(super) group: u32,
+    pub(super) session: u32,
 }
 
 impl Membership {
-    fn of(pid: u32) -> Option<Membership> {
+    pub(super) fn of(pid: u32) -> Option<Membership> {
         let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
         // The state comes before.
         let mut fields = sys::process_tree::stat_fields(&stat)?.skip(1);
@@ -126,7 +126,8 @@ impl Supervisor {
         let here = match named {
             0 => Membership::of(self.group_of(call))?.group,
             // All processes of the namespace.
-            1 => return None,
+            1 if self.aside.is_empty() => return None,
+            1 => return Some(self.signal_all(call, signal)),
             _ => self.foreign_groups.get(&named).copied().unwrap_or(named),
         };
         if self.has_others(here) {
@@ -145,6 +146,17 @@ impl Supervisor {
     fn has_others(&self, group: u32) -> bool {
         let has = |pid| Membership::of(pid).is_some_and(|own| own.group == group);
         group == OUTSIDE || has(std::process::id()) || self.has_tool && has(self.child as u32)
+    }
+
+    /// Sends a signal to all programs but the caller, beside which other processes run.
+    fn signal_all(&self, call: &NotifiedCall, signal: i32) -> Response {
+        let own = self.group_of(call);
+        let others = self.live.keys().filter(|pid| **pid != own);
+        let sent = others.filter(|pid| sys::kill(**pid as sys::Pid, signal).is_ok());
+        match sent.count() {
+            0 => Response::Errno(libc::ESRCH),
+            _ => Response::Value(0),
+        }
     }
 
     /// Sends a signal to the programs of a group. If a tool sends it, tools get it, too.

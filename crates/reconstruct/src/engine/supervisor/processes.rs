@@ -421,7 +421,10 @@ impl Supervisor {
 
     /// Takes the ends of children.
     pub(super) fn reap(&mut self) {
-        if self.result.status.is_none()
+        if self.in_copy.is_some() {
+            // The holder of the snapshot waits for the program.
+            self.result.status = self.result.status.or(status_of_ended(self.child as u32));
+        } else if self.result.status.is_none()
             && let Ok(Some(change)) = sys::child_change(Some(self.child), libc::WEXITED)
         {
             self.result.status = Some(change.wait_status());
@@ -449,6 +452,16 @@ fn is_within(parent: u32, child: u32) -> bool {
         (Ok(parent), Ok(child)) => child <= parent,
         _ => true,
     }
+}
+
+/// The status of a process that has ended, and that its parent has not waited for yet.
+fn status_of_ended(pid: u32) -> Option<i32> {
+    /// Counted from the state: `exit_code` in proc(5).
+    const STATUS: usize = 49;
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = sys::process_tree::stat_fields(&stat)?;
+    let state = fields.next()?;
+    (state == "Z").then(|| fields.nth(STATUS - 1)?.parse().ok())?
 }
 
 /// The letter of a process's state, and its processor time in ticks.

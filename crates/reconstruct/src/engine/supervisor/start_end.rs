@@ -3,8 +3,7 @@
 //! All attempts at a request have the same start. A copy of the started programs could stand for a
 //! new start, if the copies share nothing and lack nothing. Out: the calls and the time of the
 //! start, and the obstacles to such a copy, if the caller asks for them.
-//! `docs/design/start-copies.md` says why no copy is made. Invariant: the programs are looked at,
-//! and stay as they are.
+//! `snapshot.rs` makes such copies. Invariant: the programs are looked at, and stay as they are.
 
 use super::Supervisor;
 use super::processes::state_and_time;
@@ -14,6 +13,7 @@ use crate::verdict::ProgramStart;
 use backstory_sys as sys;
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 
 impl Supervisor {
     /// A program reads from this resource.
@@ -50,6 +50,11 @@ impl Supervisor {
     /// Calls that came, of all programs with a deep record.
     pub(super) fn calls_so_far(&self) -> u64 {
         self.matchers.iter().map(|matcher| matcher.came).sum()
+    }
+
+    /// True if nothing is seen that forbids a copy of the programs as they are now.
+    pub(super) fn lacks_obstacles(&self) -> bool {
+        self.obstacles().is_empty()
     }
 
     /// The obstacles to a copy of the programs as they are now.
@@ -91,6 +96,7 @@ impl Supervisor {
     /// The obstacles among the descriptors of a process. Stand-ins have no state: the record has.
     fn of_descriptors(&self, pid: u32) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
+        let root = fs::metadata("/").map(|root| root.dev()).ok();
         let all = fs::read_dir(format!("/proc/{pid}/fd"));
         for entry in all.into_iter().flatten().flatten() {
             let name = entry.file_name();
@@ -101,9 +107,13 @@ impl Supervisor {
             if self.stand_ins.of(pid, fd).is_some() {
                 continue;
             }
-            let is_file = fs::metadata(entry.path()).is_ok_and(|about| about.is_file());
+            let about = fs::metadata(entry.path()).ok();
+            let is_file = about.as_ref().is_some_and(fs::Metadata::is_file);
+            // Of these files, another attempt would find out that one has written.
+            let is_seen = about.is_some_and(|about| Some(about.dev()) == root && about.nlink() > 0);
             let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or_default();
-            found.extend(of_descriptor(&link.to_string_lossy(), &info, is_file));
+            let kind = (is_file, is_seen);
+            found.extend(of_descriptor(&link.to_string_lossy(), &info, kind));
         }
         found
     }
@@ -139,19 +149,24 @@ fn of_memory(smaps: &str) -> BTreeSet<String> {
     found
 }
 
-/// The obstacle that a descriptor is, if it is one. The position in a file that is only read can be
-/// put back. `link`, `info`: its link in `/proc/PID/fd`, and its text in `/proc/PID/fdinfo`.
-fn of_descriptor(link: &str, info: &str, is_file: bool) -> Option<String> {
+/// The obstacle that a descriptor is, if it is one. The position in a file can be put back, but no
+/// content. A set of epoll has members in the kernel, or none but stand-ins. `link`, `info`: its
+/// link in `/proc/PID/fd`, and its text in `/proc/PID/fdinfo`. `kind`: it is a regular file, and
+/// one with a name in the root.
+fn of_descriptor(link: &str, info: &str, kind: (bool, bool)) -> Option<String> {
+    let (is_file, is_seen) = kind;
     if field(info, "lock").is_some() {
         return Some(format!("a lock on {link}"));
     }
     if is_file {
         let is_read_only =
             open_flags(info).is_some_and(|flags| flags & libc::O_ACCMODE as u32 == 0);
-        return (!is_read_only).then(|| format!("a file that is open for writing: {link}"));
+        return (!is_read_only && !is_seen)
+            .then(|| format!("a file that is open for writing: {link}"));
     }
     let (kind, rest) = link.split_once(':')?;
     let name = match kind {
+        "anon_inode" if rest == "[eventpoll]" && field(info, "tfd").is_none() => return None,
         "anon_inode" => rest.trim_start_matches('[').trim_end_matches(']'),
         "pipe" | "socket" => kind,
         _ => return None,
@@ -197,31 +212,42 @@ VmFlags: rd wr mr mw me ac
         let read = "pos:\t8\nflags:\t0100000\nmnt_id:\t9\n";
         let written = "pos:\t8\nflags:\t0102001\n";
         let locked = "flags:\t0100000\nlock:\t1: FLOCK  ADVISORY  WRITE 7 08:01:42 0 EOF\n";
-        for (link, info, is_file, expected) in [
-            ("/etc/hosts", read, true, None),
-            ("/dev/null", written, false, None),
-            ("/srv/a:b", read, false, None),
+        let native =
+            "pos:\t0\nflags:\t02\ntfd:        5 events:       19 data: 5  pos:0 ino:1 sdev:f\n";
+        let (named, nameless, other) = ((true, true), (true, false), (false, false));
+        for (link, info, kind, expected) in [
+            ("/etc/hosts", read, nameless, None),
+            ("/dev/null", written, other, None),
+            ("/srv/a:b", read, other, None),
+            ("/srv/log", written, named, None),
             (
-                "/srv/log",
+                "/srv/log (deleted)",
                 written,
-                true,
-                Some("a file that is open for writing: /srv/log"),
+                nameless,
+                Some("a file that is open for writing: /srv/log (deleted)"),
             ),
-            ("/srv/pid", locked, true, Some("a lock on /srv/pid")),
+            ("/srv/pid", locked, named, Some("a lock on /srv/pid")),
+            ("anon_inode:[eventpoll]", read, other, None),
             (
                 "anon_inode:[eventpoll]",
-                read,
-                false,
+                native,
+                other,
                 Some("an object of the kernel: eventpoll"),
+            ),
+            (
+                "anon_inode:[timerfd]",
+                read,
+                other,
+                Some("an object of the kernel: timerfd"),
             ),
             (
                 "pipe:[77]",
                 read,
-                false,
+                other,
                 Some("an object of the kernel: pipe"),
             ),
         ] {
-            let found = of_descriptor(link, info, is_file);
+            let found = of_descriptor(link, info, kind);
             assert_eq!(found.as_deref(), expected, "{link}");
         }
     }

@@ -75,6 +75,8 @@ pub(super) enum Ready {
     Interrupted,
     /// The wait fails with this error.
     Failed(i32),
+    /// The program makes the call again.
+    Again,
 }
 
 impl Supervisor {
@@ -109,8 +111,10 @@ impl Supervisor {
         let may_time_out = terms.timeout.is_some();
         let connection = self.next_connection(index, list);
         let thread = self.only_thread(call, index);
+        let behind_start = self.connection_behind_start(index);
         let fits = |turn: &ReadyTurn| {
-            if connection.is_some_and(|connection| connection < turn.time) {
+            let mut connections = [connection, behind_start].into_iter().flatten();
+            if connections.any(|connection| connection < turn.time) {
                 return false;
             }
             let among = |id: &ResourceId| list.iter().any(|one| one.resource == Some(*id));
@@ -147,6 +151,15 @@ impl Supervisor {
         }
         let comes_later = !unwritten.is_empty() && !may_time_out;
         let holds_back = self.holds_back(call, terms.has_native);
+        let listens = |one: &Awaited| {
+            one.resource
+                .is_some_and(|id| self.matchers[index].accepts(id))
+        };
+        let accepts = list.iter().any(listens);
+        let is_recorded = self.matchers[index].next_turn(fits).is_some();
+        if accepts && self.waits_in_copies(call, index, connection, is_recorded) {
+            return Some(Ready::Again);
+        }
         if let Some(turn) = self.matchers[index].turn(holds_back, fits) {
             let ready = self.as_recorded(&turn, list);
             // Streams agree with the wait: what is ready has arrived. Room for output is no input.
@@ -164,11 +177,7 @@ impl Supervisor {
                 false => Ready::Some(ready),
             });
         }
-        let accepts = list.iter().filter_map(|one| one.resource);
-        let accepts = accepts
-            .into_iter()
-            .any(|id| self.matchers[index].accepts(id));
-        if accepts && (self.is_early(call) || self.has_late_child(call, index, connection)) {
+        if accepts && self.comes_early(call, index, connection) {
             // Children of the server are still getting ready. A signal of theirs comes between.
             return Some(match may_time_out && self.parked_for > EARLY_WAIT {
                 true => Ready::TimeUp,
@@ -191,22 +200,51 @@ impl Supervisor {
                 _ => Ready::Later,
             });
         }
-        let timeout = terms.timeout.unwrap_or(i64::MAX).max(0);
-        let native = LONGEST_NATIVE.min(Duration::from_nanos(timeout as u64));
-        let blocks = !may_time_out && (self.part.is_some() || self.parked_for < LONGEST_BLOCKED);
         Some(match ready.is_empty() {
             false => Ready::Some(ready),
             true if comes_later => Ready::Later,
-            true if terms.has_native && (self.parked_for < native || blocks) => {
-                self.parks(index);
-                Ready::Later
-            }
-            // A look that does not wait, between other work.
-            true if terms.has_native && timeout == 0 => Ready::TimeUp,
-            true if may_time_out && self.lasts_on(call, index, timeout) => Ready::Later,
-            true if may_time_out => self.time_up(call, index, timeout),
-            true => Ready::Never,
+            true => self.with_nothing_ready(call, index, terms),
         })
+    }
+
+    /// True if other processes get ready for a connection, or end before it.
+    fn comes_early(&mut self, call: &NotifiedCall, index: usize, connection: Option<u64>) -> bool {
+        self.is_early(call) || self.has_late_child(call, index, connection)
+    }
+
+    /// True if a snapshot of the program was taken before this wait for a connection. The answer
+    /// may belong to a request that is fed.
+    fn waits_in_copies(
+        &mut self,
+        call: &NotifiedCall,
+        index: usize,
+        connection: Option<u64>,
+        is_recorded: bool,
+    ) -> bool {
+        self.attempts.is_some()
+            && (is_recorded || !self.comes_early(call, index, connection))
+            && self.takes_snapshot(call, index, None)
+    }
+
+    /// The answer to a wait for which the record has nothing.
+    fn with_nothing_ready(&mut self, call: &NotifiedCall, index: usize, terms: WaitTerms) -> Ready {
+        let may_time_out = terms.timeout.is_some();
+        let timeout = terms.timeout.unwrap_or(i64::MAX).max(0);
+        let native = LONGEST_NATIVE.min(Duration::from_nanos(timeout as u64));
+        let blocks = !may_time_out && (self.part.is_some() || self.parked_for < LONGEST_BLOCKED);
+        if terms.has_native && (self.parked_for < native || blocks) {
+            self.parks(index);
+            return Ready::Later;
+        }
+        // A look that does not wait, between other work.
+        if terms.has_native && timeout == 0 {
+            return Ready::TimeUp;
+        }
+        match may_time_out {
+            true if self.lasts_on(call, index, timeout) => Ready::Later,
+            true => self.time_up(call, index, timeout),
+            false => Ready::Never,
+        }
     }
 
     /// The recorded number of a caller. Its waits alone are those whose time was up, or that a
@@ -257,6 +295,14 @@ impl Supervisor {
         let awaited = list.iter().filter(|one| one.events & IN != 0);
         let listeners = awaited.filter_map(|one| streams.get(&one.resource?));
         listeners.filter_map(|own| own.next_connection()).min()
+    }
+
+    /// When the first connection of a program came, as long as it starts. A start takes none of the
+    /// waits behind that: requests that are fed have them.
+    fn connection_behind_start(&self, index: usize) -> Option<u64> {
+        let part = self.part.as_ref().filter(|part| !part.unit.is_client)?;
+        let first = || self.matchers[index].rest.first_connection();
+        part.start.is_none().then(first)?.map(|(time, _)| time)
     }
 
     /// True if input waits for the output that was recorded before it: something else than this
@@ -465,6 +511,7 @@ impl Supervisor {
             Some(Ready::Later) => return Ok(Response::Park),
             Some(Ready::Never) => return Ok(self.never(call, index)),
             Some(Ready::Failed(errno)) => return Ok(Response::Errno(errno)),
+            Some(Ready::Again) => return Ok(Response::Sent),
             Some(Ready::TimeUp) => Vec::new(),
             Some(Ready::Some(ready)) => ready,
             Some(Ready::Interrupted) => {
@@ -513,6 +560,7 @@ impl Supervisor {
             Some(Ready::Later) => return Ok(Response::Park),
             Some(Ready::Never) => return Ok(self.never(call, index)),
             Some(Ready::Failed(errno)) => return Ok(Response::Errno(errno)),
+            Some(Ready::Again) => return Ok(Response::Sent),
             Some(Ready::TimeUp) => Vec::new(),
             Some(Ready::Some(ready)) => ready,
             Some(Ready::Interrupted) => {
