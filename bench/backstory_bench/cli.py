@@ -471,6 +471,7 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--limit", type=float, default=120.0, metavar="SECONDS", help="time for one reconstruction")
     p.add_argument("--workdir", default=tempfile.gettempdir(), help="the directory of records and stores")
     p.add_argument("--keep", action="store_const", const=True, help="keep the directories of the records")
+    p.add_argument("--series", action="store_true", help="reconstruct the chosen requests in one command, too")
     p.add_argument("--record", action="append", default=[], help="an option of each record: --record=--fixed-addresses")
     p.add_argument("--out", help="CSV to write")
     p.add_argument("--results", nargs="+", metavar="CSV", help="show earlier results, and reconstruct nothing")

@@ -17,6 +17,7 @@ from backstory_bench.scenes.beside_paper import beside_paper, needed
 from backstory_bench.scenes.clients import VIEWS, GitClient, KeptAlive, ManyPages, serving
 from backstory_bench.scenes.replays import answer_row, difference, judged, record_words
 from backstory_bench.scenes.run import FIELDS, answered, summary
+from backstory_bench.scenes.series import series_table
 from backstory_bench.scenes.tls import TLS_CLIENTS, TLS_SERVERS, make_pem
 from backstory_bench.scenes.verdicts import EQUAL, NOTHING, verdict_of
 from backstory_bench.scenes.web import SIZES, ask, make_files
@@ -276,6 +277,14 @@ def test_each_attempt_in_a_copy_spares_a_start() -> None:
     costs = {"start_calls": 10, "start_s": 0.25, "executed_s": 1.0, "executed_start_s": 0.25}
     copied = attempted(3, executed_calls=25, executed_start_calls=10, executed_in_copies=2, **costs)
     assert starts_table([copied])[-1] == "| nginx | 1 | 3 | 2 | 44 % | 33 % | 0.25 s |"
+
+
+def test_a_series_stands_beside_one_command_for_each_request() -> None:
+    alone = [attempted(2, seconds="1.5", request=number) for number in (3, 7)]
+    of_all = {"kind": "series", "verdict": "2 of 2", "seconds": "1.2", "executed_start_calls": 10}
+    assert series_table([*alone, row("equal") | of_all])[2:] == [
+        "| nginx | 2 | 3.0 s | 1.2 s | 0.40 | 2 of 2 | 40 | 10 |"
+    ]
 
 
 def test_the_papers_rows_stand_above_ours() -> None:

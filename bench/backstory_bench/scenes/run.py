@@ -36,6 +36,7 @@ from .cases import CASES
 from .clients import Client, ManyPages, serving
 from .replays import CLIENT_SOCKET, OF_EXECUTIONS, Row, as_owner, backstory, index, reconstruct, record_words
 from .scene import Scene
+from .series import SERIES, series_row, series_table
 from .tools import FIELDS as TOOL_FIELDS
 from .tools import KIND as OF_TOOLS
 from .tools import tool_rows, tools_table
@@ -99,6 +100,10 @@ def request_rows(
         row = reconstruct(store, scene.name, ["--request", str(number), "--tries", str(args.tries)], args.limit, owner)
         rows.append({"case": scene.name, "kind": role, "requests": len(requests), "request": number} | row)
         print(f"{scene.name}: request {number}: {row['verdict']} {row['why']}", file=sys.stderr)
+    if args.series:
+        numbers = [int(str(row["request"])) for row in rows]
+        row = series_row(store, scene.name, numbers, args.limit * len(rows), owner)
+        rows.append({"case": scene.name, "kind": SERIES, "requests": len(requests)} | row)
     return rows
 
 
@@ -260,7 +265,7 @@ def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
 def tables_of(rows: Sequence[Mapping[str, object]]) -> dict[str, list[str]]:
     """Returns the tables that have rows, by their names on the page."""
     kinds = [row.get("kind") for row in rows]
-    parts = [row for row, kind in zip(rows, kinds, strict=True) if kind not in ("whole", OF_TOOLS)]
+    parts = [row for row, kind in zip(rows, kinds, strict=True) if kind not in ("whole", OF_TOOLS, SERIES)]
     tables = {}
     if parts or not rows:
         tables = {
@@ -270,6 +275,8 @@ def tables_of(rows: Sequence[Mapping[str, object]]) -> dict[str, list[str]]:
             "paper": beside_paper(parts, EQUAL),
             "starts": starts_table(parts),
         }
+    if SERIES in kinds:
+        tables["series"] = series_table(rows)
     if "whole" in kinds:
         tables["whole"] = whole_table(rows, EQUAL)
     if OF_TOOLS in kinds:
