@@ -1,8 +1,8 @@
 """The calls and the time of all attempts at a request, and what copies of the start spare.
 
 An attempt starts the program, or begins in a copy of the started program. A copy spares one start.
-Builds before 2026-11-30 made no copies. Of their series, the table has what copies could have spared
-at most: the starts of further attempts.
+Builds before 2026-11-30 made no copies. Of their series, the table has what copies could have
+spared at most: the starts of further attempts.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def copies(rows: Sequence[Row]) -> float | None:
 
 
 def spared_by_copies(rows: Sequence[Row], of_start: str) -> float | None:
-    """Returns the sum of what copies spared: a start for each. `of_start`: the column of its cost."""
+    """Returns what copies spared: a start for each. `of_start`: the column of its cost."""
     parts = [(number(row, "executed_in_copies"), number(row, of_start)) for row in rows]
     known = [made * cost for made, cost in parts if made is not None and cost is not None]
     return sum(known) if len(known) == len(parts) else None

@@ -20,7 +20,7 @@ SUMS = ("executed_in_copies", "executed_calls", "executed_start_calls", "execute
 
 
 def series_row(store: Path, run: str, numbers: Sequence[int], limit: float, owner: str | None) -> Row:
-    """Reconstructs these requests in one command. The counts of the row are those of all of them."""
+    """Reconstructs these requests in one command. The row has the counts of all of them."""
     requests = ",".join(map(str, numbers))
     with output_directory(owner) as out:
         words = backstory(store, "replay", run, "--deep", "--json", "--output-dir", str(out), "--request", requests)

@@ -150,7 +150,8 @@ fn an_attempt_starts_the_program_if_a_copy_would_lack_or_share_something() {
         "signal.setitimer(signal.ITIMER_PROF, 3600)",
         "event = os.eventfd(0)",
         "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2]); os.kill(os.getpid(), 12)",
-        // The child ends with the server.
+        // A child that has ended, and one that ends with the server.
+        "child = os.fork() or os._exit(0); os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)",
         "r, w = os.pipe()\nif not os.fork(): os.close(w); os.read(r, 1); os._exit(0)",
     ] {
         let Some((_, of)) = of_stateful(prepare) else {
@@ -173,6 +174,24 @@ fn an_attempt_behind_one_that_wrote_into_the_root_starts_the_program() {
     assert!(request["tries"].as_u64() > Some(2), "{of}");
     // Each start is followed by an attempt that writes, so no copy is used.
     assert_eq!(request["executed_in_copies"], 0, "{of}");
+}
+
+#[test]
+fn an_attempt_behind_one_that_changed_a_mode_or_shared_memory_starts_the_program() {
+    let shared = format!("/dev/shm/backstory-test-{}", std::process::id());
+    for leave in [
+        format!("def state(): open('{shared}', 'a').close(); return 0"),
+        "def state(): os.chmod('lines', 0o600); return 0".to_owned(),
+    ] {
+        let found = of_stateful(&leave);
+        let _ = std::fs::remove_file(&shared);
+        let Some((_, of)) = found else {
+            return;
+        };
+        let request = &of["request"];
+        assert!(request["tries"].as_u64() > Some(2), "{leave}: {of}");
+        assert_eq!(request["executed_in_copies"], 0, "{leave}: {of}");
+    }
 }
 
 /// A copy of the program has another value: it ends with no parent.

@@ -28,10 +28,24 @@ pub struct RootSnapshot {
     files: HashMap<PathBuf, FileStamp>,
 }
 
-/// All files and directories of the root. Equal states differ in no name and in no content. A
-/// change of a file changes its times. A new or removed name changes those of its directory.
+/// All files and directories that programs can write, with `/dev/shm`, and the objects of
+/// sysvipc(7). A change of a file changes its times, and one of a name those of its directory.
+///
+/// Absent: stores through a mapping of a file, if no call changes the file, and queues of
+/// mq_overview(7).
 #[derive(Debug, PartialEq, Eq)]
-pub struct RootState(HashMap<PathBuf, FileStamp>);
+pub struct RootState {
+    files: HashMap<PathBuf, (FileStamp, ChangeStamp)>,
+    objects: Vec<String>,
+}
+
+/// Mode, owners, and the time of the last change, which no program can set.
+type ChangeStamp = (u32, u32, u32, i64, i64);
+
+fn changed(stat: &Stat) -> ChangeStamp {
+    let (seconds, ns) = (stat.st_ctime, stat.st_ctime_nsec as i64);
+    (stat.st_mode, stat.st_uid, stat.st_gid, seconds, ns)
+}
 
 impl RootState {
     /// Takes the present state.
@@ -39,19 +53,26 @@ impl RootState {
     /// # Errors
     /// A directory cannot be looked at.
     pub fn take() -> Result<RootState> {
-        let device = fs::metadata("/").map_err(Error::io("look at", "/"))?.dev();
-        let mut all = HashMap::new();
-        walk(device, &mut |dir, entries| {
-            let own = fstat(&dir.open).map_err(Error::build("look at", &dir.path))?;
-            all.insert(dir.path.clone(), seen(&own));
-            all.extend(
-                entries
-                    .iter()
-                    .map(|(name, stat)| (dir.path.join(name), seen(stat))),
-            );
-            Ok(())
-        })?;
-        Ok(RootState(all))
+        let mut files = HashMap::new();
+        let stamps = |stat: &Stat| (seen(stat), changed(stat));
+        for top in ["/", "/dev/shm"] {
+            let device = fs::metadata(top).map_err(Error::io("look at", top))?.dev();
+            walk(Path::new(top), device, &mut |dir, entries| {
+                let own = fstat(&dir.open).map_err(Error::build("look at", &dir.path))?;
+                files.insert(dir.path.clone(), stamps(&own));
+                let entries = entries.iter();
+                files.extend(entries.map(|(name, stat)| (dir.path.join(name), stamps(stat))));
+                Ok(())
+            })?;
+        }
+        let objects = ["shm", "sem", "msg"].map(|kind| {
+            let text = fs::read_to_string(format!("/proc/sysvipc/{kind}"));
+            text.unwrap_or_default()
+        });
+        Ok(RootState {
+            files,
+            objects: objects.into(),
+        })
     }
 }
 
@@ -63,7 +84,7 @@ impl RootSnapshot {
     pub fn take(plan: &Plan) -> Result<RootSnapshot> {
         let device = fs::metadata("/").map_err(Error::io("look at", "/"))?.dev();
         let mut files = HashMap::with_capacity(plan.entries.len());
-        walk(device, &mut |dir, entries| {
+        walk(Path::new("/"), device, &mut |dir, entries| {
             for (name, stat) in &entries {
                 files.insert(dir.path.join(name), seen(stat));
             }
@@ -80,7 +101,7 @@ impl RootSnapshot {
     pub fn collect(&self, meter: &WorkMeter) -> Result<Vec<ReplayedFile>> {
         let to = Path::new(OWN).join(FILES);
         let mut loads = Vec::new();
-        walk(self.device, &mut |dir, mut entries| {
+        walk(Path::new("/"), self.device, &mut |dir, mut entries| {
             entries
                 .retain(|(name, stat)| self.files.get(&dir.path.join(name)) != Some(&seen(stat)));
             if entries.is_empty() {
@@ -131,11 +152,11 @@ struct Directory {
 /// Called with the files and links of each directory.
 type Each<'e> = dyn FnMut(&Directory, Vec<(OsString, Stat)>) -> Result<()> + 'e;
 
-/// Visits every directory of one file system, with its files and links. A directory that cannot be
-/// entered is skipped. Files are looked up relative to their directory, since resolving thousands
-/// of whole paths would take longer.
-fn walk(device: u64, each: &mut Each<'_>) -> Result<()> {
-    let mut waiting = vec![PathBuf::from("/")];
+/// Visits every directory of one file system from `top` on, with its files and links. A directory
+/// that cannot be entered is skipped. Files are looked up relative to their directory, since
+/// resolving thousands of whole paths would take longer.
+fn walk(top: &Path, device: u64, each: &mut Each<'_>) -> Result<()> {
+    let mut waiting = vec![top.to_owned()];
     while let Some(path) = waiting.pop() {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let Ok(open) = openat(CWD, &path, flags, Mode::empty()) else {

@@ -40,17 +40,15 @@ impl Holder {
     /// Waits for the end of the first attempt. Returns its result, and the holder if there is one.
     pub fn first(
         mut started: Started,
-        channel: UnixStream,
+        mut channel: UnixStream,
         own: &Path,
     ) -> Result<(Played, Option<Holder>), Failure> {
-        let mut holder = channel;
-        let is_held = started.while_it_runs(|| next_byte(&mut holder) == Some(ENDED));
+        let is_held = started.while_it_runs(|| next_byte(&mut channel) == Some(ENDED));
         if !is_held {
             let status = started.wait()?;
             return Ok((started.result(own, status)?, None));
         }
         let played = started.result(own, None)?;
-        let channel = holder;
         Ok((played, Some(Holder { started, channel })))
     }
 

@@ -2,8 +2,8 @@
 //! what it does not need.
 //!
 //! In: a search. Out: the result of the best attempt, with its outputs in the directory of the
-//! replay. An attempt begins in a copy of the started program, where that is possible. Invariant: a
-//! copy decides that a request is equal, and never that it is not.
+//! replay. An attempt begins in a copy of the started program, where that is possible. Invariant:
+//! no copy decides that a request is not equal.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use backstory_reconstruct::verdict::Likeness;
 use backstory_replay::plan::Plan;
 
 use super::attempt_results::{
-    Executions, after, executed, may_race, result_of, shifted, shifts_of, threads_again,
+    Executions, after, may_race, result_of, shifted, shifts_of, threads_again,
 };
 use super::copies::Starts;
 use super::deep::DeepRequest;
@@ -41,17 +41,12 @@ pub fn searched(
     let mut again = search.clone();
     let mut best = of.made(&mut search, starts)?;
     starts.release();
-    if best.is_doubtful {
-        let copied = best.came;
-        of.with_start(
-            &mut best,
-            "running the best attempt with a start of its own",
-        )?;
-        // The copies have misled the search.
-        if best.is_equal || best.came != copied {
-            best = of.made(&mut again, &mut Starts::without_copies())?;
-            search = again;
-        }
+    // An attempt that is equal, but for volatile parts, proves itself. Others may differ because
+    // their programs are copies.
+    let (is_alike, ..) = best.came;
+    if !is_alike && of.sum.calls.in_copies > 0 {
+        best = of.made(&mut again, &mut Starts::without_copies())?;
+        search = again;
     }
     let mut best = best.played;
     if may_race(deep, &best)
@@ -87,8 +82,6 @@ struct BestAttempt {
     came: Rank,
     played: Played,
     is_equal: bool,
-    /// It differs, perhaps because its program is a copy.
-    is_doubtful: bool,
 }
 
 impl RequestAttempts<'_> {
@@ -127,7 +120,6 @@ impl RequestAttempts<'_> {
     /// The result of an attempt, which the sums get.
     fn judged(&mut self, played: Played, search: &Search) -> BestAttempt {
         self.sum.add(&played);
-        let is_copy = executed(&played).in_copies > 0;
         let found = played.reconstruction.as_ref();
         if let Some(request) = found.and_then(|found| found.request.as_ref()) {
             let obstacles = || request.start.obstacles.clone();
@@ -137,7 +129,6 @@ impl RequestAttempts<'_> {
         BestAttempt {
             came: rank(&played, search.has_connection()),
             is_equal,
-            is_doubtful: is_copy && !is_equal,
             played,
         }
     }
@@ -153,23 +144,6 @@ impl RequestAttempts<'_> {
             Some(again),
             (false, self.args.json),
         )
-    }
-
-    /// Puts the result of an attempt behind a start in the place of that in a copy.
-    fn with_start(&mut self, best: &mut BestAttempt, words: &str) -> Result<(), Failure> {
-        let Some(again) = again_as(self.deep, &best.played) else {
-            return Ok(());
-        };
-        let progress = Progress::start(words);
-        let played = self.once(again);
-        progress.end();
-        best.played = played?;
-        self.sum.add(&best.played);
-        let found = best.played.reconstruction.as_ref();
-        best.is_equal = found.is_some_and(|found| result_of(found) == AttemptResult::Equal);
-        let (_, has_connection, ..) = best.came;
-        best.came = rank(&best.played, has_connection);
-        Ok(())
     }
 }
 

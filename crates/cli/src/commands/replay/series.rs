@@ -1,5 +1,6 @@
 //! `replay --deep --request 3,5-9`: several requests of one run, each alone, one after the other.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
@@ -11,7 +12,7 @@ use super::report::Report;
 use super::{Prepared, clear, deep, deep_report};
 use crate::args::replay::ReplayArgs;
 use crate::commands::{Outcome, answer};
-use crate::error::complain;
+use crate::error::{Failure, complain};
 use crate::json::{self, Value};
 use crate::text::paths::shown;
 use crate::text::style::Style;
@@ -27,8 +28,6 @@ pub fn run(
     args: &ReplayArgs,
     own: &Path,
 ) -> Outcome {
-    let (mut all, mut equal) = (0, 0);
-    let mut values = Vec::new();
     for note in &prepared.plan.notes {
         complain(note);
     }
@@ -37,33 +36,14 @@ pub fn run(
     fs::create_dir(&start)?;
     let leaving = CleanupPath::at(&start);
     *prepared.starts.borrow_mut() = Starts::shared(start.clone());
-    let ranges = args.reconstruction.request.iter();
-    for number in ranges.flat_map(|&(first, last)| first..=last) {
-        let place = own.join(format!("request-{number}"));
-        fs::create_dir(&place)?;
-        let report = match prepared.once(args, Some(deep.only(number)), place) {
-            Ok(report) => report,
-            Err(failure) => {
-                prepared.starts.borrow_mut().end();
-                clear(&start);
-                let _ = fs::remove_dir(own);
-                return Err(failure);
-            }
-        };
-        all += 1;
-        equal += u64::from(report.is_identical());
-        match args.json {
-            true => values.push(Value::Object(report.fields())),
-            false => tell(number, &report)?,
-        }
-        if !report.has_files() {
-            clear(&report.directory);
-        }
-    }
+    let mut results = Results::default();
+    let done = each(prepared, deep, args, own, &mut results);
     prepared.starts.borrow_mut().end();
     clear(&start);
     drop(leaving);
     let _ = fs::remove_dir(own);
+    done?;
+    let Results { all, equal, values } = results;
     let mut report = io::stderr().lock();
     match args.json {
         true => drop(answer(|out| json::lines(out, values))?),
@@ -73,6 +53,43 @@ pub fn run(
         writeln!(report, "outputs are below {}", own.display())?;
     }
     Ok(u8::from(equal < all))
+}
+
+/// The results of a series.
+#[derive(Default)]
+struct Results {
+    all: usize,
+    equal: usize,
+    /// With `--json`, the report of each request.
+    values: Vec<Value>,
+}
+
+/// Runs each of the requests, once.
+fn each(
+    prepared: &Prepared,
+    deep: &deep::DeepRequest,
+    args: &ReplayArgs,
+    own: &Path,
+    results: &mut Results,
+) -> Result<(), Failure> {
+    let mut known = HashSet::new();
+    let ranges = args.reconstruction.request.iter();
+    let numbers = ranges.flat_map(|&(first, last)| first..=last);
+    for number in numbers.filter(|number| known.insert(*number)) {
+        let place = own.join(format!("request-{number}"));
+        fs::create_dir(&place)?;
+        let report = prepared.once(args, Some(deep.only(number)), place)?;
+        results.all += 1;
+        results.equal += usize::from(report.is_identical());
+        match args.json {
+            true => results.values.push(Value::Object(report.fields())),
+            false => tell(number, &report)?,
+        }
+        if !report.has_files() {
+            clear(&report.directory);
+        }
+    }
+    Ok(())
 }
 
 /// Prints the result of one request in one line, and the files that differ.

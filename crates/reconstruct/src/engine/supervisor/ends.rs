@@ -19,6 +19,13 @@ impl Supervisor {
         self.explained_ends.insert(group);
     }
 
+    /// True if all programs have ended, although a snapshot of them has the filter.
+    pub(super) fn has_ended_beside_snapshot(&self) -> bool {
+        self.in_copy.is_some()
+            && self.result.status.is_some()
+            && !self.live.keys().any(|pid| is_alive(*pid))
+    }
+
     /// Ends all processes that still run.
     pub(super) fn kill_all(&mut self) {
         for pid in self.live.keys() {

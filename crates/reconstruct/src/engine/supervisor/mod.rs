@@ -268,7 +268,7 @@ impl Supervisor {
                     Err(error) => return Err(Error::supervise("receive calls of")(error)),
                 }
                 last_call = Instant::now();
-            } else if ready & libc::POLLHUP != 0 {
+            } else if ready & libc::POLLHUP != 0 || self.has_ended_beside_snapshot() {
                 break;
             }
             let for_ends = looked.elapsed() >= killed::LOOK;

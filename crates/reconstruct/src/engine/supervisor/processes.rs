@@ -3,7 +3,7 @@
 use super::credentials::Credentials;
 use super::{Response, Supervisor};
 use crate::engine::caller::{NotifiedCall, auxiliary_value};
-use crate::engine::proc_texts::{field, pid_namespaces};
+use crate::engine::proc_texts::{field, pid_namespaces, threads};
 use crate::engine::standin::Ends;
 use crate::resource::{Origin, ResourceId};
 use backstory_sys as sys;
@@ -461,7 +461,8 @@ fn status_of_ended(pid: u32) -> Option<i32> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = sys::process_tree::stat_fields(&stat)?;
     let state = fields.next()?;
-    (state == "Z").then(|| fields.nth(STATUS - 1)?.parse().ok())?
+    // Other threads may outlive the first one.
+    (state == "Z" && threads(pid) <= 1).then(|| fields.nth(STATUS - 1)?.parse().ok())?
 }
 
 /// The letter of a process's state, and its processor time in ticks.

@@ -44,6 +44,8 @@ use std::time::{Duration, Instant};
 const COPYING_MS: i32 = 5_000;
 /// The processes of an attempt end within this time.
 const ENDING: Duration = Duration::from_secs(10);
+/// The end of process numbers, if the kernel does not tell it (`pid_max` in proc(5)).
+const USUAL_END: u32 = 32_768;
 /// The first process of a pid namespace.
 const FIRST_PROCESS: u32 = 1;
 
@@ -170,18 +172,22 @@ impl Supervisor {
         let question = self.next_question();
         let files = self.open_files(call.tid);
         let number = self.free_number();
-        let copies = match &question {
-            Some(question) if may_copy(question) => self.copied(question, number),
-            _ => None,
+        let copies = match question {
+            Some(question) if may_copy(&question) => self.copied(&question, number),
+            other => Err(other),
         };
         // A program that keeps the jump would ask again, and go on then.
         let _ = code.take_jump_from(call.tid);
-        let Some((program, question)) = copies else {
-            // A handler of a signal may have come first, and a question for a copy was answered.
-            if let Some(question) = question.filter(|one| !may_copy(one)) {
-                self.receive(&question);
+        let (program, question) = match copies {
+            Ok(copies) => copies,
+            Err(last) => {
+                self.end_copies();
+                // The program goes on, or a handler of a signal has come first.
+                if let Some(last) = last {
+                    self.receive(&last);
+                }
+                return None;
             }
-            return None;
         };
         let snapshot = Snapshot {
             code,
@@ -192,14 +198,23 @@ impl Supervisor {
     }
 
     /// Lets the caller of a question copy itself. The copy gets this number, if it is free. Returns
-    /// the next question of the caller, and that of the copy.
-    fn copied(&self, question: &NotifiedCall, number: u32) -> Option<(NotifiedCall, NotifiedCall)> {
+    /// the next question of the caller, and that of the copy. The error is another call of the
+    /// caller that came, if one did.
+    fn copied(
+        &self,
+        question: &NotifiedCall,
+        number: u32,
+    ) -> Result<(NotifiedCall, NotifiedCall), Option<NotifiedCall>> {
         next_pid(number);
         self.answer(question, Response::Value(1));
         let (mut old, mut new) = (None, None);
-        while old.is_none() || new.is_none() {
-            let Some(next) = self.next_question() else {
-                break;
+        loop {
+            let next = match (old, new) {
+                (Some(old), Some(new)) => return Ok((old, new)),
+                _ => self.next_question(),
+            };
+            let Some(next) = next else {
+                return Err(old);
             };
             match (next.tid == question.tid, next.number) {
                 (true, COPY) => old = Some(next),
@@ -207,19 +222,21 @@ impl Supervisor {
                 (true, libc::SYS_clone) | (false, libc::SYS_setsid) => {
                     self.answer(&next, Response::Continue);
                 }
-                _ => break,
+                (true, _) => return Err(Some(next)),
+                (false, _) => return Err(old),
             }
         }
-        if old.is_none() || new.is_none() {
-            if let Some(new) = &new {
-                let _ = sys::kill(new.tid as sys::Pid, libc::SIGKILL);
-            }
-            // Without a copy, the caller goes on.
-            if let Some(old) = &old {
-                self.answer(old, Response::Value(0));
-            }
+    }
+
+    /// Ends all children of this process but the program: copies that are not used.
+    fn end_copies(&self) {
+        let own = std::process::id();
+        let children = sys::process_tree::descendants_of(own);
+        let is_copy =
+            |pid: &u32| *pid != self.child as u32 && sys::process_tree::parent(*pid) == Some(own);
+        for pid in children.into_iter().filter(is_copy) {
+            let _ = sys::kill(pid as sys::Pid, libc::SIGKILL);
         }
-        old.zip(new)
     }
 
     /// The next call of a program that copies itself. `None`: none came, or it is gone.
@@ -230,7 +247,8 @@ impl Supervisor {
         next?.ok().map(NotifiedCall::from)
     }
 
-    /// A number that the record does not have, for processes beside the program.
+    /// A number that the record does not have, for processes beside the program. It is a high one:
+    /// another part of the record may have children that are not in this one.
     fn free_number(&self) -> u32 {
         let recorded = self.matchers.iter().flat_map(|matcher| {
             let rest = &matcher.rest;
@@ -241,9 +259,10 @@ impl Supervisor {
         let is_free = |number: &u32| {
             !recorded.contains(number) && !Path::new(&format!("/proc/{number}")).exists()
         };
-        (FIRST_PROCESS + 1..)
-            .find(is_free)
-            .unwrap_or(FIRST_PROCESS + 1)
+        let end = fs::read_to_string("/proc/sys/kernel/pid_max");
+        let end = end.ok().and_then(|end| end.trim().parse().ok());
+        let mut all = (FIRST_PROCESS + 1..end.unwrap_or(USUAL_END)).rev();
+        all.find(is_free).unwrap_or(FIRST_PROCESS + 1)
     }
 
     /// The open files of a program, with the state that its copies share.
@@ -339,15 +358,13 @@ impl Supervisor {
 
     /// Makes the next copy, which asks whether to go on. `None`: it would differ from the program.
     fn next_copy(&self, snapshot: &mut Snapshot) -> Option<NotifiedCall> {
-        let holder = snapshot.question.tid;
-        if !restore_files(holder, &snapshot.files).is_ok_and(|()| {
-            let now = self.open_files(holder);
-            now == snapshot.files
-        }) {
+        let pid = snapshot.question.tid;
+        restore_files(pid, &snapshot.files).ok()?;
+        if self.open_files(pid) != snapshot.files {
             return None;
         }
         let number = self.child as u32;
-        let (question, copy) = self.copied(&snapshot.question, number)?;
+        let (question, copy) = self.copied(&snapshot.question, number).ok()?;
         snapshot.question = question;
         let is_right = copy.tid == number && copy.args[0] == 0;
         (is_right && snapshot.code.take_jump_from(copy.tid).is_ok()).then_some(copy)
@@ -411,6 +428,9 @@ impl Supervisor {
         self.killed_early = other.killed_early;
         self.pipes = other.pipes;
         self.own_pipes = other.own_pipes;
+        // These have moments of the start.
+        self.progress = None;
+        self.still = None;
     }
 }
 

@@ -63,12 +63,23 @@ impl Supervisor {
         if self.has_tool {
             found.insert("a tool runs the program".to_owned());
         }
+        // `SEM_UNDO`, and memory that is not attached. The first line names the columns.
+        for kind in ["shm", "sem", "msg"] {
+            let text = fs::read_to_string(format!("/proc/sysvipc/{kind}")).unwrap_or_default();
+            if text.lines().count() > 1 {
+                found.insert(format!("an object of sysvipc(7): {kind}"));
+            }
+        }
         let lives = |pid: &u32| {
             let state = state_and_time(*pid).map(|(state, _)| state);
             state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
         };
         let mut processes = sys::process_tree::descendants_of(std::process::id());
+        let all = processes.len();
         processes.retain(lives);
+        if processes.len() < all {
+            found.insert("a child that has ended".to_owned());
+        }
         if processes.len() > 1 {
             found.insert(format!("{} processes", processes.len()));
         }
@@ -109,7 +120,7 @@ impl Supervisor {
             }
             let about = fs::metadata(entry.path()).ok();
             let is_file = about.as_ref().is_some_and(fs::Metadata::is_file);
-            // Of these files, another attempt would find out that one has written.
+            // If an attempt writes into such a file, the state of the root tells the next one.
             let is_seen = about.is_some_and(|about| Some(about.dev()) == root && about.nlink() > 0);
             let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or_default();
             let kind = (is_file, is_seen);
