@@ -1,7 +1,7 @@
 //! Rules for the state of a record behind a start.
 //!
-//! In: a state before and behind the start, and another one in which nothing was taken. Out: the
-//! other state behind the same start, or nothing if the rule does not hold.
+//! In: the state of one part before the start (`fresh`) and after it (`left`), and that of another
+//! part (`other`). Out: the other state behind the same start, or nothing if a rule does not hold.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;

@@ -15,7 +15,7 @@ pub struct NextAttempt {
     pub options: Options,
 }
 
-/// The process that asks for attempts, as the holder of the started program sees it.
+/// The holder's end of the channel to the process that asks for attempts.
 pub trait AttemptSource {
     /// The program was copied. The first attempt goes on in another process.
     fn begins(&mut self);

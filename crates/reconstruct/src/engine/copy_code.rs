@@ -5,8 +5,9 @@
 //! functions for the time, where that shared object has no bytes. Behind the instruction of the
 //! call lies a jump to the code, until the call is to be made again.
 //!
-//! Invariant: registers, flags and memory are as before when the call is made again. The code uses
-//! the stack below the red zone. Only `rcx` and `r11` change, as at each system call.
+//! Invariant: registers and flags are as before when the call is made again. Only `rcx` and `r11`
+//! change, as at each system call. Memory is as before, too, but for the code itself, and the stack
+//! below the red zone.
 
 use super::caller::NotifiedCall;
 use super::vdso;

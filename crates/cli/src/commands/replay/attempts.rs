@@ -1,4 +1,4 @@
-//! The attempts to run a request or a whole run again, each in a new root.
+//! The attempts to run a request or a whole run again.
 //!
 //! A request gets more of what it may need, from attempt to attempt. Both are tried at other
 //! moments if the time may be the reason for a difference. Invariant: threads with another result

@@ -3,8 +3,8 @@
 //!
 //! In: attempts, on the side of the command. Out: their results, from processes inside the root.
 //! The channel is the standard input of the process inside, whose programs have another one. Each
-//! message is one byte. Invariant: if the process inside ends, the attempt that was asked for
-//! begins with a start.
+//! message is one byte. Invariant: if the process inside exits with status 0, the attempt that was
+//! asked for begins with a start. With another status, the replay fails.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -30,7 +30,7 @@ const BEGINS: u8 = b'b';
 /// From there: an attempt has ended.
 const ENDED: u8 = b'e';
 
-/// The process inside, which holds a started program.
+/// The command's end: the process inside, which holds a started program, and the channel to it.
 pub struct Holder {
     started: Started,
     channel: UnixStream,
@@ -166,7 +166,7 @@ fn next_byte(channel: &mut UnixStream) -> Option<u8> {
     Some(byte[0])
 }
 
-/// The end inside the root.
+/// The holder's end, inside the root. It receives the attempts that the command asks for.
 pub struct Asker {
     channel: UnixStream,
     plan: Plan,

@@ -3,7 +3,7 @@
 //!
 //! In: a search. Out: the result of the best attempt, with its outputs in the directory of the
 //! replay. An attempt begins in a copy of the started program, where that is possible. Invariant:
-//! no copy decides that a request is not equal.
+//! no copy decides that the bytes of a request differ.
 
 use std::path::Path;
 

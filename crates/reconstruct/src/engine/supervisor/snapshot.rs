@@ -1,7 +1,7 @@
 //! The snapshot of a started program, and the attempts that begin in copies of it.
 //!
 //! In: a program that accepts the first connection that is fed. Out: the same program for the first
-//! attempt, and a copy of it for each further one. Three processes take part beside the program:
+//! attempt, and a copy of it for each further one. Three kinds of process take part beside it:
 //!
 //! - The holder is the process that has started the program, the first one of its pid namespace. It
 //!   holds the snapshot and the state of the supervisor behind the start.
@@ -76,7 +76,7 @@ impl Attempts {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CopyStart {
     pub began: Instant,
-    /// Calls before, which the first attempt made. That one has none before.
+    /// The calls of the start. 0: this is the first attempt, which made them itself.
     pub calls: u64,
 }
 
@@ -132,7 +132,7 @@ impl Supervisor {
             }
             return false;
         };
-        // The snapshot is no obstacle.
+        // The obstacles are listed before the snapshot exists, so it is not among them.
         self.end_start();
         let Ok(code) = CopyCode::put(call) else {
             return false;
@@ -287,9 +287,9 @@ impl Supervisor {
             .collect()
     }
 
-    /// Forks a supervisor for the first attempt. It goes on with the program, which asks. This
-    /// process holds the snapshot: it returns only in the supervisor of a further attempt.
-    /// `place`: the program, and the listener of the connection.
+    /// Forks a supervisor for each attempt, and holds the snapshot. The function returns in each
+    /// supervisor. In the calling process it returns only if the first fork fails. `place`: the
+    /// program, and the listener of the connection.
     fn hold_snapshot(
         &mut self,
         mut attempts: Attempts,

@@ -142,6 +142,7 @@ fn of_memory(smaps: &str) -> BTreeSet<String> {
                     match flag {
                         "sh" => found.insert(format!("shared memory{name}")),
                         "dc" | "wf" => found.insert(format!("memory that a copy lacks{name}")),
+                        "lo" => found.insert(format!("locked memory{name}")),
                         _ => false,
                     };
                 }
@@ -206,11 +207,14 @@ VmFlags: rd wr mr mw me wf sd
 VmFlags: rd wr mr mw me dc ac
 7f400000-7f401000 rw-p 00000000 00:00 0
 VmFlags: rd wr mr mw me ac
+7f500000-7f501000 rw-p 00000000 00:00 0
+VmFlags: rd wr mr mw me lo ac
 ";
         let found: Vec<String> = of_memory(smaps).into_iter().collect();
         assert_eq!(
             found,
             [
+                "locked memory",
                 "memory that a copy lacks",
                 "memory that a copy lacks: [heap]",
                 "shared memory: /dev/zero (deleted)",
