@@ -137,9 +137,10 @@ impl Supervisor {
     ) -> bool {
         let late = connection.map(|time| self.late_children(call, index, time));
         let late = late.unwrap_or_default();
+        // Its last call may not have been received yet.
         let computes = |pid: &u32| {
             let state = state_and_time(*pid).map(|(state, _)| state);
-            matches!(state, Some('R' | 'D'))
+            matches!(state, Some('R' | 'D')) || self.may_do_something(*pid, call.tid)
         };
         late.iter().any(computes) && self.may_end(call.tid, late)
     }
