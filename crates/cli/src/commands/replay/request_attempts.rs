@@ -81,7 +81,6 @@ struct RequestAttempts<'a> {
 struct BestAttempt {
     came: Rank,
     played: Played,
-    is_equal: bool,
 }
 
 impl RequestAttempts<'_> {
@@ -107,7 +106,8 @@ impl RequestAttempts<'_> {
             let result = found.map_or(AttemptResult::Different, result_of);
             let (dated, shifts) = shifts_of(&attempt.played);
             search.ended(result, dated, shifts);
-            let is_better = |best: &BestAttempt| attempt.is_equal || attempt.came > best.came;
+            let is_equal = result == AttemptResult::Equal;
+            let is_better = |best: &BestAttempt| is_equal || attempt.came > best.came;
             if best.as_ref().is_none_or(is_better) {
                 directory::set_aside(&place);
                 best = Some(attempt);
@@ -125,10 +125,8 @@ impl RequestAttempts<'_> {
             let obstacles = || request.start.obstacles.clone();
             self.obstacles.get_or_insert_with(obstacles);
         }
-        let is_equal = found.is_some_and(|found| result_of(found) == AttemptResult::Equal);
         BestAttempt {
             came: rank(&played, search.has_connection()),
-            is_equal,
             played,
         }
     }

@@ -423,7 +423,8 @@ impl Supervisor {
     pub(super) fn reap(&mut self) {
         if self.in_copy.is_some() {
             // The holder of the snapshot waits for the program.
-            self.result.status = self.result.status.or(status_of_ended(self.child as u32));
+            let ended = || status_of_ended(self.child as u32);
+            self.result.status = self.result.status.or_else(ended);
         } else if self.result.status.is_none()
             && let Ok(Some(change)) = sys::child_change(Some(self.child), libc::WEXITED)
         {
