@@ -19,12 +19,15 @@ use crate::answer;
 /// The processor time that the worker may take, in seconds.
 pub const PROCESSOR_SECONDS: u64 = 2;
 
-/// The time after which a worker is killed that waits for something, in seconds.
+/// The time in a row after which a worker is killed that waits for something, in seconds.
 pub const SECONDS: u64 = 10;
 
 /// The time after which every worker is killed, in seconds. On a busy machine the worker, which has
 /// the lowest priority, can wait long for a processor.
 pub const MOST_SECONDS: u64 = 120;
+
+/// The longest time between two looks at a worker.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// The most bytes of the worker's last words that are read.
 const LAST_WORDS: usize = 4096;
@@ -171,7 +174,7 @@ impl WorkerProcess {
     /// `longest` bytes. With a `patience`, a worker that waits for the machine gets no more time.
     pub fn outputs(&mut self, longest: usize, patience: Option<Duration>) -> io::Result<Written> {
         let begin = Instant::now();
-        let mut end = begin + patience.unwrap_or(Duration::from_secs(SECONDS));
+        let mut time = TimeTaken::default();
         let mut stdout = self.child.stdout.take();
         let mut stderr = self.child.stderr.take();
         let mut wrote = Written {
@@ -180,22 +183,23 @@ impl WorkerProcess {
             stopped: None,
         };
         while stdout.is_some() || stderr.is_some() {
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                let may_wait = patience.is_none() && begin.elapsed().as_secs() < MOST_SECONDS;
-                if may_wait && self.wants_machine() {
-                    end = Instant::now() + Duration::from_millis(200);
-                    continue;
-                }
-                wrote.stopped = Some(Stopped::Late(begin.elapsed().as_secs()));
-                break;
-            }
-            let (ready_out, ready_err) = ready(&stdout, &stderr, left)?;
+            let look = Instant::now();
+            let left = patience.map(|most| most.saturating_sub(begin.elapsed()));
+            let (ready_out, ready_err) = ready(&stdout, &stderr, left.unwrap_or(LOOK))?;
             if ready_out && !more(&mut stdout, &mut wrote.answer, usize::MAX)? {
                 stdout = None;
             }
             if ready_err && !more(&mut stderr, &mut wrote.errors, LAST_WORDS)? {
                 stderr = None;
+            }
+            let is_active = || ready_out || ready_err || self.wants_machine();
+            let late = match left {
+                Some(left) => left.is_zero().then(|| begin.elapsed().as_secs()),
+                None => time.exceeded(look.elapsed(), is_active),
+            };
+            if let Some(seconds) = late {
+                wrote.stopped = Some(Stopped::Late(seconds));
+                break;
             }
             if wrote.answer.len() > longest {
                 wrote.stopped = Some(Stopped::Long);
@@ -203,6 +207,32 @@ impl WorkerProcess {
             }
         }
         Ok(wrote)
+    }
+}
+
+/// The time that a worker took. Of the time between two looks at it, [`LOOK`] counts at most: if the
+/// machine was paused, or this process had to wait for a processor, that is not the worker's time.
+#[derive(Default)]
+struct TimeTaken {
+    all: Duration,
+    /// The time since the last look at which the worker was active.
+    asleep: Duration,
+}
+
+impl TimeTaken {
+    /// Adds the time since the last look. Tells the limit that is exceeded, in seconds.
+    fn exceeded(&mut self, passed: Duration, is_active: impl Fn() -> bool) -> Option<u64> {
+        let passed = passed.min(LOOK);
+        self.all += passed;
+        self.asleep = if is_active() {
+            Duration::ZERO
+        } else {
+            self.asleep + passed
+        };
+        if self.asleep.as_secs() >= SECONDS {
+            return Some(SECONDS);
+        }
+        (self.all.as_secs() >= MOST_SECONDS).then_some(MOST_SECONDS)
     }
 }
 
@@ -243,4 +273,32 @@ fn more(from: &mut Option<impl Read>, into: &mut Vec<u8>, most: usize) -> io::Re
     let room = most.saturating_sub(into.len()).min(read);
     into.extend_from_slice(&part[..room]);
     Ok(read > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exceeded_after(looks: usize, passed: Duration, is_active: bool) -> Option<u64> {
+        let mut time = TimeTaken::default();
+        (0..looks)
+            .map(|_| time.exceeded(passed, || is_active))
+            .find(Option::is_some)
+            .flatten()
+    }
+
+    #[test]
+    fn a_pause_of_the_machine_takes_no_time_from_a_worker() {
+        let pause = Duration::from_secs(3600);
+        assert_eq!(exceeded_after(49, pause, false), None);
+        assert_eq!(exceeded_after(50, pause, false), Some(SECONDS));
+        assert_eq!(exceeded_after(599, pause, true), None);
+        assert_eq!(exceeded_after(600, pause, true), Some(MOST_SECONDS));
+    }
+
+    #[test]
+    fn a_worker_that_writes_slowly_is_ended() {
+        let step = Duration::from_millis(1);
+        assert_eq!(exceeded_after(120_000, step, true), Some(MOST_SECONDS));
+    }
 }
