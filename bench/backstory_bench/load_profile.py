@@ -24,8 +24,13 @@ LEAST = 0.3
 
 
 def recording(data: Path) -> list[str]:
-    """Returns the command that records until it is interrupted."""
-    return ["perf", "record", "-q", "-a", "-e", "cpu-clock", "-F", str(FREQUENCY), "-o", str(data)]
+    """Returns the command that records until it is interrupted.
+
+    By default, perf links each file that it saw into `~/.debug`. A link changes the file's ctime, by
+    which recorders recognize contents.
+    """
+    words = ["perf", "record", "-q", "-a", "--no-buildid-cache", "-e", "cpu-clock"]
+    return [*words, "-F", str(FREQUENCY), "-o", str(data)]
 
 
 def reporting(data: Path) -> list[str]:

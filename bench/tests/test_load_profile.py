@@ -25,6 +25,15 @@ def test_a_profile_names_the_program_that_worked(tmp_path: Path) -> None:
     assert "python" in (directory / "one.txt").read_text()
 
 
+def test_a_profile_links_no_file_that_it_saw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if reason := load_profile.missing():
+        pytest.skip(f"SKIPPED: {reason}")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with load_profile.profiled(tmp_path, "one"):
+        subprocess.run([sys.executable, "-c", "sum(range(10**7))"], check=True)
+    assert not (tmp_path / ".debug").exists()
+
+
 def test_a_profiler_that_ends_at_its_start_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load_profile, "recording", lambda _: ["false"])
     # An earlier measurement has left its file.
