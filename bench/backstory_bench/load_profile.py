@@ -26,8 +26,8 @@ LEAST = 0.3
 def recording(data: Path) -> list[str]:
     """Returns the command that records until it is interrupted.
 
-    By default, perf links each file that it saw into `~/.debug`. A link changes the file's ctime, by
-    which recorders recognize contents.
+    By default, perf links each file that it saw into `~/.debug`. A link changes the file's ctime.
+    Recorders recognize contents by that.
     """
     words = ["perf", "record", "-q", "-a", "--no-buildid-cache", "-e", "cpu-clock"]
     return [*words, "-F", str(FREQUENCY), "-o", str(data)]

@@ -210,8 +210,8 @@ impl WorkerProcess {
     }
 }
 
-/// The time that a worker took. Of the time between two looks at it, [`LOOK`] counts at most: if the
-/// machine was paused, or this process had to wait for a processor, that is not the worker's time.
+/// The time that a worker took. Of the time between two looks at it, at most [`LOOK`] counts. The
+/// rest is time in which the machine was paused, or this process waited for a processor.
 #[derive(Default)]
 struct TimeTaken {
     all: Duration,
