@@ -27,7 +27,7 @@ def recording(data: Path) -> list[str]:
     """Returns the command that records until it is interrupted.
 
     By default, perf links each file that it saw into `~/.debug`. A link changes the file's ctime.
-    Recorders recognize contents by that.
+    Recorders recognize a file's contents by its ctime.
     """
     words = ["perf", "record", "-q", "-a", "--no-buildid-cache", "-e", "cpu-clock"]
     return [*words, "-F", str(FREQUENCY), "-o", str(data)]

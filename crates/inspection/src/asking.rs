@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::question::Request;
-use crate::worker_process::{PROCESSOR_SECONDS, Stopped, WorkerProcess, how, memory_file};
+use crate::worker_process::{End, PROCESSOR_SECONDS, WorkerProcess, how, memory_file};
 
 /// The limits of an answer.
 #[derive(Debug, Clone, Copy)]
@@ -50,12 +50,12 @@ pub(crate) fn ask(
     let mut running =
         WorkerProcess::start(program, input, leads_group).map_err(NoAnswer::NotStarted)?;
     let wrote = running
-        .outputs(limits.longest, limits.patience)
+        .written(limits.longest, limits.patience)
         .map_err(NoAnswer::NotStarted)?;
-    let status = match wrote.stopped {
-        Some(Stopped::Late(seconds)) => return Err(NoAnswer::TooSlow(seconds)),
-        Some(Stopped::Long) => return Err(NoAnswer::TooLong),
-        None => running.wait().map_err(NoAnswer::NotStarted)?,
+    let status = match wrote.end {
+        End::Late(seconds) => return Err(NoAnswer::TooSlow(seconds)),
+        End::Long => return Err(NoAnswer::TooLong),
+        End::Ended(status) => status,
     };
     match (status.success(), status.signal()) {
         (true, _) => Ok(wrote.answer),

@@ -19,14 +19,14 @@ use crate::answer;
 /// The processor time that the worker may take, in seconds.
 pub const PROCESSOR_SECONDS: u64 = 2;
 
-/// The time in a row after which a worker is killed that waits for something, in seconds.
+/// A worker is killed after this many seconds in a row in which it was not active.
 pub const SECONDS: u64 = 10;
 
 /// The time after which every worker is killed, in seconds. On a busy machine the worker, which has
-/// the lowest priority, can wait long for a processor.
+/// the lowest priority, can wait long for a processor. [`TimeTaken`] counts both.
 pub const MOST_SECONDS: u64 = 120;
 
-/// The longest time between two looks at a worker.
+/// The longest wait for output before the next look at a worker.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// The most bytes of the worker's last words that are read.
@@ -118,20 +118,22 @@ impl Drop for WorkerProcess {
     }
 }
 
-/// Why no more of an output was read.
+/// How the wait for a worker ended.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Stopped {
-    /// The worker took this many seconds.
+pub(crate) enum End {
+    /// The worker exited, or a signal ended it.
+    Ended(ExitStatus),
+    /// It took this many seconds.
     Late(u64),
     /// It wrote too much.
     Long,
 }
 
-/// The output of the worker.
+/// The outputs of a worker, and how the wait for it ended.
 pub(crate) struct Written {
     pub answer: Vec<u8>,
     pub errors: Vec<u8>,
-    pub stopped: Option<Stopped>,
+    pub end: End,
 }
 
 impl WorkerProcess {
@@ -156,11 +158,6 @@ impl WorkerProcess {
         Ok(WorkerProcess { child, leads_group })
     }
 
-    /// Waits for the end of the worker.
-    pub fn wait(&mut self) -> io::Result<ExitStatus> {
-        self.child.wait()
-    }
-
     /// True if the worker runs, or waits for a processor or a disk. Both serve it last, so a busy
     /// machine can delay it for long. The limit of processor time ends such a worker.
     fn wants_machine(&self) -> bool {
@@ -170,43 +167,99 @@ impl WorkerProcess {
         matches!(state, Some("R" | "D"))
     }
 
-    /// Reads both outputs until the worker closes them, or a limit is reached. The answer may have
+    /// Reads both outputs until the worker has ended, or a limit is reached. The answer may have
     /// `longest` bytes. With a `patience`, a worker that waits for the machine gets no more time.
-    pub fn outputs(&mut self, longest: usize, patience: Option<Duration>) -> io::Result<Written> {
-        let begin = Instant::now();
-        let mut time = TimeTaken::default();
+    pub fn written(&mut self, longest: usize, patience: Option<Duration>) -> io::Result<Written> {
+        let mut limit = TimeLimit::new(patience);
         let mut stdout = self.child.stdout.take();
         let mut stderr = self.child.stderr.take();
-        let mut wrote = Written {
-            answer: Vec::new(),
-            errors: Vec::new(),
-            stopped: None,
-        };
+        let (mut answer, mut errors) = (Vec::new(), Vec::new());
         while stdout.is_some() || stderr.is_some() {
-            let look = Instant::now();
-            let left = patience.map(|most| most.saturating_sub(begin.elapsed()));
-            let (ready_out, ready_err) = ready(&stdout, &stderr, left.unwrap_or(LOOK))?;
-            if ready_out && !more(&mut stdout, &mut wrote.answer, usize::MAX)? {
+            let (ready_out, ready_err) = ready(&stdout, &stderr, limit.left(LOOK))?;
+            if ready_out && !more(&mut stdout, &mut answer, usize::MAX)? {
                 stdout = None;
             }
-            if ready_err && !more(&mut stderr, &mut wrote.errors, LAST_WORDS)? {
+            if ready_err && !more(&mut stderr, &mut errors, LAST_WORDS)? {
                 stderr = None;
             }
-            let is_active = || ready_out || ready_err || self.wants_machine();
-            let late = match left {
-                Some(left) => left.is_zero().then(|| begin.elapsed().as_secs()),
-                None => time.exceeded(look.elapsed(), is_active),
+            let reached = if answer.len() > longest {
+                Some(End::Long)
+            } else if stdout.is_none() && stderr.is_none() {
+                None
+            } else {
+                limit
+                    .exceeded(|| ready_out || ready_err || self.wants_machine())
+                    .map(End::Late)
             };
-            if let Some(seconds) = late {
-                wrote.stopped = Some(Stopped::Late(seconds));
-                break;
-            }
-            if wrote.answer.len() > longest {
-                wrote.stopped = Some(Stopped::Long);
-                break;
+            if let Some(end) = reached {
+                return Ok(Written {
+                    answer,
+                    errors,
+                    end,
+                });
             }
         }
-        Ok(wrote)
+        let end = self.end(&mut limit)?;
+        Ok(Written {
+            answer,
+            errors,
+            end,
+        })
+    }
+
+    /// Waits for the end of a worker that has closed its outputs. That follows at once as a rule.
+    fn end(&mut self, limit: &mut TimeLimit) -> io::Result<End> {
+        let mut pause = Duration::from_micros(100);
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(End::Ended(status));
+            }
+            if let Some(seconds) = limit.exceeded(|| self.wants_machine()) {
+                return Ok(End::Late(seconds));
+            }
+            std::thread::sleep(limit.left(pause));
+            pause = (pause * 2).min(LOOK);
+        }
+    }
+}
+
+/// The limit of a worker's time: a patience, or the limits of [`TimeTaken`].
+struct TimeLimit {
+    begin: Instant,
+    last: Instant,
+    taken: TimeTaken,
+    patience: Option<Duration>,
+}
+
+impl TimeLimit {
+    fn new(patience: Option<Duration>) -> TimeLimit {
+        let begin = Instant::now();
+        TimeLimit {
+            begin,
+            last: begin,
+            taken: TimeTaken::default(),
+            patience,
+        }
+    }
+
+    /// The time to wait before the next look, which is `most` unless the patience ends before.
+    fn left(&self, most: Duration) -> Duration {
+        match self.patience {
+            Some(patience) => patience.saturating_sub(self.begin.elapsed()).min(most),
+            None => most,
+        }
+    }
+
+    /// Looks at the worker. Tells the seconds that it took if that is too long.
+    fn exceeded(&mut self, is_active: impl Fn() -> bool) -> Option<u64> {
+        let passed = std::mem::replace(&mut self.last, Instant::now()).elapsed();
+        match self.patience {
+            Some(most) => {
+                let took = self.begin.elapsed();
+                (took >= most).then_some(took.as_secs())
+            }
+            None => self.taken.exceeded(passed, is_active),
+        }
     }
 }
 

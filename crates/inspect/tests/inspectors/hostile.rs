@@ -73,6 +73,12 @@ fn a_worker_that_sleeps_is_ended() {
 }
 
 #[test]
+fn a_worker_that_closes_its_outputs_and_sleeps_is_ended() {
+    let said = trouble("echo '{}'; exec sleep 1000 >&- 2>&-");
+    assert!(said.contains("took more than 10 s on dir/a"), "{said}");
+}
+
+#[test]
 fn a_missing_worker_is_an_error_that_says_where_it_belongs() {
     let absent = InspectionWorker::at("/nonexistent/backstory-inspect".into());
     let said = asked(&absent).unwrap_err().to_string();
