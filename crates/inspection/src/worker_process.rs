@@ -23,7 +23,7 @@ pub const PROCESSOR_SECONDS: u64 = 2;
 pub const SECONDS: u64 = 10;
 
 /// The time after which every worker is killed, in seconds. On a busy machine the worker, which has
-/// the lowest priority, can wait long for a processor. [`TimeTaken`] counts both.
+/// the lowest priority, can wait long for a processor.
 pub const MOST_SECONDS: u64 = 120;
 
 /// The longest wait for output before the next look at a worker.
@@ -223,7 +223,7 @@ impl WorkerProcess {
     }
 }
 
-/// The limit of a worker's time: a patience, or the limits of [`TimeTaken`].
+/// The limit of a worker's time: a patience, or [`SECONDS`] and [`MOST_SECONDS`].
 struct TimeLimit {
     begin: Instant,
     last: Instant,
