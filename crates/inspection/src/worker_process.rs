@@ -174,7 +174,7 @@ impl WorkerProcess {
         let mut stdout = self.child.stdout.take();
         let mut stderr = self.child.stderr.take();
         let (mut answer, mut errors) = (Vec::new(), Vec::new());
-        while stdout.is_some() || stderr.is_some() {
+        let end = loop {
             let (ready_out, ready_err) = ready(&stdout, &stderr, limit.left(LOOK))?;
             if ready_out && !more(&mut stdout, &mut answer, usize::MAX)? {
                 stdout = None;
@@ -182,24 +182,17 @@ impl WorkerProcess {
             if ready_err && !more(&mut stderr, &mut errors, LAST_WORDS)? {
                 stderr = None;
             }
-            let reached = if answer.len() > longest {
-                Some(End::Long)
-            } else if stdout.is_none() && stderr.is_none() {
-                None
-            } else {
-                limit
-                    .exceeded(|| ready_out || ready_err || self.wants_machine())
-                    .map(End::Late)
-            };
-            if let Some(end) = reached {
-                return Ok(Written {
-                    answer,
-                    errors,
-                    end,
-                });
+            if answer.len() > longest {
+                break End::Long;
             }
-        }
-        let end = self.end(&mut limit)?;
+            if stdout.is_none() && stderr.is_none() {
+                break self.end(&mut limit)?;
+            }
+            let is_active = || ready_out || ready_err || self.wants_machine();
+            if let Some(seconds) = limit.exceeded(is_active) {
+                break End::Late(seconds);
+            }
+        };
         Ok(Written {
             answer,
             errors,
