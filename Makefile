@@ -15,10 +15,11 @@ ifdef CI
 export CARGO_INCREMENTAL := 0
 endif
 
-.PHONY: dist help demo test test-all lint fmt docs bench install uninstall setup setup-programs setup-test setup-all build worker
+.PHONY: dist help demo test test-all lint fmt docs bench check install uninstall setup setup-test setup-all build programs
 
 help:
 	@echo 'make demo      build, record a small pipeline, print where its result comes from'
+	@echo 'make check     format, lints and tests of what a change can reach'
 	@echo 'make test      format, lints, all tests (what CI runs)'
 	@echo 'make test-all  the long tests, too'
 	@echo 'make lint      format and lints alone'
@@ -31,35 +32,40 @@ help:
 setup:
 	@scripts/setup build
 
-setup-programs:
-	@scripts/setup test programs
-
 setup-test:
 	@scripts/setup test
 
 setup-all:
 	@scripts/setup all
 
-build: setup
-	scripts/page build
-	$(CARGO) build --release --locked -p backstory
+# The program, and its workers: the reader of file formats, and the runner of inspectors in
+# WebAssembly. All three are selected for both targets, although `build` makes only the program.
+# Cargo compiles the crates that they share with the features of all selected packages. So `make
+# install` after `make demo` compiles no crate twice.
+SELECTED = --release --locked -p backstory $(addprefix -p ,$(WORKERS))
 
-# The reader of file formats and the runner of inspectors in WebAssembly: programs of their own.
-worker: setup
-	for worker in $(WORKERS); do $(CARGO) build --release --locked -p $$worker || exit; done
+build: setup
+	scripts/with-page $(CARGO) build $(SELECTED) --bin backstory
+
+programs: setup
+	scripts/with-page $(CARGO) build $(SELECTED)
 
 demo: build
 	@examples/demo $(RELEASE)
 
-test: setup-programs
+test:
 	scripts/test
 
 test-all: setup-all test
-	scripts/test --all
+	scripts/test-long
+
+check: setup
+	@scripts/check
 
 lint: setup-test
 	scripts/lint-sources
-	$(CARGO) clippy --workspace --features $$(scripts/tested-features) --all-targets --locked -- -D warnings
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --workspace --features backstory/lsm,backstory/redb --all-targets --locked -- -D warnings
 	scripts/lint-features
 	engines=$$(scripts/library-engines); [ -z "$$engines" ] || $(CARGO) clippy -p backstory-c-engines \
 		-p backstory-store --features "$$engines" --all-targets --locked -- -D warnings
@@ -84,12 +90,11 @@ dist:
 # set debug-file-directory PREFIX/lib/debug
 SYMBOLS = $(DESTDIR)$(PREFIX)/lib/debug$(PREFIX)/bin/backstory.debug
 
-# The program is installed without symbols, which are six times its size. They are a file of their
-# own, which the program names. Under sudo the user's own build is installed. Root may have no
-# Rust, and its build would leave files that only root can change. The installed files are
-# readable by all, whatever the umask.
+# The program is installed without symbols. They are a file of their own, which the program names.
+# Under sudo the user's own build is installed. Root may have no Rust, and its build would leave
+# files that only root can change. The installed files are readable by all, whatever the umask.
 install:
-	@test -n "$$SUDO_USER" -a -x $(RELEASE) || $(MAKE) --no-print-directory build worker
+	@test -n "$$SUDO_USER" -a -x $(RELEASE) || $(MAKE) --no-print-directory programs
 	umask 022 && mkdir -p $(dir $(SYMBOLS)) $(DESTDIR)$(PREFIX)/bin
 	umask 022 && objcopy --only-keep-debug $(RELEASE) $(SYMBOLS) && chmod 644 $(SYMBOLS)
 	umask 022 && cd $(dir $(SYMBOLS)) && \

@@ -106,8 +106,9 @@ def test_the_command_counts_the_calls_of_all_processes_of_a_server(
         assert file.readline().startswith("# strace -f -c of all processes of a server, while one client made 50 req")
         rows = list(figures(file))
     counts = {row["call"]: int(row["calls"]) for row in rows}
-    # Each of two processes makes the call that strace interrupts a second time.
-    assert 50 <= counts["accept4"] <= 54 and counts["openat"] == 50 and counts["sendto"] == 50
+    # Each of two processes is in the call when strace attaches. It makes the call a second time, or
+    # strace has not seen its begin and does not count it.
+    assert 48 <= counts["accept4"] <= 54 and counts["openat"] == 50 and counts["sendto"] == 50
     assert {(row["server"], row["mode"]) for row in rows} == {("tiny", "native")}
     assert "| server | native |" in printed and "requests/s" not in printed
     assert "SKIPPED: mode strace: " in printed

@@ -5,17 +5,12 @@
 //! one, nor copies of the pages that they change. The unwinder of libgcc is linked statically if
 //! the compiler has it as an archive. A shared libgcc must be mapped. It also asks the processor
 //! for its features, which is slow in virtual machines.
-//!
-//! The program of a package has no tables for unwinding. `scripts/dist` builds it, and sets
-//! `BACKSTORY_PACKAGE`. `cargo install` builds it from a crate, in which cargo puts
-//! `Cargo.toml.orig`. A program that was built in the repository keeps the tables for debuggers.
 
 use std::path::Path;
 use std::process::Command;
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-env-changed=BACKSTORY_PACKAGE");
     let linux = std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux");
     let gnu = std::env::var("CARGO_CFG_TARGET_ENV").is_ok_and(|env| env == "gnu");
     let native = std::env::var("HOST").ok() == std::env::var("TARGET").ok();
@@ -28,16 +23,6 @@ fn main() {
         println!("cargo:rustc-link-arg-bins={unwinder}");
         println!("cargo:rustc-link-arg-bins=-Wl,--pop-state");
     }
-    // Only the profile `release` aborts at a panic.
-    let is_release = std::env::var("PROFILE").is_ok_and(|profile| profile == "release");
-    if is_release && is_package() {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/no-unwinding.ld");
-        println!("cargo:rustc-link-arg-bins=-Wl,-T,{}", script.display());
-    }
-}
-
-fn is_package() -> bool {
-    std::env::var_os("BACKSTORY_PACKAGE").is_some() || Path::new("Cargo.toml.orig").exists()
 }
 
 /// The path of an archive of the compiler, if it has the archive.

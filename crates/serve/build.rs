@@ -1,7 +1,8 @@
 //! Puts the built page where `rust-embed` takes it from: each file of `web/dist`, compressed, into
 //! `$OUT_DIR/page`. Without `web/dist` the directory stays empty, and the program says that it was
-//! built without the page. The page is built by `scripts/page`, which needs Node. The description
-//! of the interface, `web/openapi.json`, is compressed into `$OUT_DIR/openapi.json.gz`.
+//! built without the page. The page is built by `scripts/page`, which needs Node. While
+//! `scripts/with-page` builds it, this script waits. The description of the interface,
+//! `web/openapi.json`, is compressed into `$OUT_DIR/openapi.json.gz`.
 
 use std::fs;
 use std::io::{self, Write};
@@ -12,8 +13,17 @@ use flate2::write::GzEncoder;
 
 fn main() -> io::Result<()> {
     let dist = Path::new("web/dist");
-    println!("cargo::rerun-if-changed={}", dist.display());
+    for source in ["dist", "src", "index.html", "package-lock.json"] {
+        let source = Path::new("web").join(source);
+        // A packaged crate has the page without its sources.
+        if source == dist || source.exists() {
+            println!("cargo::rerun-if-changed={}", source.display());
+        }
+    }
     println!("cargo::rerun-if-changed=build.rs");
+    if let Ok(building) = fs::File::open("web/.building") {
+        building.lock_shared()?;
+    }
     let description = "web/openapi.json";
     println!("cargo::rerun-if-changed={description}");
     let out = std::env::var_os("OUT_DIR").ok_or(io::ErrorKind::NotFound)?;

@@ -149,7 +149,8 @@ impl Account {
     }
 
     /// The files that the chain and its drivers used, that no recorded command made, and that are
-    /// not the user's own; sorted by their paths. Files of the kernel and caches are left out.
+    /// not the user's own; sorted by their paths. Files of the kernel are left out. A compiled
+    /// module is there even if a run made it, because it stands for a module of a package.
     pub fn packaged(&self) -> Vec<usize> {
         let commands = self.chain.iter().chain(&self.drivers);
         let files = commands.flat_map(|&at| &self.commands[at].reads);
@@ -158,7 +159,9 @@ impl Account {
         let is_new = |file: &usize| !std::mem::replace(&mut seen[*file], true);
         let counts = |file: &usize| {
             let node = &self.files[*file];
-            self.is_source(*file) && !node.own && !node.cache && !is_of_kernel(&node.path)
+            let is_compiled = node.cache && node.kind == EntityKind::File;
+            let is_of_package = is_compiled || self.is_source(*file);
+            is_of_package && !node.own && !is_of_kernel(&node.path)
         };
         let mut found: Vec<usize> = files.copied().filter(is_new).filter(counts).collect();
         found.sort_small_by(|&a, &b| self.files[a].path.cmp(&self.files[b].path));

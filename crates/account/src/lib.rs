@@ -39,6 +39,7 @@ mod touched;
 mod why;
 
 pub use account::{Account, AccountRun, Command, Heading, PathNode};
+pub use backstory_packages::PackageTally;
 pub use backstory_query::Direction;
 pub use backstory_workflow::{Error, Result};
 pub use importance::{Weight, weights};

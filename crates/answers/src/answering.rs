@@ -1,10 +1,7 @@
 //! Answers one question.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use arrow_array::{ArrayRef, LargeBinaryArray, RecordBatch};
-use arrow_schema::{DataType, Field, Schema};
 use backstory_query as query;
 use backstory_query::answer::{Lineage, Scope};
 use backstory_query::subject as versions;
@@ -12,7 +9,7 @@ use backstory_query::{Direction, RunFilter, TextPattern};
 use backstory_replay::diff::{self, DiffSubject};
 use backstory_store::EntityKey;
 
-use crate::columns::AnswerTable;
+use crate::columns::{AnswerTable, Columns};
 use crate::failure::Failure;
 use crate::opened_store::{ContentPlace, OpenedStore};
 use crate::question::{FileChoice, LineageScope, PathWord, RunConditions, StoreQuestion};
@@ -141,7 +138,7 @@ fn lineage(
         run: within.map(|run| opened.run(Some(run))).transpose()?,
         ..Scope::default()
     };
-    Ok(match wanted.back {
+    let (lineage, direction) = match wanted.back {
         true => (
             query::ancestry_of(&opened.store, found, &scope)?,
             Direction::Back,
@@ -150,7 +147,9 @@ fn lineage(
             query::influence_of(&opened.store, found, &scope)?,
             Direction::Forth,
         ),
-    })
+    };
+    let lineage = query::keep_copies_apart(&opened.store, lineage, direction)?;
+    Ok((lineage, direction))
 }
 
 /// The content of a version: a table of one cell.
@@ -161,10 +160,9 @@ fn content(opened: &OpenedStore, choice: &FileChoice) -> Result<AnswerTable, Fai
             Failure::not_found(format!("cannot read {}: {error}", path.display()))
         })?,
     };
-    let field = Field::new("content", DataType::LargeBinary, false);
-    let array: ArrayRef = Arc::new(LargeBinaryArray::from_vec(vec![&bytes]));
-    let batch = RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![array])?;
-    Ok(AnswerTable::new(batch, Default::default()))
+    let mut columns = Columns::default();
+    columns.cell("content", &bytes);
+    Ok(columns.table())
 }
 
 /// A side of a comparison: a run, `PATH@RUN`, or a path.

@@ -1,6 +1,5 @@
 //! The answer of `diff`: the differences as a table, with the fields of `--json`.
 
-use arrow_array::types::Int64Type;
 use backstory_query::RefinedRuns;
 use backstory_query::answer::RunDetails;
 use backstory_replay::diff::{Diff, Difference, UnusedCauses};
@@ -35,12 +34,12 @@ fn table(differences: &[Difference], unused: &UnusedCauses) -> Result<AnswerTabl
     columns.text("of", all().map(|one| Some(&one.of)));
     columns.text("a", all().map(|one| one.a.as_ref()));
     columns.text("b", all().map(|one| one.b.as_ref()));
-    columns.numbers::<Int64Type>("after_ns", all().map(|one| one.at));
+    columns.numbers::<i64>("after_ns", all().map(|one| one.at));
     let indexes = |all: &[usize]| -> Vec<u32> { all.iter().map(|&at| at as u32).collect() };
     columns.indexes("fed_by", all().map(|one| indexes(&one.fed_by)));
     let unused = (0..differences.len()).map(|at| indexes(unused.of_output(at)));
     columns.indexes("no_byte_of", unused);
     columns.labels("weight", all().map(|one| Some(one.weight.word())));
     columns.bools("intermediate", all().map(|one| Some(one.is_intermediate)));
-    Ok(columns.table()?)
+    Ok(columns.table())
 }

@@ -2,7 +2,6 @@
 
 use std::error::Error;
 
-use arrow_schema::ArrowError;
 use backstory_query as query;
 use backstory_store as store;
 use backstory_vocabulary::error_chain;
@@ -91,12 +90,6 @@ passes_on!(backstory_replay::Error: Query Store Workflow Currency);
 
 impl From<backstory_contents::Error> for Failure {
     fn from(error: backstory_contents::Error) -> Failure {
-        classified(false, &error)
-    }
-}
-
-impl From<ArrowError> for Failure {
-    fn from(error: ArrowError) -> Failure {
         classified(false, &error)
     }
 }

@@ -1,7 +1,8 @@
-//! Questions of the Python package about a store, and their answers as Arrow tables.
+//! Questions of the Python package about a store, and their answers as tables.
 //!
 //! In: the directory of a store, and a [`StoreQuestion`]. Out: an [`Answered`] with tables, which
-//! [`reply::write`] writes into a file, and [`reply::read`] reads from memory without a copy.
+//! [`reply::write`] writes into a file. The Python package reads the file from memory without a copy,
+//! as Arrow tables.
 //!
 //! | module | what it does |
 //! | --- | --- |
@@ -23,7 +24,7 @@ mod answering;
 mod columns;
 mod difference_table;
 mod failure;
-mod layout;
+pub mod layout;
 mod lineage_tables;
 mod opened_store;
 pub mod question;
@@ -33,7 +34,7 @@ mod status_table;
 mod step_tables;
 
 pub use answering::answer;
-pub use columns::{AnswerTable, ExactValues};
+pub use columns::{AnswerTable, ArrayKind, ExactValues};
 pub use failure::Failure;
 pub use question::StoreQuestion;
 pub use reply::{AnswerFacts, Answered};

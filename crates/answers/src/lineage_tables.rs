@@ -1,6 +1,5 @@
 //! The answer of `of` and `uses`: nodes and links as tables, with the fields of `--json`.
 
-use arrow_array::types::{Int64Type, UInt32Type, UInt64Type};
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_files::Ident;
 use backstory_query::answer::{Flow, Link, Node};
@@ -85,7 +84,7 @@ pub fn nodes(nodes: &[Node]) -> Result<AnswerTable, Failure> {
         })
         .unzip();
     columns.labels("type", kinds.iter().map(Some));
-    columns.numbers::<UInt64Type>("id", ids.iter().map(|(id, _)| *id));
+    columns.numbers::<u64>("id", ids.iter().map(|(id, _)| *id));
     columns.labels("run", ids.iter().map(|(_, run)| Some(run)));
     columns.labels(
         "kind",
@@ -101,19 +100,19 @@ pub fn nodes(nodes: &[Node]) -> Result<AnswerTable, Failure> {
             Node::Activity { .. } => None,
         }),
     );
-    columns.optional::<UInt32Type>("version", entities().map(|one| Some(one?.version)));
+    columns.optional::<u32>("version", entities().map(|one| Some(one?.version)));
     columns.text("digest", entities().map(|one| one?.digest));
     columns.bools("kept", entities().map(|one| Some(one?.kept)));
-    columns.optional::<UInt64Type>("dev", entities().map(|one| Some(one?.ident?.dev)));
-    columns.optional::<UInt64Type>("ino", entities().map(|one| Some(one?.ident?.ino)));
-    columns.optional::<Int64Type>("size", ident(|ident| ident.size));
+    columns.optional::<u64>("dev", entities().map(|one| Some(one?.ident?.dev)));
+    columns.optional::<u64>("ino", entities().map(|one| Some(one?.ident?.ino)));
+    columns.optional::<i64>("size", ident(|ident| ident.size));
     columns.times("mtime", ident(|ident| ident.mtime));
     columns.times("ctime", ident(|ident| ident.ctime));
     let birth = |one: Option<EntityFields<'_>>| Some(one?.ident?.birth).filter(|&time| time != 0);
     columns.times("birth", entities().map(birth));
-    columns.optional::<UInt32Type>("mode", entities().map(|one| Some(one?.ident?.mode)));
-    columns.optional::<UInt32Type>("pid", activities().map(|one| Some(one?.pid)));
-    columns.optional::<UInt32Type>("epoch", activities().map(|one| Some(one?.epoch)));
+    columns.optional::<u32>("mode", entities().map(|one| Some(one?.ident?.mode)));
+    columns.optional::<u32>("pid", activities().map(|one| Some(one?.pid)));
+    columns.optional::<u32>("epoch", activities().map(|one| Some(one?.epoch)));
     columns.text("exec_path", activities().map(|one| one?.exec_path));
     columns.lists(
         "argv",
@@ -122,7 +121,7 @@ pub fn nodes(nodes: &[Node]) -> Result<AnswerTable, Failure> {
     columns.text("cwd", activities().map(|one| Some(one?.cwd)));
     columns.times("start", activities().map(|one| Some(one?.start)));
     columns.times("end", activities().map(|one| Some(one?.end)));
-    Ok(columns.table()?)
+    Ok(columns.table())
 }
 
 /// The links between them.
@@ -130,14 +129,14 @@ pub fn links(links: &[Link]) -> Result<AnswerTable, Failure> {
     let mut columns = Columns::default();
     let all = || links.iter();
     // A lineage has less than 2^32 nodes: a store numbers the entities of a run with 32 bits.
-    columns.numbers::<UInt32Type>("from", all().map(|link| link.from as u32));
-    columns.numbers::<UInt32Type>("to", all().map(|link| link.to as u32));
+    columns.numbers::<u32>("from", all().map(|link| link.from as u32));
+    columns.numbers::<u32>("to", all().map(|link| link.to as u32));
     columns.labels("flow", all().map(|link| Some(flow(&link.flow).0)));
     columns.labels("how", all().map(|link| flow(&link.flow).1));
     columns.labels("certainty", all().map(|link| Some(link.certainty.word())));
     columns.times("start", all().map(|link| Some(link.interval.start)));
     columns.times("end", all().map(|link| Some(link.interval.end)));
-    Ok(columns.table()?)
+    Ok(columns.table())
 }
 
 /// The words of a flow.

@@ -13,7 +13,6 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use arrow_buffer::Buffer;
 use serde::{Deserialize, Serialize};
 
 use crate::columns::{AnswerTable, ExactValues};
@@ -22,7 +21,7 @@ use crate::layout::{ColumnLayout, LaidOut};
 use crate::question::PathWord;
 
 /// The version whose readers understand the file.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The answer to a question.
 #[derive(Debug, Default)]
@@ -88,20 +87,26 @@ pub enum AnswerFacts {
     },
 }
 
+/// The header of the file.
 #[derive(Serialize, Deserialize)]
-struct ReplyHeader {
-    version: String,
-    outcome: Result<(AnswerFacts, Vec<TableLayout>), Failure>,
+pub struct ReplyHeader {
+    /// [`VERSION`]
+    pub version: String,
+    /// The answer without the buffers of its tables, or the failure to answer.
+    pub outcome: Result<(AnswerFacts, Vec<TableLayout>), Failure>,
 }
 
+/// A table without its buffers.
 #[derive(Serialize, Deserialize)]
-struct TableLayout {
-    columns: Vec<ColumnLayout>,
-    exact: BTreeMap<String, ExactValues>,
+pub struct TableLayout {
+    /// Where the buffers of the columns are.
+    pub columns: Vec<ColumnLayout>,
+    /// The bytes of the texts that are not UTF-8, by column.
+    pub exact: BTreeMap<String, ExactValues>,
 }
 
 /// The next multiple of 64, at which Arrow's buffers are aligned.
-fn aligned(position: usize) -> usize {
+pub fn aligned(position: usize) -> usize {
     position.next_multiple_of(64)
 }
 
@@ -112,15 +117,12 @@ fn aligned(position: usize) -> usize {
 /// Those of the writer.
 pub fn write(out: &mut impl Write, outcome: Result<Answered, Failure>) -> io::Result<()> {
     let mut body = LaidOut::default();
-    let outcome = outcome.and_then(|answered| {
-        let mut tables = Vec::new();
-        for table in answered.tables {
-            tables.push(TableLayout {
-                columns: body.add(&table.batch)?,
-                exact: table.exact,
-            });
-        }
-        Ok((answered.facts, tables))
+    let outcome = outcome.map(|answered| {
+        let tables = answered.tables.into_iter().map(|table| TableLayout {
+            columns: body.add(table.columns),
+            exact: table.exact,
+        });
+        (answered.facts, tables.collect())
     });
     let header = ReplyHeader {
         version: VERSION.to_owned(),
@@ -138,34 +140,4 @@ pub fn write(out: &mut impl Write, outcome: Result<Answered, Failure>) -> io::Re
         written += gap + buffer.len();
     }
     out.flush()
-}
-
-/// Reads an answer. Its tables share the memory of the file.
-///
-/// # Errors
-///
-/// The failure that the program wrote; or that this is no answer of this version.
-pub fn read(file: &Buffer) -> Result<Answered, Failure> {
-    let damaged = || Failure::of_package("the answer of the program is damaged".to_owned());
-    let length = file.first_chunk::<8>().ok_or_else(damaged)?;
-    let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| damaged())?;
-    let end = length.checked_add(8).ok_or_else(damaged)?;
-    let header = file.get(8..end).ok_or_else(damaged)?;
-    let header: ReplyHeader = serde_json::from_slice(header).map_err(|_| damaged())?;
-    if header.version != VERSION {
-        return Err(Failure::of_package(format!(
-            "the program is of version {}, and the package of version {VERSION}: \
-             install the package again (pip install --force-reinstall backstory)",
-            header.version
-        )));
-    }
-    let (facts, layouts) = header.outcome?;
-    let start = aligned(end).min(file.len());
-    let body = file.slice(start);
-    let mut tables = Vec::new();
-    for layout in layouts {
-        let batch = crate::layout::batch(&body, layout.columns).map_err(|_| damaged())?;
-        tables.push(AnswerTable::new(batch, layout.exact));
-    }
-    Ok(Answered { facts, tables })
 }

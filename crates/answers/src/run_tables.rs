@@ -1,7 +1,6 @@
 //! Runs, and the files, processes and edges of one run, as tables. The columns have the names of
 //! the fields of `backstory log`, `files` and `processes` with `--json`.
 
-use arrow_array::types::{Int32Type, Int64Type, UInt32Type, UInt64Type};
 use backstory_query as query;
 use backstory_query::answer::{FileUse, ProcessLine, RunSummary};
 use backstory_store::{ActivityKey, EntityKey, Store};
@@ -23,18 +22,18 @@ pub fn runs(runs: &[RunSummary]) -> Result<AnswerTable, Failure> {
     columns.times("started", all().map(|run| Some(run.started)));
     columns.times("ended", all().map(|run| run.ended));
     let status = |run: &RunSummary| run.exit.or(run.signal.map(|signal| 128 + signal));
-    columns.optional::<Int32Type>("exit", all().map(status));
-    columns.optional::<Int32Type>("signal", all().map(|run| run.signal));
+    columns.optional::<i32>("exit", all().map(status));
+    columns.optional::<i32>("signal", all().map(|run| run.signal));
     let complete = |run: &RunSummary| (!run.running).then_some(run.complete);
     columns.bools("complete", all().map(complete));
-    columns.numbers::<UInt64Type>("lost", all().map(|run| run.lost));
+    columns.numbers::<u64>("lost", all().map(|run| run.lost));
     columns.lists(
         "incomplete_because",
         all().map(|run| &run.incomplete_because),
     );
-    columns.numbers::<UInt64Type>("processes", all().map(|run| run.processes));
-    columns.numbers::<UInt64Type>("files_read", all().map(|run| run.files_read));
-    columns.numbers::<UInt64Type>("files_written", all().map(|run| run.files_written));
+    columns.numbers::<u64>("processes", all().map(|run| run.processes));
+    columns.numbers::<u64>("files_read", all().map(|run| run.files_read));
+    columns.numbers::<u64>("files_written", all().map(|run| run.files_written));
     columns.labels("host", all().map(|run| Some(&run.host)));
     columns.bools("running", all().map(|run| Some(run.running)));
     let tags = |run: &RunSummary| -> Vec<String> {
@@ -42,7 +41,7 @@ pub fn runs(runs: &[RunSummary]) -> Result<AnswerTable, Failure> {
         tags.map(|(key, value)| format!("{key}={value}")).collect()
     };
     columns.lists("tags", all().map(tags));
-    Ok(columns.table()?)
+    Ok(columns.table())
 }
 
 /// The files of a run.
@@ -58,9 +57,9 @@ pub fn files(files: &[FileUse]) -> Result<AnswerTable, Failure> {
     columns.labels("via", all().map(|file| Some(file.via.word())));
     columns.labels("certainty", all().map(|file| Some(file.certainty.word())));
     let size = |file: &FileUse| file.ident.map(|ident| ident.size);
-    columns.optional::<Int64Type>("size", all().map(size));
+    columns.optional::<i64>("size", all().map(size));
     columns.times("last_used", all().map(|file| Some(file.last)));
-    Ok(columns.table()?)
+    Ok(columns.table())
 }
 
 /// The exec epochs of a run.
@@ -68,18 +67,18 @@ pub fn processes(lines: &[ProcessLine]) -> Result<AnswerTable, Failure> {
     let mut columns = Columns::default();
     let all = || lines.iter();
     let activities = || lines.iter().map(|line| &line.activity);
-    columns.numbers::<UInt64Type>("id", all().map(|line| line.id));
-    columns.optional::<UInt64Type>("parent_id", all().map(|line| line.parent_id));
-    columns.numbers::<UInt32Type>("pid", activities().map(|one| one.pid));
-    columns.numbers::<UInt32Type>("epoch", activities().map(|one| one.epoch));
-    columns.optional::<UInt32Type>("parent", all().map(|line| line.parent_pid));
+    columns.numbers::<u64>("id", all().map(|line| line.id));
+    columns.optional::<u64>("parent_id", all().map(|line| line.parent_id));
+    columns.numbers::<u32>("pid", activities().map(|one| one.pid));
+    columns.numbers::<u32>("epoch", activities().map(|one| one.epoch));
+    columns.optional::<u32>("parent", all().map(|line| line.parent_pid));
     columns.text("exec_path", activities().map(|one| one.exec_path.as_ref()));
     columns.lists("argv", activities().map(|one| &one.argv));
     columns.text("cwd", activities().map(|one| Some(&one.cwd)));
     columns.lists("env_set", activities().map(|one| &one.env_set));
     columns.lists("env_unset", activities().map(|one| &one.env_unset));
-    columns.optional::<Int32Type>("exit", activities().map(|one| one.exit));
-    columns.optional::<Int32Type>("signal", activities().map(|one| one.signal));
+    columns.optional::<i32>("exit", activities().map(|one| one.exit));
+    columns.optional::<i32>("signal", activities().map(|one| one.signal));
     columns.bools("execed", activities().map(|one| Some(one.execed)));
     columns.times("start", activities().map(|one| Some(one.interval.start)));
     columns.times("end", activities().map(|one| Some(one.interval.end)));
@@ -89,7 +88,7 @@ pub fn processes(lines: &[ProcessLine]) -> Result<AnswerTable, Failure> {
         "lookups_known",
         activities().map(|one| Some(one.lookups_known)),
     );
-    Ok(columns.table()?)
+    Ok(columns.table())
 }
 
 /// An edge of a run, with the path of its entity.
@@ -128,10 +127,10 @@ pub fn edges(store: &dyn Store, run: &str) -> Result<AnswerTable, Failure> {
     }
     let mut columns = Columns::default();
     let all = || found.iter();
-    columns.numbers::<UInt64Type>("process", all().map(|one| one.process));
-    columns.numbers::<UInt64Type>("entity", all().map(|one| one.entity));
+    columns.numbers::<u64>("process", all().map(|one| one.process));
+    columns.numbers::<u64>("entity", all().map(|one| one.entity));
     columns.paths("path", all().map(|one| Some(one.path)));
-    columns.numbers::<UInt32Type>("version", all().map(|one| one.version));
+    columns.numbers::<u32>("version", all().map(|one| one.version));
     columns.labels("how", all().map(|one| Some(one.edge.relation.words().word)));
     columns.labels(
         "certainty",
@@ -140,5 +139,5 @@ pub fn edges(store: &dyn Store, run: &str) -> Result<AnswerTable, Failure> {
     columns.labels("via", all().map(|one| Some(one.edge.via.word())));
     columns.times("start", all().map(|one| Some(one.edge.interval.start)));
     columns.times("end", all().map(|one| Some(one.edge.interval.end)));
-    Ok(columns.table()?)
+    Ok(columns.table())
 }

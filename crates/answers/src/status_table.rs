@@ -29,5 +29,5 @@ pub fn table(store: &dyn Store, paths: &[PathBuf]) -> Result<AnswerTable, Failur
         file.reasons.iter().map(one).collect()
     };
     columns.lists("reasons", all().map(reasons));
-    Ok(columns.table()?)
+    Ok(columns.table())
 }

@@ -5,7 +5,6 @@ use backstory_ordering::SmallCollect;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use arrow_array::types::{UInt32Type, UInt64Type};
 use backstory_account::{Account, Command};
 use backstory_query::answer::Lineage;
 use backstory_query::{Direction, projects};
@@ -49,12 +48,12 @@ fn file_table(account: &Account, files: &[usize]) -> Result<AnswerTable, Failure
     let mut columns = Columns::default();
     let all = || files.iter().map(|&file| (file, &account.files[file]));
     columns.paths("path", all().map(|(_, file)| Some(&file.path)));
-    columns.numbers::<UInt64Type>("id", all().map(|(_, file)| file.entity));
+    columns.numbers::<u64>("id", all().map(|(_, file)| file.entity));
     columns.labels("kind", all().map(|(_, file)| Some(file.kind.word())));
     columns.bools("source", all().map(|(at, _)| Some(account.is_source(at))));
     columns.bools("own", all().map(|(_, file)| Some(file.own)));
     columns.bools("by_content", all().map(|(_, file)| Some(file.by_content)));
-    Ok(columns.table()?)
+    Ok(columns.table())
 }
 
 fn step_table(
@@ -73,7 +72,7 @@ fn step_table(
     columns.text("cwd", all().map(|(_, command)| Some(&command.line.cwd)));
     columns.times("start", all().map(|(_, command)| Some(command.start)));
     columns.times("end", all().map(|(_, command)| Some(command.end)));
-    columns.numbers::<UInt32Type>(
+    columns.numbers::<u32>(
         "processes",
         all().map(|(_, command)| command.programs.len() as u32),
     );
@@ -84,5 +83,5 @@ fn step_table(
         all().map(|(_, command)| indexes(&command.writes)),
     );
     columns.bools("own", all().map(|(at, _)| Some(account.concerns(at))));
-    Ok(columns.table()?)
+    Ok(columns.table())
 }

@@ -11,5 +11,7 @@ mod record_sink;
 pub use arena::Arena;
 pub use chunk_supply::{ChunkSupply, ChunkWriter};
 pub use error::Error;
-pub use mapping::{ArenaMapping, CHUNK, keeper_socket_path, remove_sockets, socket_path};
+pub use mapping::{
+    ArenaMapping, CHUNK, keeper_socket_path, log_of_arena, remove_sockets, socket_path,
+};
 pub use record_sink::RecordSink;

@@ -9,7 +9,7 @@ use backstory_abi as abi;
 use backstory_sys::{address_space, clock, truncation};
 use rustix::mm::{MapFlags, ProtFlags};
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -288,6 +288,18 @@ impl ArenaMapping {
             }
         }
     }
+}
+
+/// The path that [`ArenaMapping::feeds`] stored in the arena of another recording. `None` if that
+/// cannot be read.
+pub fn log_of_arena(arena: &Path) -> Option<PathBuf> {
+    let mut page = vec![0; PAGE];
+    std::fs::File::open(arena)
+        .ok()?
+        .read_exact(&mut page)
+        .ok()?;
+    let name = page[LOG..].split(|byte| *byte == 0).next()?;
+    (!name.is_empty()).then(|| PathBuf::from(OsString::from_vec(name.to_vec())))
 }
 
 /// The path of the supervisor's socket beside an arena.

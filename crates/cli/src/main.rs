@@ -33,6 +33,7 @@ mod mounted_paths;
 mod pager;
 mod parameter_file;
 mod pipeline_file;
+mod present_file;
 mod record_judging;
 mod recorded_shell;
 mod recording_options;
@@ -68,6 +69,7 @@ fn main() -> ExitCode {
     if let Some(status) = commands::compile::run(&args) {
         return status;
     }
+    backstory_session::observe_children();
     let cli = match Cli::of(&args) {
         Ok(cli) => cli,
         Err(error) => return misused(&error, &args),

@@ -4,21 +4,13 @@
 // A test stops at a failed expectation. The lint exempts only functions that are marked as tests.
 #![allow(clippy::unwrap_used)]
 
-#[path = "oracle/common.rs"]
-mod common;
-#[path = "oracle/corpus.rs"]
-mod corpus;
-#[path = "faults/full.rs"]
 mod full;
-#[path = "faults/kills.rs"]
 mod kills;
-#[path = "faults/sizes.rs"]
 mod sizes;
-#[path = "faults/soak.rs"]
 mod soak;
-#[path = "faults/starts.rs"]
 mod starts;
 
+use crate::oracle::{common, corpus};
 use backstory_testkit::answer::{self, Show};
 use backstory_testkit::oracle::Bench;
 use std::path::Path;

@@ -2,18 +2,13 @@
 //! store alone. Every case is recorded with contents, its directory is removed, and the run is
 //! replayed in an empty root.
 //!
-//! It takes a minute or more: `cargo test -p backstory --test fidelity -- --ignored`, which `make
-//! test-all` runs. `docs/replay.md` has the latest result, and the reasons for differences.
+//! It takes a minute or more, as a part of `make test-all`, or by `cargo test -p backstory --test
+//! programs -- --ignored fidelity`. `docs/replay.md` has the latest result, and the reasons for
+//! differences.
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "oracle/common.rs"]
-mod common;
-#[path = "oracle/corpus.rs"]
-mod corpus;
-#[path = "oracle/each.rs"]
-mod each;
-
+use crate::oracle::{common, corpus, each};
 use std::fs;
 use std::io;
 use std::process::Command;

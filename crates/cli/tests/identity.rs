@@ -1,12 +1,6 @@
 //! Every command of the corpus prints, returns and leaves behind the same when it is recorded.
 
-#[path = "oracle/common.rs"]
-mod common;
-#[path = "oracle/corpus.rs"]
-mod corpus;
-#[path = "oracle/each.rs"]
-mod each;
-
+use crate::oracle::{common, corpus, each};
 use std::io;
 
 use backstory_testkit::oracle::{Bench, Case, Outcome, program};

@@ -4,9 +4,7 @@
 //! Beside the command stand the launcher (which the test starts), its child the keeper, and the
 //! keeper's child the supervisor.
 
-#[path = "oracle/common.rs"]
-mod common;
-
+use crate::oracle::common;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};

@@ -8,17 +8,11 @@
 //!
 //! See docs/testing-oracle.md.
 
-#[path = "oracle/checklist.rs"]
 mod checklist;
-#[path = "oracle/common.rs"]
-mod common;
-#[path = "oracle/corpus.rs"]
-mod corpus;
-#[path = "oracle/each.rs"]
-mod each;
-#[path = "oracle/rings.rs"]
+pub mod common;
+pub mod corpus;
+pub mod each;
 mod rings;
-#[path = "oracle/stated.rs"]
 mod stated;
 
 use std::io;

@@ -13,8 +13,8 @@ every such sentence and says what is unknown then.
 `show` says first whether a record is complete, and if not, why; `show --json` has the reasons in
 `incomplete_because`. After the command has ended, `record` prints the most important reason. The
 text in braces differs from run to run. The page is generated from `crates/eventlog/src/reason.rs`
-by `BACKSTORY_BLESS=1 cargo test -p backstory --test reasons_page`. Real programs provoke each
-reason in `crates/cli/tests/cli/reasons.rs`.
+by `BACKSTORY_BLESS=1 cargo test -p backstory --test programs reasons_page`. Real programs provoke
+each reason in `crates/cli/tests/cli/reasons.rs`.
 
 Two facts do not make a run incomplete. `show` names the *peers*: the addresses of processes outside
 the run. Their work for the run is not followed. `show` also names the programs whose *look-ups*

@@ -13,7 +13,7 @@ use backstory_eventlog::event::Bytes;
 use backstory_files::regular;
 use backstory_graph::model::{EntityKind, Relation};
 use backstory_workflow::paths::{base_name, contains, is_cache, is_tool, parent, to_path};
-use backstory_workflow::steps::{is_bookkeeping, is_one};
+use backstory_workflow::steps::{is_bookkeeping, is_one, script};
 use backstory_workflow::tools::{DerivedViews, knowledge};
 
 use crate::library_index::LibraryIndex;
@@ -52,7 +52,7 @@ impl ViewJudge {
         }
         let decides_nothing = is_any(&views.everybody)
             || has_any(&views.indexes)
-            || is_cache(path) && !path.ends_with(b".pyc")
+            || is_cache(path) && !path.ends_with(b".pyc") && run.keeps_cache(at, path)
             || is_any(&views.accounts) && looks_up_accounts(views, run, at)
             || starts_with_any(path, &views.package_lists) && looks_up_packages(views, run, at)
             || is_bookkeeping(&run.recording, at, path);
@@ -101,8 +101,22 @@ impl ViewJudge {
         })
     }
 
+    /// True if a name that appeared or disappeared in a directory may match a pattern of names in
+    /// the rules that a builder read (`$(wildcard src/*.c)`).
+    pub fn matches_pattern(
+        &self,
+        run: &LoadedRun,
+        at: usize,
+        then: &BTreeSet<Vec<u8>>,
+        now: &BTreeSet<Vec<u8>>,
+    ) -> bool {
+        let differ = then.symmetric_difference(now);
+        run.texts.may_match(&run.recording, at, differ)
+    }
+
     /// True if names that appeared in a directory are of no concern. The activity looked for
-    /// modules in a tool's directory, and it looked for none of these names.
+    /// modules in a tool's directory or in that of its script, and it looked for none of these
+    /// names.
     pub fn is_module_search(
         &self,
         run: &LoadedRun,
@@ -113,7 +127,12 @@ impl ViewJudge {
         let program = run.recording.activities[at].exec_path.as_deref();
         let finders = &knowledge().derived.module_finders;
         let inside = [directory, b"/"].concat();
-        if !program.is_some_and(|program| is_one(program, finders)) || !is_tool(&inside) {
+        if !program.is_some_and(|program| is_one(program, finders)) {
+            return false;
+        }
+        let beside_script =
+            script(&run.recording, at).is_some_and(|script| parent(&script) == directory);
+        if !(is_tool(&inside) || beside_script && run.texts.lists_nothing(&run.recording, at)) {
             return false;
         }
         let used = run.recording.edges[at].iter();

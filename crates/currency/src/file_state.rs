@@ -83,8 +83,11 @@ impl<'s> FileComparison<'s> {
             (Err(Errno::NOENT | Errno::NOTDIR), _) => FileState::Removed,
             (Err(_), _) => FileState::Uncertain,
             (Ok(_), _) if version.kind == EntityKind::Directory => FileState::Current,
-            (Ok(now), Some(then)) if self.holds(path, &now, &then)? => FileState::Current,
-            (Ok(_), Some(_)) => FileState::Modified,
+            (Ok(now), Some(then)) => match self.holds(path, &now, &then)? {
+                Some(true) => FileState::Current,
+                Some(false) => FileState::Modified,
+                None => FileState::Uncertain,
+            },
             (Ok(now), None) => {
                 let doubt = match version.version {
                     0 => CLOCK_LAG + CLOCK_GRANULARITY,
@@ -98,16 +101,23 @@ impl<'s> FileComparison<'s> {
         })
     }
 
-    /// True if the file has the recorded content: by identity, else by digest.
-    pub fn holds(&self, path: &Bytes, now: &Ident, then: &Ident) -> Result<bool> {
-        if same_version(now, then) {
-            return Ok(true);
+    /// Whether the file has the recorded content: by identity, else by digest. A changed status
+    /// (`st_ctime`) may come from a change of the name or the mode. It may also come from a program
+    /// that changed the content and put the modification time back. So the digest decides; `None`
+    /// if it is not known.
+    pub fn holds(&self, path: &Bytes, now: &Ident, then: &Ident) -> Result<Option<bool>> {
+        let same = same_version(now, then);
+        if same && (now.ctime == then.ctime || then.ctime == 0) {
+            return Ok(Some(true));
         }
         if now.size != then.size {
-            return Ok(false);
+            return Ok(Some(false));
         }
-        let digest = self.digest(then)?;
-        Ok(digest.is_some() && digest == self.present.digest(path))
+        match self.digest(then)? {
+            Some(digest) => Ok(Some(self.present.digest(path) == Some(digest))),
+            None if same => Ok(None),
+            None => Ok(Some(false)),
+        }
     }
 
     /// The recorded digest of a version, if it is known.

@@ -4,10 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use backstory_eventlog::event::Bytes;
 
-use crate::Result;
 use crate::file_state::FileState;
 use crate::reason::Reason;
-use crate::step_group::StepGroup;
 
 /// Whether a file is as its steps would make it now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,25 +32,6 @@ impl FileStatus {
     }
 }
 
-/// The reasons of all stale steps from `step` backwards.
-pub fn reasons_behind(group: &StepGroup<'_>, step: usize) -> Result<BTreeSet<Reason>> {
-    let mut reasons = BTreeSet::new();
-    let (mut waiting, mut seen) = (vec![step], BTreeSet::from([step]));
-    while let Some(at) = waiting.pop() {
-        let facts = group.facts(at)?;
-        reasons.extend(facts.reasons.iter().cloned());
-        reasons.extend(facts.guided.values().flatten().cloned());
-        reasons.extend(facts.differs.values().cloned());
-        for (from, path) in facts.feeders() {
-            reasons.extend(group.output_reason(from, path)?);
-            if seen.insert(from) {
-                waiting.push(from);
-            }
-        }
-    }
-    Ok(reasons)
-}
-
 /// The paths of reasons, each with the state of its file.
 pub fn changed(reasons: &BTreeSet<Reason>) -> Vec<(Bytes, FileState)> {
     let mut changed = BTreeMap::new();
@@ -60,8 +39,8 @@ pub fn changed(reasons: &BTreeSet<Reason>) -> Vec<(Bytes, FileState)> {
         let state = match reason {
             Reason::OutputGone(_) | Reason::InputGone(_) => FileState::Removed,
             Reason::Appeared(_) => FileState::Appeared,
-            Reason::MayHaveLooked(_) => FileState::Uncertain,
-            Reason::Environment(_) => continue,
+            _ if reason.is_uncertain() => FileState::Uncertain,
+            Reason::Environment(_) | Reason::MakerFailed(_) => continue,
             _ => FileState::Modified,
         };
         changed.insert(reason.subject().clone(), state);

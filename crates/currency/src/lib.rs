@@ -8,12 +8,16 @@
 //! | --- | --- |
 //! | `judgement` | Is a result current, and which steps are stale? |
 //! | `results` | Which recorded version does a path stand for? |
-//! | `reach` | Which runs and activities are behind it? |
+//! | `influence`, `reductions` | Which activities does it depend on, and until when? |
+//! | `present_makers` | Which run makes the file that is at a path now? |
+//! | `takings` | What did an activity take in that has changed? |
+//! | `step_inputs`, `looks` | Would a use of a file, or a look at it, find the same now? |
+//! | `program_texts` | What does the text of a script prove? |
 //! | `step_group` | Why is a step stale? |
-//! | `step_inputs` | Would a step find the same file now? |
-//! | `decided` | Has a program decided anew since? |
+//! | `deciders`, `decisions`, `decision` | May a step stand alone, or did something decide on it? |
 //! | `derived_views`, `library_index` | What did a program take from a file that everybody reads? |
 //! | `file_state`, `present_files` | Has a file the recorded content? |
+//! | `sources` | Which sources has a result, and which results has a source? |
 //! | `planning`, `whole_run`, `environment` | How do stale steps run again? |
 //!
 //! Invariant: recorded data is read through `workflow`, `query`, `store` and `contents` only.
@@ -21,31 +25,40 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod decided;
+mod deciders;
+mod decision;
+mod decisions;
 mod derived_views;
 mod environment;
 mod error;
 mod file_state;
 mod file_status;
+mod influence;
 mod judgement;
 mod kept_results;
 mod library_index;
 mod loaded_runs;
+mod looks;
 mod planned_step;
 mod planning;
 mod present_files;
-mod reach;
+mod present_makers;
+mod program_texts;
 mod reason;
+mod reductions;
 mod results;
+mod sources;
 mod step_group;
 mod step_inputs;
+mod takings;
 mod whole_run;
 
 pub use error::{Error, Result};
 pub use file_state::FileState;
 pub use file_status::FileStatus;
-pub use judgement::{FileOrigin, origin, plan, status};
+pub use judgement::{FileOrigin, origin, plan, status, whole_command};
 pub use kept_results::{KeptResults, kept_results};
 pub use planned_step::PlannedStep;
 pub use present_files::held;
 pub use reason::Reason;
+pub use sources::{InfluencingFile, influenced, sources};

@@ -195,7 +195,7 @@ impl<'g, 'j> Draft<'g, 'j> {
         Ok(Draft {
             group,
             reasons,
-            guided: BTreeMap::new(),
+            guided: group.guided.clone(),
             moving: HashMap::new(),
         })
     }
@@ -212,32 +212,46 @@ impl<'g, 'j> Draft<'g, 'j> {
             let reason = facts.differs.get(path).filter(|_| !is_moving(*from));
             reasons.extend(reason.cloned());
         }
-        let mut guided = facts.guided.clone();
+        let waits = facts.fed_by.iter().any(|(from, _)| is_moving(*from));
+        let mut moving = waits || !reasons.is_empty();
+        let members = self.group.steps[at].members.iter();
+        let runs: BTreeSet<usize> = members.map(|(run, _)| *run).into_tree();
+        moving |= runs.iter().any(|run| self.group.guided.contains_key(run));
         for (from, path, run) in &facts.decided_by {
             if is_moving(*from) {
-                let reasons = guided.entry(*run).or_default();
+                let reasons = self.guided.entry(*run).or_default();
                 reasons.push(Reason::GuideChanged(path.clone()));
+                moving = true;
             }
         }
-        let waits = facts.fed_by.iter().any(|(from, _)| is_moving(*from));
-        let moving = waits || !reasons.is_empty() || !guided.is_empty();
-        self.moving.insert(at, moving);
-        for (run, reasons) in guided {
-            self.guided.entry(run).or_default().extend(reasons);
+        if moving && facts.is_part {
+            for run in runs {
+                self.guided.entry(run).or_default();
+            }
         }
+        self.moving.insert(at, moving);
         Ok(())
     }
 
+    /// The whole command makes a temporary file again that its run removed, and removes it again.
     fn make_temporary_files(&mut self, at: usize) -> Result<()> {
         if self.moving.get(&at) != Some(&true) {
             return Ok(());
         }
         for (from, path) in &self.group.facts(at)?.fed_by {
-            let newest = self.group.newest(*from, path);
-            let removed = newest.is_some_and(|(_, version)| !version.last);
-            if removed && self.group.files().present.ident(path).is_err() {
-                let reasons = self.reasons.entry(*from).or_default();
-                reasons.insert(Reason::OutputGone(path.clone()));
+            let Some((run, version)) = self.group.newest(*from, path) else {
+                continue;
+            };
+            let key = run.recording.key;
+            if !version.last && self.group.files().present.ident(path).is_err() {
+                let number = self
+                    .group
+                    .runs
+                    .iter()
+                    .position(|run| run.recording.key == key);
+                self.guided
+                    .entry(number.unwrap_or(self.group.steps[*from].run))
+                    .or_default();
                 self.moving.insert(*from, true);
             }
         }

@@ -23,6 +23,15 @@ pub enum Reason {
     DirectoryChanged(Bytes),
     /// Its look-ups are not known, and a directory that it opened files in has changed.
     MayHaveLooked(Bytes),
+    /// A file that it looked at has another size, type, mode or, where it uses them, other times.
+    LookChanged(Bytes),
+    /// It can have read the file, which has changed. Whether it did is not known.
+    MayHaveRead(Bytes),
+    /// The file changed after its use and before the end of the run. Its content at its use is
+    /// not known.
+    MayHaveChanged(Bytes),
+    /// The program that made the file failed. The file that it left is no result.
+    MakerFailed(Bytes),
     /// The user changes a variable.
     Environment(Bytes),
     /// A script that started the step, a file that the script read, or a directory in which a shell
@@ -44,9 +53,19 @@ impl Reason {
             | Reason::Appeared(it)
             | Reason::DirectoryChanged(it)
             | Reason::MayHaveLooked(it)
+            | Reason::LookChanged(it)
+            | Reason::MayHaveRead(it)
+            | Reason::MayHaveChanged(it)
+            | Reason::MakerFailed(it)
             | Reason::Environment(it)
             | Reason::GuideChanged(it) => it,
         }
+    }
+
+    /// True if the reason says only that something may have changed.
+    pub fn is_uncertain(&self) -> bool {
+        use Reason::{MayHaveChanged, MayHaveLooked, MayHaveRead};
+        matches!(self, MayHaveLooked(_) | MayHaveRead(_) | MayHaveChanged(_))
     }
 
     /// The reason in words.
@@ -65,6 +84,14 @@ impl Reason {
             Reason::MayHaveLooked(_) => {
                 "what it looked at is not known, and a directory it opened files from has changed"
             }
+            Reason::LookChanged(_) => {
+                "a file it looked at has another size, type, mode or other times"
+            }
+            Reason::MayHaveRead(_) => "it may have read this file, which has changed",
+            Reason::MayHaveChanged(_) => {
+                "this file changed during the run, perhaps after the command had used it"
+            }
+            Reason::MakerFailed(_) => "the program that made it failed",
             Reason::Environment(_) => "a variable of its environment is to be different",
             Reason::GuideChanged(_) => "what decided which commands the run starts has changed",
         }

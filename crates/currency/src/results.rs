@@ -44,9 +44,7 @@ impl<'s> ResultFinder<'s> {
     pub fn last_produced(&self, asked: &Asked) -> Result<Option<(EntityKey, Entity)>> {
         let mut keys = Vec::new();
         for path in asked.names() {
-            let slash = path.iter().rposition(|&byte| byte == b'/');
-            let (directory, name) = path.split_at(slash.map_or(0, |slash| slash + 1));
-            keys.extend(self.made_in(directory)?.get(name).into_iter().flatten());
+            keys.extend(self.all_produced_at(path)?);
         }
         if keys.is_empty()
             && let Some(path) = asked.names().first()
@@ -54,6 +52,23 @@ impl<'s> ResultFinder<'s> {
         {
             keys = self.store.same(&ident, VersionMatch::Made)?;
         }
+        self.newest(keys)
+    }
+
+    /// The last version that a run made at a path.
+    pub fn produced_at(&self, path: &[u8]) -> Result<Option<(EntityKey, Entity)>> {
+        self.newest(self.all_produced_at(path)?)
+    }
+
+    /// All versions that runs made at a path.
+    pub fn all_produced_at(&self, path: &[u8]) -> Result<Vec<EntityKey>> {
+        let slash = path.iter().rposition(|&byte| byte == b'/');
+        let (directory, name) = path.split_at(slash.map_or(0, |slash| slash + 1));
+        let made = self.made_in(directory)?;
+        Ok(made.get(name).cloned().unwrap_or_default())
+    }
+
+    fn newest(&self, keys: Vec<EntityKey>) -> Result<Option<(EntityKey, Entity)>> {
         let mut standing = Vec::new();
         for key in keys {
             if !self.runs.is_undone(key.run())? {

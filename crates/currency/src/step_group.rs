@@ -9,29 +9,31 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
-use backstory_eventlog::event::{Bytes, Time};
+use backstory_eventlog::event::Bytes;
 use backstory_files::Digest;
-use backstory_graph::model::{Certainty, Entity, EntityId, EntityKind, Relation};
-use backstory_store::{ActivityKey, RunKey, Store};
-use backstory_workflow::paths::{base_name, is_tool, parent};
+use backstory_graph::model::{Certainty, Entity, EntityId};
+use backstory_workflow::paths::base_name;
 use backstory_workflow::recording::split;
-use backstory_workflow::selection::MakingPart;
-use backstory_workflow::steps::{Step, is_builder, is_shell, workflow_of};
+use backstory_workflow::selection::{MakingPart, WholeCommand};
+use backstory_workflow::steps::{RunCommands, Step, workflow_of};
 
 use crate::Result;
-use crate::decided::decided_since;
+use crate::deciders::{Deciders, numbers};
+use crate::decisions::{decisions, whole_command};
 use crate::file_state::{FileComparison, FileState};
-use crate::loaded_runs::{LoadedRun, LoadedRuns};
+use crate::influence::{InfluenceSearch, Influences};
+use crate::loaded_runs::LoadedRun;
+use crate::present_makers::PresentMakers;
 use crate::reason::Reason;
-use crate::step_inputs::InputJudge;
+use crate::takings::{TakingsJudge, failed, failed_maker, is_read};
 
 /// The judgement of a step.
 #[derive(Debug, Clone, Default)]
 pub struct StepFacts {
     /// Why the step itself is stale.
     pub reasons: BTreeSet<Reason>,
-    /// Why the whole run is to be repeated, by the number of the run in the group.
-    pub guided: BTreeMap<usize, Vec<Reason>>,
+    /// Others than the step's members also wrote to one of its outputs.
+    pub is_part: bool,
     /// The files that other steps make for it: the step, and the path.
     pub fed_by: BTreeSet<(usize, Bytes)>,
     /// Of those files, the ones that a shell read to decide what to start, with the shell's run.
@@ -59,40 +61,44 @@ pub struct StepGroup<'j> {
     pub steps: Vec<Step>,
     /// The steps that stand for a run's whole command, because its output was redirected.
     pub whole: HashSet<usize>,
+    /// Why whole runs are to be repeated: what decided on their steps has changed.
+    pub guided: BTreeMap<usize, Vec<Reason>>,
+    /// The files that decided on the steps of a run, with the steps that make these files.
+    decided: BTreeMap<usize, BTreeSet<(usize, Bytes)>>,
+    deciders: Deciders,
     /// The step that makes each file.
     makers: HashMap<Bytes, usize>,
-    worked: HashMap<Vec<u8>, Time>,
     judged: RefCell<HashMap<usize, Rc<StepFacts>>>,
-    inputs: &'j InputJudge<'j>,
-    store: &'j dyn Store,
+    takings: &'j TakingsJudge<'j>,
+    files: &'j FileComparison<'j>,
+    present_makers: &'j PresentMakers<'j>,
     /// Variables that are to be different.
     pub env: &'j [(Bytes, Bytes)],
 }
 
 impl<'j> StepGroup<'j> {
-    /// The steps with some of these activities. `env`: changed variables.
+    /// The steps behind results. `env`: changed variables.
     pub fn new(
-        store: &'j dyn Store,
-        all: &LoadedRuns<'_>,
-        inputs: &'j InputJudge<'j>,
-        (keys, activities): (&BTreeSet<RunKey>, &HashSet<ActivityKey>),
+        search: &InfluenceSearch<'_>,
+        takings: &'j TakingsJudge<'j>,
+        (files, present_makers): (&'j FileComparison<'j>, &'j PresentMakers<'j>),
+        behind: Influences,
         env: &'j [(Bytes, Bytes)],
     ) -> Result<StepGroup<'j>> {
-        let runs = keys.iter().map(|&key| all.get(key));
+        let runs = behind.runs.iter().map(|&key| search.runs.get(key));
         let mut runs: Vec<Rc<LoadedRun>> = runs.collect::<Result<_>>()?;
         runs.sort_small_by_key(|run| (run.recording.details.summary.started, run.recording.key));
-        let numbers: HashMap<RunKey, usize> = runs
-            .iter()
-            .enumerate()
-            .map(|(at, run)| (run.recording.key, at))
-            .collect();
-        let wanted: HashSet<(usize, usize)> = activities
-            .iter()
+        let numbers = numbers(&runs);
+        let keys = behind.until.keys();
+        let wanted: HashSet<(usize, usize)> = keys
             .filter_map(|key| Some((*numbers.get(&key.run())?, key.local().0 as usize)))
             .collect();
         let commands = runs.iter().map(|run| run.commands());
         let commands = commands.collect::<Result<Vec<_>>>()?;
-        let mut steps = workflow_of(&commands, Some(&wanted)).steps;
+        let mut steps = Vec::new();
+        for (number, commands) in commands.into_iter().enumerate() {
+            steps.extend(steps_of_run(commands, number, &wanted));
+        }
         let first = steps.len();
         for (number, run) in runs.iter().enumerate() {
             // `> FILE 2>&1` is one file.
@@ -103,23 +109,29 @@ impl<'j> StepGroup<'j> {
                 .filter(|path| run.left(path).is_some());
             steps.extend(left.map(|path| whole_step(run, number, path)));
         }
-        give_own_names(&mut steps, first);
+        give_own_names(&mut steps);
+        let makers = makers(&steps);
+        // The steps of whole runs have all activities as members, and no words of their own.
+        let deciders = Deciders::of(search, &runs, &steps[..first], behind)?;
         Ok(StepGroup {
-            makers: makers(&steps),
             whole: (first..steps.len()).collect(),
-            worked: worked(&runs),
+            guided: deciders.stale(&runs, takings)?,
+            decided: deciders.made_by_steps(&runs, &makers),
+            deciders,
+            makers,
             judged: RefCell::default(),
             runs,
             steps,
-            inputs,
-            store,
+            takings,
+            files,
+            present_makers,
             env,
         })
     }
 
     /// Compares files with versions.
     pub fn files(&self) -> &'j FileComparison<'j> {
-        self.inputs.files
+        self.files
     }
 
     /// The step that makes a file.
@@ -136,15 +148,18 @@ impl<'j> StepGroup<'j> {
     }
 
     /// The reason why a step is stale because of one of its outputs. A file that the run itself
-    /// removed need not exist.
+    /// removed need not exist. A file that a later step changed again is that step's output.
     pub fn output_reason(&self, step: usize, path: &Bytes) -> Result<Option<Reason>> {
+        if self.maker(path) != Some(step) {
+            return Ok(None);
+        }
         let Some((run, version)) = self.newest(step, path) else {
             return Ok(None);
         };
         if !version.last {
             return Ok(None);
         }
-        Ok(match self.inputs.files.state(path, version, run.ended)? {
+        Ok(match self.files.state(path, version, run.ended)? {
             FileState::Current => None,
             FileState::Removed => Some(Reason::OutputGone(path.clone())),
             _ => Some(Reason::OutputChanged(path.clone())),
@@ -152,8 +167,15 @@ impl<'j> StepGroup<'j> {
     }
 
     /// The part of each run that makes some of the steps, runs oldest first. Runs of which none of
-    /// the steps is are left out.
-    pub fn parts(&self, steps: &[usize]) -> Vec<MakingPart> {
+    /// the steps is are left out. A run whose commands may not stand alone is whole.
+    pub fn parts(&self, steps: &[usize]) -> Result<Vec<MakingPart>> {
+        let own = |at: &&usize| !self.whole.contains(at);
+        let own: Vec<Step> = steps
+            .iter()
+            .filter(own)
+            .map(|&at| self.steps[at].clone())
+            .collect();
+        let decisions = decisions(&self.runs, &own, &self.deciders, self.takings.inputs())?;
         let mut parts: BTreeMap<usize, MakingPart> = BTreeMap::new();
         for &at in steps {
             let step = &self.steps[at];
@@ -170,10 +192,25 @@ impl<'j> StepGroup<'j> {
             {
                 let printed = self.runs[step.run].redirected.iter();
                 let printed = printed.filter(|(_, path)| step.outputs.contains(path));
-                part.printed.extend(printed.cloned());
+                let whole = part.whole.get_or_insert_default();
+                whole.printed.extend(printed.cloned());
             }
         }
-        parts.into_values().collect()
+        for (number, facts) in decisions {
+            let run = &self.runs[number];
+            let Some(part) = parts.get_mut(&number) else {
+                continue;
+            };
+            let printed = part.whole.take().map(|whole| whole.printed);
+            part.whole = Some(WholeCommand {
+                printed: printed.unwrap_or_default(),
+                ..whole_command(run, &facts)
+            });
+            let all = 0..run.recording.activities.len();
+            part.activities
+                .extend(all.map(|at| run.recording.activity_key(at)));
+        }
+        Ok(parts.into_values().collect())
     }
 
     /// The judgement of a step.
@@ -189,43 +226,111 @@ impl<'j> StepGroup<'j> {
     fn judge(&self, at: usize) -> Result<StepFacts> {
         let step = &self.steps[at];
         let mut facts = StepFacts::default();
-        let making = step.members.iter().flat_map(|&(run, member)| {
-            let recording = &self.runs[run].recording;
-            let edges = recording.edges[member].iter();
-            let making = edges.filter(|edge| !edge.relation.is_use());
-            making.map(move |edge| &recording.entity(edge.entity).path)
-        });
-        let own: HashSet<&Bytes> = making.collect();
         for &(number, member) in &step.members {
             let run = &*self.runs[number];
+            let mut fed = HashSet::new();
             for edge in &run.recording.edges[member] {
                 let entity = run.recording.entity(edge.entity);
-                let path = &entity.path;
-                if !edge.relation.is_use() || own.contains(path) {
-                    continue;
-                }
-                if self.is_read(edge.relation, entity)
-                    && let Some(from) = self.maker(path).filter(|from| *from != at)
-                {
-                    if edge.certainty == Certainty::Seen {
+                let is_read = is_read(edge.relation, entity) && edge.certainty == Certainty::Seen;
+                match self.maker(&entity.path).filter(|_| is_read) {
+                    // The step puts its output in the place of what it read.
+                    Some(from) if from == at => self.former(entity, at, run, &mut facts)?,
+                    Some(from) => {
                         self.fed(&mut facts, run, entity, from)?;
+                        fed.insert(&entity.path);
                     }
-                } else if entity.version > 0 && run.left(path).is_some_and(|left| !left.last) {
-                    // The run made it for itself.
-                } else if let Some(reason) =
-                    self.inputs.reason(run, member, edge, &self.until(run))?
-                {
-                    facts.reasons.insert(reason);
+                    None => {}
                 }
+            }
+            let stale = self
+                .takings
+                .stale_uses(run.recording.activity_key(member))?;
+            let own = stale.iter();
+            let own = own.filter(|stale| !(stale.is_read && fed.contains(&stale.path)));
+            facts.reasons.extend(own.map(|stale| stale.reason.clone()));
+        }
+        for output in &step.outputs {
+            if let Some((run, version)) = self.newest(at, output) {
+                if let Some(maker) = failed_maker(run, version.id) {
+                    facts.reasons.insert(failed(run, maker));
+                    facts.is_part |= !self.is_member(at, run, maker);
+                }
+                self.makers_of(at, run, version, &mut facts)?;
             }
         }
         self.variables(step, &mut facts);
-        self.guides(at, &mut facts)?;
+        let members: BTreeSet<usize> = step.members.iter().map(|(run, _)| *run).into_tree();
+        for number in members {
+            let deciders = self.decided.get(&number).into_iter().flatten();
+            let deciders = deciders.filter(|(from, _)| *from != at);
+            let decided = deciders.map(|(from, path)| (*from, path.clone(), number));
+            facts.decided_by.extend(decided);
+        }
         Ok(facts)
     }
 
-    fn is_read(&self, relation: Relation, entity: &Entity) -> bool {
-        matches!(relation, Relation::Read | Relation::Execute) && entity.kind == EntityKind::File
+    /// Notes makers of an output that are no members of the step: then the step alone does not make
+    /// the whole file.
+    fn makers_of(
+        &self,
+        at: usize,
+        run: &LoadedRun,
+        version: &Entity,
+        facts: &mut StepFacts,
+    ) -> Result<()> {
+        let mut waiting = vec![version.id];
+        let mut seen = HashSet::new();
+        while let Some(id) = waiting.pop() {
+            if !seen.insert(id) {
+                continue;
+            }
+            let changes = run.mode_changes(id).copied();
+            for (maker, _) in run.givers(id).into_iter().chain(changes) {
+                facts.is_part |= !self.is_member(at, run, maker);
+            }
+            self.former(run.recording.entity(id), at, run, facts)?;
+            let same_path = |from: &EntityId| run.recording.entity(*from).path == version.path;
+            let origins = run.sources_of(id).map(|origin| origin.from);
+            waiting.extend(origins.filter(same_path));
+        }
+        Ok(())
+    }
+
+    fn is_member(&self, step: usize, run: &LoadedRun, activity: usize) -> bool {
+        let mut members = self.steps[step].members.iter();
+        members.any(|&(number, member)| {
+            member == activity && self.runs[number].recording.key == run.recording.key
+        })
+    }
+
+    /// Notes the step of an earlier run that made what this step found in the place of its output.
+    fn former(
+        &self,
+        found: &Entity,
+        at: usize,
+        run: &LoadedRun,
+        facts: &mut StepFacts,
+    ) -> Result<()> {
+        if found.version > 0 {
+            return Ok(());
+        }
+        let Some(former) = self.present_makers.of(run, found)? else {
+            return Ok(());
+        };
+        let is_maker = |step: &Step| {
+            let mut members = step.members.iter();
+            step.outputs.contains(&found.path)
+                && members.any(|&(number, _)| self.runs[number].recording.key == former.run())
+        };
+        if let Some(from) = self
+            .steps
+            .iter()
+            .position(is_maker)
+            .filter(|from| *from != at)
+        {
+            facts.fed_by.insert((from, found.path.clone()));
+        }
+        Ok(())
     }
 
     /// Notes that a step read a file that another step makes.
@@ -238,15 +343,18 @@ impl<'j> StepGroup<'j> {
     ) -> Result<()> {
         let path = &entity.path;
         facts.fed_by.insert((from, path.clone()));
-        let Some(expected) = self.inputs.expected(run, entity) else {
-            return Ok(());
+        let left = run.left(path);
+        let expected = match left {
+            Some(left) if !left.last => return Ok(()),
+            Some(left) => left,
+            None => entity,
         };
         if let Some(ident) = &expected.ident
-            && let Some(digest) = self.inputs.files.digest(ident)?
+            && let Some(digest) = self.files.digest(ident)?
         {
             facts.had.insert(path.clone(), digest);
         }
-        let reason = match self.inputs.files.state(path, expected, run.ended)? {
+        let reason = match self.files.state(path, expected, run.ended)? {
             FileState::Current => return Ok(()),
             FileState::Removed => Reason::InputGone(path.clone()),
             _ => Reason::InputChanged(path.clone()),
@@ -264,121 +372,6 @@ impl<'j> StepGroup<'j> {
             }
         }
     }
-
-    /// Judges the files that decided which steps start. Programs above the step read them, and are
-    /// not part of it. A file that they read after the step began counts, too: it may decide on a
-    /// later change of the same outputs. A changed listing counts only for shells, whose patterns
-    /// may match other names.
-    fn guides(&self, at: usize, facts: &mut StepFacts) -> Result<()> {
-        let step = &self.steps[at];
-        let members: HashSet<(usize, usize)> = step.members.iter().copied().collect();
-        let mut seen: HashMap<(usize, usize), Time> = HashMap::new();
-        for &(number, member) in &step.members {
-            let run = &*self.runs[number];
-            let mut until = run.recording.activities[member].interval.start;
-            for guide in run.recording.ancestors(member) {
-                let begun =
-                    std::mem::replace(&mut until, run.recording.activities[guide].interval.start);
-                let before = seen.get(&(number, guide)).copied();
-                if members.contains(&(number, guide)) || before.is_some_and(|time| time >= begun) {
-                    continue;
-                }
-                seen.insert((number, guide), begun);
-                self.guide((number, guide), begun, at, facts)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn guide(
-        &self,
-        (number, guide): (usize, usize),
-        until: Time,
-        at: usize,
-        facts: &mut StepFacts,
-    ) -> Result<()> {
-        let run = &*self.runs[number];
-        for edge in &run.recording.edges[guide] {
-            let entity = run.recording.entity(edge.entity);
-            let path = &entity.path;
-            let counts = match edge.relation {
-                Relation::Read | Relation::Execute | Relation::Missing => true,
-                Relation::List => is_shell(&run.recording, guide),
-                _ => false,
-            };
-            if !counts || is_tool(path) {
-                continue;
-            }
-            let maker = self.maker(path).filter(|from| *from != at);
-            let reason = self.inputs.reason(run, guide, edge, &self.until(run))?;
-            if (maker.is_some() || reason.is_some()) && is_passed_on(run, guide, edge.entity) {
-                continue;
-            }
-            if let Some(from) = maker
-                && self.is_read(edge.relation, entity)
-                && edge.certainty == Certainty::Seen
-                && edge.interval.start <= until
-                && !is_builder(&run.recording, guide)
-            {
-                facts.decided_by.insert((from, path.clone(), number));
-            }
-            match reason {
-                None | Some(Reason::MayHaveLooked(_)) => {}
-                Some(_) if self.is_settled(run, guide, path)? => {}
-                Some(reason) => {
-                    let reason = Reason::GuideChanged(reason.subject().clone());
-                    let reasons = facts.guided.entry(number).or_default();
-                    if !reasons.contains(&reason) {
-                        reasons.push(reason);
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// True if the deciding program has read the path's present state in a later run, and the
-    /// commands it decided on have run. The condition holds for each state if the path did not
-    /// change.
-    fn is_settled(&self, run: &LoadedRun, guide: usize, path: &Bytes) -> Result<bool> {
-        let files = self.inputs.files;
-        let now = files.present.ident(path);
-        let mut is_now = |entity: &Entity| {
-            Ok(match (&now, entity.kind, &entity.ident) {
-                (Err(_), kind, _) => kind == EntityKind::Missing,
-                (Ok(_), EntityKind::Directory, _) => true,
-                (Ok(now), EntityKind::File, Some(then)) => {
-                    files.holds(path, now, then).unwrap_or_default()
-                }
-                _ => false,
-            })
-        };
-        let who = &run.recording.activities[guide];
-        let key = run.recording.key;
-        decided_since(self.store, key, who, path, &mut is_now)
-    }
-
-    /// Until when changes of a directory are those of recorded steps.
-    fn until<'r>(&'r self, run: &'r LoadedRun) -> impl Fn(&[u8]) -> Time + 'r {
-        |directory| {
-            let worked = self.worked.get(directory).copied();
-            worked.map_or(run.ended, |worked| worked.max(run.ended))
-        }
-    }
-}
-
-/// True if the activity opened the file as the standard input of a program that it started, and
-/// that program read it. Some shells open `< FILE` before they fork.
-fn is_passed_on(run: &LoadedRun, at: usize, entity: EntityId) -> bool {
-    let recording = &run.recording;
-    let is_input = |child: &&usize| {
-        let input = recording.standard[**child].input;
-        input.is_some_and(|end| end.entity == entity)
-    };
-    let children = recording.children[at].iter().filter(is_input);
-    let below = children.flat_map(|&child| recording.subtree(child));
-    let mut edges = below.flat_map(|at| &recording.edges[at]);
-    edges.any(|edge| edge.entity == entity && edge.relation == Relation::Read)
 }
 
 /// The step that stands for a run whose output the caller redirected to a file.
@@ -396,11 +389,29 @@ fn whole_step(run: &LoadedRun, number: usize, path: &Bytes) -> Step {
     }
 }
 
-/// Gives the steps from `first` on names that no other step has.
-fn give_own_names(steps: &mut [Step], first: usize) {
-    let (others, whole) = steps.split_at_mut(first);
-    let mut taken: HashSet<String> = others.iter().map(|step| step.name.clone()).collect();
-    for step in whole {
+/// The steps of one run. Commands of two runs are never one step: a later run may have changed what
+/// an earlier one read.
+pub fn steps_of_run(
+    commands: &RunCommands,
+    number: usize,
+    wanted: &HashSet<(usize, usize)>,
+) -> Vec<Step> {
+    let here = wanted.iter().filter(|(run, _)| *run == number);
+    let here: HashSet<(usize, usize)> = here.map(|(_, at)| (0, *at)).collect();
+    let steps = workflow_of(&[commands], Some(&here)).steps.into_iter();
+    steps
+        .map(|step| Step {
+            run: number,
+            members: step.members.iter().map(|(_, at)| (number, *at)).collect(),
+            ..step
+        })
+        .collect()
+}
+
+/// Gives each step a name that no other step has.
+fn give_own_names(steps: &mut [Step]) {
+    let mut taken: HashSet<String> = HashSet::new();
+    for step in steps {
         let plain = step.name.clone();
         let mut number = 1;
         while !taken.insert(step.name.clone()) {
@@ -422,18 +433,4 @@ fn makers(steps: &[Step]) -> HashMap<Bytes, usize> {
     }
     let makers = makers.into_iter();
     makers.map(|(path, (_, at))| (path, at)).collect()
-}
-
-/// The last time at which a run worked in each directory.
-fn worked(runs: &[Rc<LoadedRun>]) -> HashMap<Vec<u8>, Time> {
-    let mut worked: HashMap<Vec<u8>, Time> = HashMap::new();
-    for run in runs {
-        let edges = run.recording.edges.iter().flatten();
-        for edge in edges.filter(|edge| !edge.relation.is_use()) {
-            let path = &run.recording.entity(edge.entity).path;
-            let last = worked.entry(parent(path).to_vec()).or_insert(run.ended);
-            *last = run.ended.max(*last);
-        }
-    }
-    worked
 }

@@ -248,6 +248,11 @@ reasons! {
         says "{program} ran without its {privilege}, which recording removes unless root records; --guard=off keeps it"
         means "*A warning*: the record is complete, but the program may have failed where it would not have alone. Record as root, or \
             with `--guard=off`.";
+    /// A command was recorded inside this recording.
+    OtherRecording { /** Its store. */ store: String }
+        says "another recording ran inside this one; the files of its command are known in {store} only"
+        means "A recorded program ran `backstory record` with another store. The programs of that command were recorded there, and their \
+            files are missing here. Record into the same store: its runs are joined by their files.";
     /// A warning: a program wanted a listener, which the recording has.
     ListenerRefused { /** Which program. */ program: String }
         says "the kernel refused {program} a seccomp listener (EBUSY), because the recording has one; --guard=off needs none"

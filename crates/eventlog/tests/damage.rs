@@ -1,7 +1,6 @@
 //! A log survives a crash: every whole part is read, the rest is reported, and no reader panics.
 
-mod common;
-
+use crate::common;
 use backstory_abi::{Chunk, Record, op};
 use backstory_eventlog::frame::{self, FrameKind};
 use backstory_eventlog::record::RecordBuilder;

@@ -1,7 +1,6 @@
 //! Every operation is decoded as it was encoded.
 
-mod common;
-
+use crate::common;
 use backstory_abi::*;
 use backstory_eventlog::dump;
 use backstory_eventlog::event::{

@@ -3,10 +3,9 @@
 //! `pipeline.log` is `sh -c 'cp a b'` as recorded by guard and recorders. `pipeline.txt` is its
 //! expected content. `continued.log` is the same log, whose chunks were appended in pieces. After a
 //! change of the format, add a folder and keep the old one. `cargo test -p backstory-eventlog
-//! --test golden -- --ignored` writes it.
+//! --test eventlog -- --ignored golden` writes it.
 
-mod common;
-
+use crate::common;
 use backstory_abi::{Chunk, RESERVED, Record, SPAWN_VFORK, op};
 use backstory_eventlog::frame::{self, FrameKind, LogPiece};
 use backstory_eventlog::record::RecordBuilder;

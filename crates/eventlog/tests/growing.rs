@@ -1,7 +1,6 @@
 //! A reader of a growing log has each event once, whenever it looks.
 
-mod common;
-
+use crate::common;
 use backstory_abi::op;
 use backstory_eventlog::event::{Event, Op, Outcome};
 use backstory_eventlog::{LogTail, Patience};

@@ -1,8 +1,7 @@
 //! The log reports operations in their true order, whatever the processes do, and however the
 //! clocks of their cores differ.
 
-mod common;
-
+use crate::common;
 use backstory_abi::{SPAWN_POSIX, op};
 use backstory_eventlog::event::{Event, Op};
 use common::{Scratch, ThreadStream};

@@ -1,7 +1,6 @@
 //! Reading a hostile log ends soon, takes memory in proportion to the file, and reports the damage.
 
-mod common;
-
+use crate::common;
 use backstory_abi::{CHUNK_MAGIC, Chunk, op};
 use backstory_eventlog::frame::{self, FrameKind};
 use backstory_eventlog::{Log, dump};

@@ -1,7 +1,6 @@
 //! Events come in a sensible order, whatever the order of chunks and clocks.
 
-mod common;
-
+use crate::common;
 use backstory_abi::{Chunk, F_CHILD, SPAWN_POPEN, SPAWN_POSIX, SPAWN_SYSTEM, SPAWN_VFORK, op};
 use backstory_eventlog::event::{Event, Op, Outcome, Spawn, UNNUMBERED, Via};
 use common::{Scratch, ThreadStream};

@@ -1,7 +1,6 @@
 //! Properties of every log, tried on many.
 
-mod common;
-
+use crate::common;
 use backstory_abi::{Chunk, OPS, op};
 use backstory_eventlog::chunk::{ChunkBuilder, ChunkView, SkippedRecords};
 use backstory_eventlog::event::{Event, Op};

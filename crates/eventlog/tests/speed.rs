@@ -1,8 +1,7 @@
 //! Measures the speed of reading a log. Run by hand: `cargo test --release -p backstory-eventlog
-//! --test speed -- --ignored --nocapture`.
+//! --test eventlog -- --ignored --nocapture speed`.
 
-mod common;
-
+use crate::common;
 use backstory_abi::{Chunk, op};
 use common::{Scratch, ThreadStream};
 use std::time::Instant;

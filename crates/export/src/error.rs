@@ -37,6 +37,19 @@ pub enum Error {
     /// A directory cannot go to stdout.
     #[error("{0} is a directory of files: name one with -o DIR")]
     NotAStream(&'static str),
+    /// The commands of a run may change, and its whole command cannot be repeated.
+    #[error(
+        "{because}, which decided on the commands of run {run}; the whole run cannot be written, because it read {lost}: \
+         record it with a script and files instead"
+    )]
+    Lost {
+        /// The run's id.
+        run: String,
+        /// The fact that decided on its commands, as half a sentence.
+        because: String,
+        /// The standard input that is gone, in words.
+        lost: &'static str,
+    },
     /// The target exists, and is not of a kind that is replaced.
     #[error("{} is there already, and is {what}: name another with -o, or remove it", .path.display())]
     InTheWay {
@@ -117,7 +130,7 @@ pub enum Error {
         /// Which file.
         table: &'static str,
         /// Why.
-        source: parquet::errors::ParquetError,
+        source: io::Error,
     },
     /// Writing the stream failed.
     #[error(transparent)]

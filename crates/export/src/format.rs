@@ -83,6 +83,18 @@ pub trait Format: Sync {
     fn write(&self, view: &View, target: Target<'_>) -> Result<()>;
 }
 
+/// Writes what the reader of a file that is executed must know, as comments that begin with `#`.
+///
+/// # Errors
+///
+/// If `out` cannot be written.
+pub fn write_head(view: &View, out: &mut dyn Write) -> Result<()> {
+    for sentence in &view.head {
+        writeln!(out, "# {}", sentence.replace('\n', " "))?;
+    }
+    Ok(())
+}
+
 impl<'t> Target<'t> {
     /// The stream of a format of [`Shape::Stream`].
     pub fn stream(self) -> &'t mut dyn Write {

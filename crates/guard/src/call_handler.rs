@@ -9,6 +9,7 @@ use crate::caller::{Caller, FileSystemView};
 use crate::change_preserver::ChangeSource;
 use crate::decode::decode;
 use crate::decoded_call::DecodedCall;
+use crate::environment::arena_of;
 use crate::guard_state::GuardState;
 use crate::held_call::{hold, is_held, note_write_through, waits_for_commit};
 use crate::memory::{ProcessMemory, Unreadable};
@@ -145,6 +146,7 @@ fn handle_watched<S: RecordSink>(
         return response;
     }
     note_view_change(state, &decoded, row, time);
+    note_other_recording(state, &decoded);
     if logger.commits {
         logger.commits = waits_for_commit(state, logger, &caller, row, (&decoded, time));
     }
@@ -216,6 +218,17 @@ fn handle_own_file(
         }
     }
     Some(Response::Continue)
+}
+
+/// Notes that a process is about to execute a program for another recording inside this one. The
+/// recorder there has the same gate, so the filter lets the calls of the program pass unseen.
+fn note_other_recording(state: &GuardState, decoded: &DecodedCall) {
+    if let DecodedCall::Exec { env: Some(env), .. } = decoded
+        && let Some(arena) = arena_of(&env.bytes)
+        && *arena != state.settings.arena_path[..]
+    {
+        state.hooks.other_recording(arena);
+    }
 }
 
 /// Notes that a call is about to change the meaning of paths or of process ids.

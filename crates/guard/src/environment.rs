@@ -53,6 +53,13 @@ pub(crate) fn without_recorder(environment: &[u8]) -> Cow<'_, [u8]> {
     out.map_or(Cow::Borrowed(environment), Cow::Owned)
 }
 
+/// The path of the arena that the programs of an environment record into.
+pub(crate) fn arena_of(environment: &[u8]) -> Option<&[u8]> {
+    let mut entries = environment.split(|byte| *byte == 0);
+    let arena = entries.find_map(|entry| value(entry, ENV_ARENA))?;
+    (!arena.is_empty()).then_some(arena)
+}
+
 /// The part of an entry that remains.
 enum Given<'a> {
     Whole,
@@ -99,6 +106,17 @@ pub(crate) fn environment_hash(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_environment_names_the_arena_of_its_recorder() {
+        assert_eq!(
+            arena_of(b"A=1\0BACKSTORY_ARENA=/dev/shm/a\0B=2\0"),
+            Some(&b"/dev/shm/a"[..])
+        );
+        for without in [&b"A=1\0B=2\0"[..], b"", b"BACKSTORY_ARENA=\0"] {
+            assert_eq!(arena_of(without), None);
+        }
+    }
 
     #[test]
     fn the_recorders_variables_are_not_logged() {

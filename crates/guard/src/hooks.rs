@@ -77,6 +77,9 @@ pub trait Hooks: Send + Sync {
     fn broker_socket(&self, _tid: u32, _waits: &dyn Fn() -> bool) -> Option<OwnedFd> {
         None
     }
+    /// A program is about to be executed that another recording records, into the arena of this
+    /// path.
+    fn other_recording(&self, _arena: &[u8]) {}
     /// Reports a reason or a warning of the run.
     fn report(&self, reason: Reason);
     /// The preserver of contents, if the run preserves them.

@@ -8,7 +8,7 @@ use backstory_eventlog::Log;
 use backstory_import::Error;
 use std::path::Path;
 
-mod importing;
+use crate::importing;
 
 /// A format, with lines of many kinds.
 const LOGS: &[(&str, &str)] = &[

@@ -5,7 +5,7 @@
 
 use backstory_eventlog::Log;
 
-mod importing;
+use crate::importing;
 
 /// Imports the lines of a log, whose command is thread 7. Returns the events by process, with names
 /// as text, and the reasons why the run is not complete.

@@ -9,7 +9,7 @@ use flate2::Compression;
 use std::io::{Read, Write};
 use std::path::Path;
 
-mod importing;
+use crate::importing;
 
 const LOG: &[u8] = include_bytes!("../../cli/tests/import/documents/probe/names.log");
 

@@ -1,6 +1,6 @@
 //! Counts the plain programs of a directory, and the reasons of those that are not plain.
 //!
-//! `BACKSTORY_CENSUS=/usr/bin cargo test --release -p backstory-plain --test census -- --ignored
+//! `BACKSTORY_CENSUS=/usr/bin cargo test --release -p backstory-plain --test plain -- --ignored
 //! --nocapture` prints the table of `docs/design/guard-auto.md`.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 

@@ -1,8 +1,7 @@
 //! Verdicts that an earlier run kept, and files of verdicts that are not believed.
 #![allow(clippy::unwrap_used)]
 
-mod verdict_file;
-
+use crate::verdict_file;
 use backstory_plain::cache::LibraryCache;
 use backstory_plain::{Classifier, Ignored, NotPlain};
 use std::fs::{self, Permissions};

@@ -1,6 +1,6 @@
 //! Measures the processor time of a verdict about a program, with all its libraries.
 //!
-//! `BACKSTORY_MEASURE_CSV="$PWD/FILE" cargo test --release -p backstory-plain --test verdict_times
+//! `BACKSTORY_MEASURE_CSV="$PWD/FILE" cargo test --release -p backstory-plain --test plain
 //! -- --ignored --nocapture` prints the last row of the table of times in
 //! `docs/design/guard-auto.md`. It keeps each round in FILE.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]

@@ -1,12 +1,13 @@
 //! Answers that are more than one table.
 
 use backstory_answers::question::LineageScope;
-use backstory_answers::{AnswerFacts, Answered, StoreQuestion};
+use backstory_answers::{AnswerFacts, StoreQuestion};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::asked_store::AskedStore;
 use crate::failure::unexpected;
+use crate::reply::Reply;
 use crate::table::Table;
 use crate::text::os_text;
 
@@ -24,7 +25,7 @@ pub struct LineageAnswer {
 
 impl LineageAnswer {
     /// The answer to a question about this store.
-    pub fn new(asked: AskedStore, scope: LineageScope, answered: Answered) -> PyResult<Self> {
+    pub fn new(asked: AskedStore, scope: LineageScope, answered: Reply) -> PyResult<Self> {
         let mut tables = answered.tables.into_iter().map(Table::new);
         match (answered.facts, tables.next(), tables.next()) {
             (
@@ -98,7 +99,7 @@ pub struct DiffAnswer {
 
 impl DiffAnswer {
     /// The answer.
-    pub fn new(answered: Answered) -> PyResult<DiffAnswer> {
+    pub fn new(answered: Reply) -> PyResult<DiffAnswer> {
         match (answered.facts, answered.tables.into_iter().next()) {
             (
                 AnswerFacts::Diff {

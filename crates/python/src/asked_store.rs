@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use backstory_answers::question::PathWord;
-use backstory_answers::{AnswerFacts, Answered, StoreQuestion};
+use backstory_answers::{AnswerFacts, StoreQuestion};
 use pyo3::prelude::*;
 
 use crate::asking;
 use crate::failure::{exception, unexpected};
+use crate::reply::Reply;
 
 /// A store, which the program of this package opens for each question.
 #[derive(Clone)]
@@ -27,13 +28,13 @@ impl AskedStore {
     }
 
     /// Asks about the store.
-    pub fn ask(&self, py: Python<'_>, question: &StoreQuestion) -> PyResult<Answered> {
+    pub fn ask(&self, py: Python<'_>, question: &StoreQuestion) -> PyResult<Reply> {
         ask(py, Some(&self.directory), question)
     }
 }
 
 /// Asks the program that belongs to the package, without Python's lock.
-fn ask(py: Python<'_>, directory: Option<&Path>, question: &StoreQuestion) -> PyResult<Answered> {
+fn ask(py: Python<'_>, directory: Option<&Path>, question: &StoreQuestion) -> PyResult<Reply> {
     let program = py.import("backstory._program")?.call_method0("program")?;
     let program: PathBuf = program.extract()?;
     let answered = py.detach(|| asking::ask(&program, directory, question));

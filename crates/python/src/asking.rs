@@ -18,9 +18,11 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use arrow_buffer::Buffer;
-use backstory_answers::{Answered, Failure, StoreQuestion, reply};
+use backstory_answers::{Failure, StoreQuestion};
 use memmap2::MmapOptions;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+
+use crate::reply::{self, Reply};
 
 /// Asks the program about the store in a directory; by default the one that the program finds.
 ///
@@ -31,7 +33,7 @@ pub fn ask(
     program: &Path,
     directory: Option<&Path>,
     question: &StoreQuestion,
-) -> Result<Answered, Failure> {
+) -> Result<Reply, Failure> {
     let failed = |what: &dyn std::fmt::Display| {
         Failure::of_package(format!("{} gave no answer: {what}", program.display()))
     };

@@ -6,7 +6,7 @@
 //! | module | what it does |
 //! | --- | --- |
 //! | `reader` | the class that Python calls: one method for each question |
-//! | `asked_store`, `asking` | ask the program `backstory`, which the wheel has too |
+//! | `asked_store`, `asking`, `reply` | ask the program `backstory`, which the wheel has too |
 //! | `answers` | answers that are more than one table |
 //! | `table`, `buffer`, `text` | columns, and how Python sees them |
 //! | `failure` | failures as exceptions |
@@ -24,6 +24,7 @@ mod asking;
 mod buffer;
 mod failure;
 mod reader;
+mod reply;
 mod table;
 mod text;
 

@@ -15,23 +15,24 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{Int32Type, Int64Type, TimestampNanosecondType, UInt32Type, UInt64Type};
 use arrow_array::{Array, RecordBatch, RecordBatchIterator, StructArray};
 use arrow_schema::{ArrowError, DataType, Field};
-use backstory_answers::{AnswerTable, ExactValues};
+use backstory_answers::ExactValues;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyString, PyTuple};
 
 use crate::buffer::ColumnBuffer;
 use crate::failure::arrow_failed;
+use crate::reply::ArrowTable;
 use crate::text::os_text;
 
 /// Columns of equal length.
 #[pyclass(frozen, module = "backstory._core")]
 #[derive(Clone)]
-pub struct Table(Arc<AnswerTable>);
+pub struct Table(Arc<ArrowTable>);
 
 impl Table {
     /// A table of an answer.
-    pub fn new(table: AnswerTable) -> Table {
+    pub fn new(table: ArrowTable) -> Table {
         Table(Arc::new(table))
     }
 

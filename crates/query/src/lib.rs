@@ -20,6 +20,7 @@ mod checkouts;
 mod connections;
 mod content_states;
 mod contents;
+mod copied_files;
 mod database_states;
 mod error;
 mod file_filter;
@@ -70,6 +71,7 @@ pub use content_states::{
 pub use contents::{
     Content, ContentRole, RunContents, born, contents, is_source, kind, known, stayed,
 };
+pub use copied_files::keep_copies_apart;
 pub use database_states::{
     DatabaseState, FileThen, StateContents, database_states, logged_states, sqlite_databases,
 };

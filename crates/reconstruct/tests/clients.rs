@@ -1,8 +1,7 @@
 //! One request of a client: the record behind it is left out, and what was sent before prepares it.
 #![allow(clippy::unwrap_used)]
 
-mod written_log;
-
+use crate::written_log;
 use backstory_abi::{DeepRecord, deep};
 use backstory_deep::DeepEnd;
 use backstory_reconstruct::RecordedRun;

@@ -1,8 +1,7 @@
 //! Records in which calls are missing: where they end, and what behind that is no difference.
 #![allow(clippy::unwrap_used)]
 
-mod written_log;
-
+use crate::written_log;
 use backstory_abi::{Chunk, DeepRecord, deep};
 use backstory_deep::DeepEnd;
 use backstory_reconstruct::RecordedRun;

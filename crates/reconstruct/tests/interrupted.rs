@@ -1,8 +1,7 @@
 //! Writes and reads that a signal interrupted in the record.
 #![allow(clippy::unwrap_used)]
 
-mod sent_bytes;
-
+use crate::sent_bytes;
 use backstory_abi::deep;
 use backstory_deep::{Call, Section};
 use backstory_reconstruct::RecordedRun;

@@ -1,8 +1,7 @@
 //! Groups of messages that one call sends (`sendmmsg`).
 #![allow(clippy::unwrap_used)]
 
-mod sent_bytes;
-
+use crate::sent_bytes;
 use backstory_deep::Call;
 use backstory_reconstruct::RecordedRun;
 use backstory_reconstruct::output::ExpectedOutput;

@@ -1,8 +1,7 @@
 //! A process whose deep log is not whole is marked, whether or not a record says so.
 #![allow(clippy::unwrap_used)]
 
-mod written_log;
-
+use crate::written_log;
 use backstory_abi::{DeepRecord, deep};
 use backstory_deep::DeepEnd;
 use backstory_reconstruct::RecordedRun;

@@ -6,11 +6,13 @@ use std::fmt::Write as _;
 use backstory_eventlog::event::Bytes;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 /// A byte string.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, ToSchema)]
-#[schema(value_type = String)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(test, derive(ToSchema))]
+#[cfg_attr(test, schema(value_type = String))]
 pub struct PathText(pub Bytes);
 
 impl PathText {

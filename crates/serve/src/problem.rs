@@ -8,21 +8,24 @@ use backstory_query as query;
 use backstory_store as store;
 use backstory_vocabulary::error_chain;
 use serde::Serialize;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 /// The body of every answer that is no success.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct ProblemBody {
     /// The failure.
     pub error: Problem,
 }
 
 /// The failure.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct Problem {
     /// The HTTP status.
     #[serde(skip)]
-    #[schema(ignore)]
+    #[cfg_attr(test, schema(ignore))]
     pub status: u16,
     /// A word for programs: `not_found`, `bad_request`, `unauthorized`, `forbidden`, `timeout`,
     /// `damaged`, `busy`, `not_kept`, `failed`.

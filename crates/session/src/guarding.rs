@@ -430,6 +430,21 @@ impl Hooks for SupervisorHooks {
         }
     }
 
+    fn other_recording(&self, arena: &[u8]) {
+        let log = backstory_arena::log_of_arena(Path::new(OsStr::from_bytes(arena)));
+        let directory = log.as_deref().and_then(Path::parent);
+        let own = self.stock.arena.fed();
+        // A run in the same store is joined with this one by the files of both.
+        if directory.is_some() && directory == own.as_deref().and_then(Path::parent) {
+            return;
+        }
+        let store = directory.and_then(Path::parent);
+        let store = store.map_or("another store".to_owned(), |store| {
+            format!("the store {}", store.display())
+        });
+        self.notes.add(Reason::OtherRecording { store });
+    }
+
     fn restricts_itself(&self, tid: u32) {
         if let Some(broker) = &self.shell.broker {
             broker.mark(tid);

@@ -2,18 +2,21 @@
 //!
 //! Rust ignores SIGPIPE and opens `/dev/null` for closed standard descriptors before `main`. The
 //! command must inherit the original state, so a function in the loader's start-up list reads it
-//! first. All other state is unchanged when `record` is called and is read there.
+//! first. It reads the disposition of SIGCHLD, too, because [`observe_children`] changes that. All
+//! other state is unchanged when `record` is called and is read there.
 #![allow(unsafe_code)]
 
 use backstory_sys::{self as sys, SignalSet};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 
 static SIGPIPE: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
+static SIGCHLD: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 static CLOSED: AtomicU8 = AtomicU8::new(0);
 static LOOKED: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn look() {
     SIGPIPE.store(sys::disposition(libc::SIGPIPE), Ordering::Relaxed);
+    SIGCHLD.store(sys::disposition(libc::SIGCHLD), Ordering::Relaxed);
     for fd in 0..3 {
         // SAFETY: no pointers.
         if unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 {
@@ -29,6 +32,13 @@ extern "C" fn look() {
 // Miri does not support the calls of this function
 #[cfg_attr(not(miri), unsafe(link_section = ".init_array"))]
 static AT_START: extern "C" fn() = look;
+
+/// Makes this process learn how its children end. A caller may have SIGCHLD ignored, as daemons and
+/// Perl scripts do, and that is inherited. The kernel then discards the status of each child, and
+/// sends no signal at its end. A recorded command gets the caller's disposition nevertheless.
+pub fn observe_children() {
+    sys::set_disposition(libc::SIGCHLD, libc::SIG_DFL);
+}
 
 /// Limits that the recording could reach before the command does.
 pub(crate) const RAISED: [sys::LimitNumber; 3] =
@@ -71,6 +81,7 @@ impl InheritedState {
         let mask = sys::set_mask(&sys::all_signals());
         sys::set_mask(&mask);
         let ignored = ignored();
+        observe_children();
         sys::set_disposition(libc::SIGXFSZ, libc::SIG_IGN);
         InheritedState {
             mask,
@@ -85,8 +96,11 @@ impl InheritedState {
 }
 
 fn ignored() -> u64 {
-    let is = |signal: i32| signal != libc::SIGPIPE && sys::disposition(signal) == libc::SIG_IGN;
+    let at_start = |signal: i32| match signal {
+        libc::SIGCHLD => SIGCHLD.load(Ordering::Relaxed),
+        other => sys::disposition(other),
+    };
     (1..=64)
-        .filter(|s| is(*s))
+        .filter(|&signal| signal != libc::SIGPIPE && at_start(signal) == libc::SIG_IGN)
         .fold(0, |set, s| set | 1 << (s - 1))
 }

@@ -66,6 +66,7 @@ pub use confirming::is_confirming;
 pub use deep_mark::{deep_log_ends, let_deep_log_end};
 pub use error::Error;
 pub use identity_resolver::IdentityResolver;
+pub use inherited_state::observe_children;
 pub use library::library_path;
 pub use lines::LinePolicy;
 pub use options::{LineOptions, Options, RecordingResult, SimulatorOptions};

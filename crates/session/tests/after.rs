@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod harness;
+use super::harness;
 use harness::{MODES, Run, eventually, text};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, symlink};

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod harness;
+use super::harness;
 use backstory_testkit::need::{needs, skipped};
 use backstory_testkit::program;
 use backstory_testkit::user::User;

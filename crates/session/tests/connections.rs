@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod harness;
+use super::harness;
 
 use backstory_eventlog::event::Op;
 use backstory_testkit::need::needs;

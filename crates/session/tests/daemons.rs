@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod harness;
+use super::harness;
 use harness::{MODES, Run, eventually, gone, text};
 
 /// Leaves a process behind that ends with 9 when `go` is made.

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod harness;
+use super::harness;
 use harness::{
     MODES, Run, alive, child_named, children, eventually, gone, has_filter, is_stopped, kill,
     others,

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
-mod harness;
+use super::harness;
 
 use harness::kept::{kept, kept_of};
 use harness::{Run, text};

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod harness;
+use super::harness;
 
 use backstory_eventlog::event::{Event, Op, PreserveMethod};
 use backstory_testkit::need::{needs, skipped};

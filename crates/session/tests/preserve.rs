@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod harness;
+use super::harness;
 
 use harness::kept::{Kept, kept, kept_of};
 use harness::{Run, SEEING, eventually, kill, others, text};

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod harness;
+use super::harness;
 use harness::{MODES, Run, child_named, eventually, kill, others};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};

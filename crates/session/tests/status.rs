@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod harness;
+use super::harness;
 use harness::{MODES, Run, gone, text};
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;

@@ -2,7 +2,7 @@
 //! strace.
 
 #[path = "../../cli/tests/oracle/corpus.rs"]
-mod corpus;
+mod oracle_corpus;
 
 use std::collections::HashSet;
 use std::io;
@@ -98,13 +98,13 @@ fn shown(outcome: &oracle::Outcome) -> String {
 /// tested.
 #[test]
 fn commands_of_the_corpus_do_the_same_every_time() {
-    do_the_same(corpus::one_of(4));
+    do_the_same(oracle_corpus::one_of(4));
 }
 
 #[test]
 #[ignore = "half a minute, as the same test of fewer commands"]
 fn every_command_of_the_corpus_does_the_same_every_time() {
-    do_the_same(corpus::all());
+    do_the_same(oracle_corpus::all());
 }
 
 fn do_the_same(cases: impl Iterator<Item = &'static Case>) {
@@ -120,7 +120,7 @@ fn do_the_same(cases: impl Iterator<Item = &'static Case>) {
 
 #[test]
 fn the_corpus_has_sixty_commands_with_names_of_their_own() {
-    let names: Vec<_> = corpus::all().map(|c| c.name).collect();
+    let names: Vec<_> = oracle_corpus::all().map(|c| c.name).collect();
     assert!(names.len() >= 60);
     assert_eq!(names.iter().collect::<HashSet<_>>().len(), names.len());
 }

@@ -170,20 +170,10 @@ const NO_READERS: [&str; 11] = [
 
 /// The packages that are linked into a package of the workspace, with the lines of `depth` levels.
 fn linked(package: &str, depth: &[&str]) -> BTreeSet<String> {
-    let features = Command::new(root().join("scripts/tested-features"))
-        .output()
-        .unwrap();
-    let features = String::from_utf8(features.stdout).unwrap();
-    let of_program = ["--features", features.trim()];
     let mut command = Command::new(env!("CARGO"));
     command
         .args(["tree", "--locked", "--offline", "--edges=normal"])
         .args(["--prefix=none", "--format={lib}", "--package", package])
-        .args(if package == "backstory" {
-            &of_program[..]
-        } else {
-            &[]
-        })
         .args(depth)
         .current_dir(root());
     let output = command.output().unwrap();
@@ -404,4 +394,112 @@ fn every_path_that_the_architecture_names_exists() {
         .filter(|path| !root().join(path).exists() && !root().join(format!("{path}.rs")).exists())
         .collect();
     assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// Test programs beside the one of their crate, each with its reason.
+const FURTHER_PROGRAMS: [(&str, &str, &str); 7] = [
+    ("cli", "cli", "two processors compile both programs at once"),
+    ("reconstruct", "engine", "it has its own `main`"),
+    ("reconstruct", "memory", "it has its own allocator"),
+    (
+        "session",
+        "contents_auto",
+        "it has the tests of other modules in another mode",
+    ),
+    ("serve", "measure", "it only measures"),
+    (
+        "currency",
+        "extended",
+        "its tests share one compiled program",
+    ),
+    ("query", "measure", "it only measures"),
+];
+
+/// The modules that a file declares, as the names of their files.
+fn declared(source: &str) -> impl Iterator<Item = &str> {
+    source.lines().filter_map(|line| {
+        let (visibility, name) = line.split_once("mod ")?;
+        let is_declaration = visibility.is_empty() || visibility.starts_with("pub");
+        name.strip_suffix(';').filter(|_| is_declaration)
+    })
+}
+
+/// The files below these directories that none of the test programs has.
+fn forgotten(tests: Vec<PathBuf>, programs: &[PathBuf]) -> BTreeSet<PathBuf> {
+    let mut known: Vec<PathBuf> = programs.to_vec();
+    let mut at = 0;
+    while at < known.len() {
+        let file = known[at].clone();
+        let text = std::fs::read_to_string(&file).unwrap();
+        let is_root = programs.contains(&file) || file.ends_with("mod.rs");
+        let mut beside = file.parent().unwrap().to_owned();
+        let paths = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("#[path = \""));
+        let paths = paths.filter_map(|line| line.strip_suffix("\"]"));
+        known.extend(paths.map(|path| beside.join(path)));
+        if !is_root {
+            beside.push(file.file_stem().unwrap());
+        }
+        for name in declared(&text) {
+            let found = [format!("{name}.rs"), format!("{name}/mod.rs")];
+            known.extend(
+                found
+                    .map(|path| beside.join(path))
+                    .into_iter()
+                    .filter(|path| path.exists()),
+            );
+        }
+        at += 1;
+    }
+    let known: BTreeSet<_> = known
+        .iter()
+        .filter_map(|path| path.canonicalize().ok())
+        .collect();
+    let mut all = BTreeSet::new();
+    let mut directories = tests;
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => directories.push(path),
+                false if path.extension().is_some_and(|ending| ending == "rs") => {
+                    all.insert(path.canonicalize().unwrap());
+                }
+                false => {}
+            }
+        }
+    }
+    all.difference(&known).cloned().collect()
+}
+
+/// Each further program is linked and started on its own, and repeats what the tests share.
+#[test]
+fn a_crate_has_one_test_program_which_has_each_file_of_tests() {
+    let (mut further, mut programs, mut directories) = (BTreeSet::new(), Vec::new(), Vec::new());
+    for package in packages() {
+        let name = directory(&package);
+        let targets = package["targets"].as_array().unwrap().iter();
+        let tests: Vec<PathBuf> = targets
+            .filter(|target| target["kind"][0] == "test")
+            .map(|target| PathBuf::from(target["src_path"].as_str().unwrap()))
+            .collect();
+        let listed = |target: &Value| {
+            let target = target["name"].as_str().unwrap();
+            FURTHER_PROGRAMS
+                .iter()
+                .find(|(owner, program, _)| *owner == name && *program == target)
+        };
+        let targets = package["targets"].as_array().unwrap().iter();
+        let excused: Vec<_> = targets.filter_map(listed).collect();
+        assert!(tests.len() <= 1 + excused.len(), "{name}: {tests:?}");
+        further.extend(excused);
+        programs.extend(tests);
+        directories.push(root().join("crates").join(&name).join("tests"));
+    }
+    // A crate can have files for the tests of others.
+    let lost = forgotten(directories, &programs);
+    assert!(lost.is_empty(), "no test program has {lost:?}");
+    let all: BTreeSet<_> = FURTHER_PROGRAMS.iter().collect();
+    assert_eq!(further, all, "programs that are gone");
 }

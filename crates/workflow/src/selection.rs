@@ -37,8 +37,23 @@ pub struct Selection {
     pub recordings: Vec<Recording>,
     /// The selected part of the recordings; `None`: all of them.
     pub part: Option<GraphPart>,
-    /// The recordings whose whole command is one step, by number, with what it printed into files.
-    printed: HashMap<usize, Vec<(u32, Bytes)>>,
+    /// The recordings whose whole command is one step, by number.
+    whole: BTreeMap<usize, WholeCommand>,
+}
+
+/// A run whose whole command is one step.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WholeCommand {
+    /// The descriptors of the run's command that the user redirected to results, with the paths.
+    pub printed: Vec<(u32, Bytes)>,
+    /// The fact that decided on its parts, as half a sentence: `sh read n`. `None`: the command is
+    /// one step because of what it printed.
+    pub because: Option<String>,
+    /// Names in directories decided on its parts, and not only contents of files.
+    pub looks: bool,
+    /// The standard input that the run read and that is gone, in words. The command cannot be
+    /// repeated without it.
+    pub lost: Option<&'static str>,
 }
 
 /// The part of a run that makes a file.
@@ -48,9 +63,8 @@ pub struct MakingPart {
     pub run: String,
     /// Its activities that belong to the part.
     pub activities: HashSet<ActivityKey>,
-    /// The descriptors of the run's command that the user redirected to files of the part, with
-    /// the paths. If there are some, the run's whole command is one step.
-    pub printed: Vec<(u32, Bytes)>,
+    /// The run's whole command, if it is one step.
+    pub whole: Option<WholeCommand>,
 }
 
 /// A node of the graph, by its key in the store.
@@ -111,7 +125,7 @@ impl Selection {
             path,
             recordings: recordings.collect::<Result<Vec<_>>>()?,
             part,
-            printed: HashMap::new(),
+            whole: BTreeMap::new(),
         })
     }
 
@@ -123,12 +137,10 @@ impl Selection {
     pub fn of_parts(store: &dyn Store, path: &[u8], parts: Vec<MakingPart>) -> Result<Selection> {
         let recordings = parts.iter().map(|part| Recording::load(store, &part.run));
         let recordings = recordings.collect::<Result<Vec<_>>>()?;
-        let (mut activities, mut printed) = (HashSet::new(), HashMap::new());
+        let (mut activities, mut whole) = (HashSet::new(), BTreeMap::new());
         for (at, part) in parts.into_iter().enumerate() {
             activities.extend(part.activities);
-            if !part.printed.is_empty() {
-                printed.insert(at, part.printed);
-            }
+            whole.extend(part.whole.map(|command| (at, command)));
         }
         Ok(Selection {
             description: shell::quote(path),
@@ -138,8 +150,18 @@ impl Selection {
                 links: None,
                 activities,
             }),
-            printed,
+            whole,
         })
+    }
+
+    /// Makes the whole command of a selected run one step. `at`: the number of its recording.
+    pub fn make_whole(&mut self, at: usize, command: WholeCommand) {
+        self.whole.insert(at, command);
+    }
+
+    /// The recordings whose whole command is one step, by number.
+    pub fn whole(&self) -> &BTreeMap<usize, WholeCommand> {
+        &self.whole
     }
 
     /// The steps of the selection. Files that match `exclude` are inputs or outputs of no step.
@@ -147,8 +169,8 @@ impl Selection {
         let part = self.part.as_ref();
         let members = part.map(|part| part.members(&self.recordings));
         let commands = self.recordings.iter().enumerate();
-        let commands = commands.map(|(at, recording)| match self.printed.get(&at) {
-            Some(printed) => RunCommands::whole(recording, printed, exclude),
+        let commands = commands.map(|(at, recording)| match self.whole.get(&at) {
+            Some(command) => RunCommands::whole(recording, &command.printed, exclude),
             None => RunCommands::of(recording, exclude),
         });
         let commands: Vec<RunCommands> = commands.collect();

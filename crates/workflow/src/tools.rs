@@ -79,6 +79,22 @@ pub struct ProgramNames {
     pub adds_to_output: Vec<String>,
     /// Programs that make an empty file and print its name.
     pub temporary_names: Vec<String>,
+    /// Builders that also make files themselves.
+    pub writing_builders: Vec<String>,
+    /// Builders that compare times of files only. A change of a command's words executes nothing.
+    pub time_comparing_builders: Vec<String>,
+    /// Programs that open their output without truncation, and then cut it to nothing.
+    pub cuts_output: Vec<String>,
+    /// Programs that put the content of one file into one file.
+    pub copiers: Vec<String>,
+    /// Builders that read the output of their commands only to print it.
+    pub printing_builders: Vec<String>,
+    /// Programs that end with another status than 0 only after an error.
+    pub fails_by_error: Vec<String>,
+    /// Programs whose status 1 is an answer, and no failure.
+    pub answers_by_status: Vec<String>,
+    /// Programs of which the result depends on modes or times of files that they look at.
+    pub uses_times: Vec<String>,
 }
 
 /// Shells and their language.

@@ -1,6 +1,7 @@
 //! Arguments of the commands about where files come from: `of`, `uses`, `status`, `diff`.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -282,6 +283,12 @@ impl LineageArgs {
     /// between two files have no place for it.
     pub fn tells_change(&self) -> bool {
         !self.commands && !self.dot && !self.tree && self.why.is_none()
+    }
+
+    /// The file's name, as the user wrote it.
+    pub fn path_text(&self) -> &[u8] {
+        let path = self.path.as_ref().map(|path| path.as_os_str().as_bytes());
+        path.unwrap_or_default()
     }
 
     /// The requested level, or that of the requested form.

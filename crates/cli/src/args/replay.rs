@@ -267,6 +267,11 @@ pub struct RerunArgs {
     #[arg(short, long)]
     pub yes: bool,
 
+    /// Overwrite results that were edited by hand, replaced or brought back. `backstory undo` gets
+    /// them again
+    #[arg(long)]
+    pub overwrite: bool,
+
     /// Run this step, or the step that makes this file, although it is current (repeatable)
     #[arg(short, long, value_name = "STEP|FILE", value_hint = clap::ValueHint::FilePath)]
     pub force: Vec<PathBuf>,

@@ -9,18 +9,20 @@ use backstory_packages::PackageTally;
 use backstory_query as query;
 use backstory_query::answer::Lineage;
 use backstory_query::{Checkout, Globs};
-use backstory_store::Store;
+use backstory_store::{EntityKey, Store};
 use backstory_workflow::ownership::Ownership;
 use backstory_workflow::paths::absolute;
 use backstory_workflow::steps::Word;
 
 use super::byte_origins::{FileBytes, UsedBytes};
+use super::deciding_files::DecidingFiles;
 use super::judged_records::record_fields;
 use super::{Outcome, answer, here};
 use crate::args::lineage::{LineageArgs, SourceList};
 use crate::current_store::CurrentStore;
 use crate::error::Failure;
 use crate::json::{self, Fields, Value};
+use crate::present_file::ChangedFile;
 use crate::text::account::{self as text, AccountTail, RemoteStart, Sheet};
 use crate::text::style::Style;
 use crate::text::words::Direction;
@@ -38,6 +40,10 @@ pub struct AskedAccount<'a> {
     pub bytes: Option<&'a FileBytes>,
     /// True if the results that got bytes of the file are of interest.
     pub tells_used_bytes: bool,
+    /// The versions that the question means.
+    pub versions: &'a [EntityKey],
+    /// The change of the file since, if there is one.
+    pub changed: Option<&'a ChangedFile>,
 }
 
 /// The facts of the byte engine: a line, and the same for programs.
@@ -57,6 +63,8 @@ pub fn print(
         change,
         bytes,
         tells_used_bytes,
+        versions,
+        changed,
     } = asked;
     let here = here();
     let store = &current.store;
@@ -92,17 +100,28 @@ pub fn print(
             .map(|bytes| (bytes.line(), bytes.json())),
     };
     let (bytes, byte_value) = bytes.unzip();
-    let tally = packages(&account, &mut ownership);
+    let tally = packages(store, &account, &mut ownership)?;
+    let path = args.path.as_deref().filter(|_| args.table.is_none());
+    let whose = (&account, &mut ownership);
+    let deciding = DecidingFiles::of(store, whose, versions, path, direction)?;
     let git = work_trees(store, &account)?;
     let starts = remote_starts(store, &account)?;
     answer(|out| match list {
-        _ if args.json => object(&account, &tally, &git, (change, byte_value.as_ref()), out),
-        Some(SourceList::Inputs { files }) => text::inputs(&account, &tally, files, sheet, out),
+        _ if args.json => {
+            let beside = (change, byte_value.as_ref(), changed);
+            object(&account, &tally, (&git, &deciding), beside, out)
+        }
+        Some(SourceList::Inputs { files }) => {
+            let decided = deciding.listed(sheet);
+            text::inputs(&account, (&tally, &decided), files, sheet, out)
+        }
         Some(SourceList::Packages) => text::package_list(&tally, sheet, out),
         None => {
             let tail = AccountTail {
+                changed: changed.map(|changed| changed.line(args.path_text())),
                 change: change.map(VersionChange::line),
                 bytes: bytes.clone(),
+                deciding: deciding.lines(sheet),
                 git: &git,
                 starts: &starts,
             };
@@ -226,8 +245,8 @@ fn globs(patterns: &[String], here: &[u8]) -> Result<Option<Globs>, Failure> {
 fn object(
     account: &Account,
     tally: &PackageTally,
-    git: &[Checkout],
-    (change, bytes): (Option<&VersionChange>, Option<&Value>),
+    (git, deciding): (&[Checkout], &DecidingFiles),
+    (change, bytes, changed): (Option<&VersionChange>, Option<&Value>, Option<&ChangedFile>),
     out: &mut impl Write,
 ) -> io::Result<()> {
     let chain = account.chain.iter().chain(&account.drivers);
@@ -297,6 +316,8 @@ fn object(
             None => fields.null("changed"),
         }
     })?;
+    write!(out, ",\n\"influence\": ")?;
+    deciding.json().write(out)?;
     if let Some(change) = change {
         write!(out, ",\n\"inside\": ")?;
         change.json().write(out)?;
@@ -304,6 +325,10 @@ fn object(
     if let Some(bytes) = bytes {
         write!(out, ",\n\"bytes\": ")?;
         bytes.write(out)?;
+    }
+    if let Some(changed) = changed {
+        write!(out, ",\n\"changed_since\": ")?;
+        changed.json().write(out)?;
     }
     writeln!(out, ",\n\"uncounted\": {}\n}}", account.uncounted)
 }

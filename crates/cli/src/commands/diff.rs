@@ -22,7 +22,7 @@ use backstory_comparison::ContentDifference;
 use backstory_graph::model::Certainty;
 use backstory_inspection::{Answer, ComparedContents, Trouble};
 use backstory_query::answer::RunDetails;
-use backstory_replay::diff::{self, Diff, Difference, UnusedCauses};
+use backstory_replay::diff::{self, Diff, DiffVerdict, Difference, UnusedCauses};
 use backstory_store::{EntityKey, GraphStore};
 
 use super::byte_origins::refined_runs;
@@ -48,7 +48,11 @@ const UNREADABLE: [&str; 2] = ["pdf", "pickle"];
 /// The most differences whose contents are compared.
 const COMPARED: usize = 100;
 
-/// Prints the differences; exits with 1 if there are any.
+/// The exit status if some files could not be compared, and nothing is known to differ.
+const CANNOT_BE_TOLD: u8 = 3;
+
+/// Prints the differences. Exits with 0 if all was compared and is the same, with 1 if something
+/// differs, and with 3 if that cannot be told.
 pub fn run(args: DiffArgs, store: Option<&Path>) -> Outcome {
     let mut current = CurrentStore::open(store)?;
     store_contents(&mut current);
@@ -72,11 +76,19 @@ pub fn run(args: DiffArgs, store: Option<&Path>) -> Outcome {
         // A version that no run knows has no history to compare.
         _ => unrecorded(&current, &a, &b)?,
     };
-    let is_same = diff.differences.is_empty()
-        && content
-            .as_ref()
-            .is_none_or(|content| content.as_ref().is_ok_and(ComparedContent::is_same));
+    let named = match &content {
+        None => DiffVerdict::Same,
+        Some(Ok(content)) if content.is_same() => DiffVerdict::Same,
+        Some(Ok(_)) => DiffVerdict::Different,
+        Some(Err(_)) => sides::verdict_by_digest(&current, &a, &b)?,
+    };
+    let verdict = match (named, diff.verdict()) {
+        (DiffVerdict::Different, _) | (_, DiffVerdict::Different) => DiffVerdict::Different,
+        (DiffVerdict::Unknown, _) | (_, DiffVerdict::Unknown) => DiffVerdict::Unknown,
+        (DiffVerdict::Same, DiffVerdict::Same) => DiffVerdict::Same,
+    };
     let answered = Answered {
+        verdict,
         a,
         b,
         unused: UnusedCauses::of(&mut refined_runs(&current), &diff),
@@ -84,10 +96,7 @@ pub fn run(args: DiffArgs, store: Option<&Path>) -> Outcome {
         content,
     };
     answer(|out| match (args.json, args.level) {
-        (true, _) => json::object(
-            out,
-            fields(&answered, is_same, &contents, &inspector, args.full),
-        ),
+        (true, _) => json::object(out, fields(&answered, &contents, &inspector, args.full)),
         (false, Level::Step) => causes::Printer {
             answered: &answered,
             contents: &contents,
@@ -100,7 +109,11 @@ pub fn run(args: DiffArgs, store: Option<&Path>) -> Outcome {
         .print(out),
         (false, _) => processes::text(&answered, Style::of_stdout(), out),
     })?;
-    Ok(u8::from(!is_same))
+    Ok(match verdict {
+        DiffVerdict::Same => 0,
+        DiffVerdict::Different => 1,
+        DiffVerdict::Unknown => CANNOT_BE_TOLD,
+    })
 }
 
 /// How many files could not be compared, and what helps. `first`: the name of the first.
@@ -117,6 +130,7 @@ fn not_compared(diff: &Diff, first: &str) -> String {
 
 /// The answer of `diff`.
 struct Answered {
+    verdict: DiffVerdict,
     a: ComparedSide,
     b: ComparedSide,
     diff: Diff,
@@ -282,6 +296,7 @@ fn unrecorded(current: &CurrentStore, a: &ComparedSide, b: &ComparedSide) -> Res
         b: runs(b)?,
         differences: Vec::new(),
         unknown: Vec::new(),
+        unknown_causes: Vec::new(),
         same_outputs: Vec::new(),
         least: Certainty::Seen,
     })
@@ -312,7 +327,6 @@ fn content_of(
 
 fn fields(
     answered: &Answered,
-    is_same: bool,
     contents: &VersionContents<'_>,
     inspector: &FileInspector,
     full: bool,
@@ -338,7 +352,8 @@ fn fields(
     let compared = content.and_then(|content| content.as_ref().ok());
     let why_not = content.and_then(|content| content.as_ref().err());
     vec![
-        ("same", is_same.into()),
+        ("answer", answered.verdict.word().into()),
+        ("same", (answered.verdict == DiffVerdict::Same).into()),
         ("a", runs(&diff.a)),
         ("b", runs(&diff.b)),
         (
@@ -350,6 +365,7 @@ fn fields(
         ("differences", Value::Array(differences)),
         ("same_outputs", names(&diff.same_outputs)),
         ("unknown", names(&diff.unknown)),
+        ("unknown_causes", names(&diff.unknown_causes)),
         (
             "content",
             compared.map_or(Value::Null, |content| content.json(full)),

@@ -19,7 +19,8 @@ use crate::args::lineage::{Level, LineageArgs, SourceList};
 use crate::current_store::CurrentStore;
 use crate::error::{Failure, Status, complain};
 use crate::json::{self, Fields};
-use crate::subject::{self, FileSubject, Reach};
+use crate::present_file::ChangedFile;
+use crate::subject::{self, FileSubject, PathNotation, Reach};
 use crate::text::dot;
 use crate::text::style::{Role, Style};
 use crate::text::tree::{self, Drawing};
@@ -60,6 +61,16 @@ pub fn run(
     let way = (direction, reach(direction));
     let (mut found, history) = subject_of(&mut current, &args, run, way)?;
     found.notes.iter().for_each(|note| complain(note));
+    let changed = match history {
+        None => changed_file(&current, &args, &found)?,
+        Some(_) => None,
+    };
+    if let (Direction::Of, Some(version)) = (
+        direction,
+        changed.as_ref().and_then(ChangedFile::brought_back),
+    ) {
+        found.versions = vec![version];
+    }
     let shortened = match direction {
         Direction::Uses if level == Level::Step && args.is_for_a_screen() => {
             query::newest_runs(&current.store, &found.versions, SCREEN)?
@@ -76,10 +87,10 @@ pub fn run(
         current.tell_open_sources(|header| open_watches::is_missed(&lineage, header));
     }
     // Steps are commands. A transaction of a database is not a command.
+    let is_screen = list.is_none() && args.is_for_a_screen();
     let level = match level {
         Level::Step
-            if list.is_none()
-                && args.is_for_a_screen()
+            if is_screen
                 && (history.is_some() || leads_through_database(&current.store, &lineage)?) =>
         {
             Level::Process
@@ -98,16 +109,77 @@ pub fn run(
             change: change.as_ref(),
             bytes: bytes.as_ref(),
             tells_used_bytes: direction == Direction::Uses && list.is_none(),
+            versions: &found.versions,
+            changed: changed.as_ref(),
         };
         let done = account::print(&current, &lineage, &args, asked, direction);
         std::mem::forget(lineage);
         current.end();
         return done;
     }
+    let beside = BesideGraph {
+        history,
+        change,
+        changed,
+    };
+    let done = graph(&lineage, &args, level, direction, &beside);
+    std::mem::forget(lineage);
+    current.end();
+    done
+}
+
+/// The change of the file of the question since the newest version of its path. `None` if the
+/// question names a version.
+fn changed_file(
+    current: &CurrentStore,
+    args: &LineageArgs,
+    found: &FileSubject,
+) -> Result<Option<ChangedFile>, Failure> {
+    let (Some(path), Some(&version)) = (&args.path, found.versions.first()) else {
+        return Ok(None);
+    };
+    // A note says by what else than its path the file was found.
+    let is_asked = args.run.is_none() && found.notes.is_empty();
+    let is_plain = is_asked
+        && matches!(
+            subject::notation(current, path.as_os_str())?,
+            PathNotation::Plain(_)
+        );
+    match is_plain {
+        true => ChangedFile::since(current, version),
+        false => Ok(None),
+    }
+}
+
+/// The facts beside a graph.
+struct BesideGraph {
+    history: Option<DatabaseHistory>,
+    change: Option<VersionChange>,
+    changed: Option<ChangedFile>,
+}
+
+/// Prints a lineage as a graph: as JSON, for Graphviz, or as a tree.
+fn graph(
+    lineage: &Lineage,
+    args: &LineageArgs,
+    level: Level,
+    direction: Direction,
+    beside: &BesideGraph,
+) -> Outcome {
     let all = level == Level::All;
-    let done = answer(|out| match (args.json, args.dot) {
-        (true, _) => object(&lineage, history.as_ref(), change.as_ref(), out),
-        (_, true) => dot::draw(&lineage, direction, all, out),
+    let BesideGraph {
+        history,
+        change,
+        changed,
+    } = beside;
+    answer(|out| match (args.json, args.dot) {
+        (true, _) => object(
+            lineage,
+            history.as_ref(),
+            (change.as_ref(), changed.as_ref()),
+            out,
+        ),
+        (_, true) => dot::draw(lineage, direction, all, out),
         _ => {
             let drawing = Drawing {
                 direction,
@@ -116,21 +188,21 @@ pub fn run(
                 here: &here(),
                 style: Style::of_stdout(),
             };
+            if let Some(changed) = &changed {
+                writeln!(out, "{}", changed.line(args.path_text()))?;
+            }
             if let Some(change) = &change {
                 writeln!(out, "{}", drawing.style.paint(Role::Dim, &change.line()))?;
             }
             if let Some(history) = &history {
-                history.write(&args, drawing, out)?;
+                history.write(args, drawing, out)?;
             }
             if args.column.is_some() {
                 return Ok(());
             }
-            tree::draw(&lineage, drawing, out)
+            tree::draw(lineage, drawing, out)
         }
-    });
-    std::mem::forget(lineage);
-    current.end();
-    done
+    })
 }
 
 /// The versions that a question means: of a row or a table with its history, or of a file.
@@ -169,10 +241,17 @@ pub fn search(
     direction: Direction,
     scope: &Scope,
 ) -> query::Result<Lineage> {
-    match direction {
-        Direction::Of => query::ancestry_of(store, versions, scope),
-        Direction::Uses => query::influence_of(store, versions, scope),
-    }
+    let (lineage, way) = match direction {
+        Direction::Of => (
+            query::ancestry_of(store, versions, scope)?,
+            query::Direction::Back,
+        ),
+        Direction::Uses => (
+            query::influence_of(store, versions, scope)?,
+            query::Direction::Forth,
+        ),
+    };
+    query::keep_copies_apart(store, lineage, way)
 }
 
 /// True if the way leads through tables or transactions of a database, which are no commands.
@@ -194,12 +273,12 @@ fn leads_through_database(store: &dyn Store, lineage: &Lineage) -> query::Result
 }
 
 /// Writes the whole graph: nodes and links by index, roots first. For a row or table, also its
-/// history. For
-/// a file whose former content is stored, also what changed inside of it.
+/// history. For a file whose former content is stored, also what changed inside of it. For a file
+/// that changed since, also how.
 fn object(
     lineage: &Lineage,
     history: Option<&DatabaseHistory>,
-    change: Option<&VersionChange>,
+    (change, changed): (Option<&VersionChange>, Option<&ChangedFile>),
     out: &mut impl Write,
 ) -> io::Result<()> {
     write!(
@@ -217,6 +296,10 @@ fn object(
     if let Some(change) = change {
         write!(out, ",\n\"inside\": ")?;
         change.json().write(out)?;
+    }
+    if let Some(changed) = changed {
+        write!(out, ",\n\"changed_since\": ")?;
+        changed.json().write(out)?;
     }
     writeln!(out, "}}")
 }
@@ -325,7 +408,7 @@ mod tests {
                 reach: Vec::new(),
             },
             None,
-            None,
+            (None, None),
             &mut out,
         )
         .unwrap();

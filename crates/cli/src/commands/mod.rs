@@ -11,6 +11,7 @@ pub mod compile;
 pub mod complete_words;
 pub mod contents;
 mod database_history;
+mod deciding_files;
 mod deep_programs;
 pub mod diff;
 pub mod doctor;
@@ -71,7 +72,6 @@ pub mod tui;
 mod undeclared_inputs;
 pub mod undo;
 pub mod watch;
-#[cfg(any(feature = "postgres", feature = "mariadb"))]
 mod watch_database;
 pub mod who;
 

@@ -21,7 +21,8 @@ const SHOWN: usize = 5;
 /// Current files that are printed one by one if the user named no file.
 const LISTED: usize = 20;
 
-/// Prints the status of files. Exits with 1 if a file is not current.
+/// Prints the status of files. Exits with 1 if a file is not current, and with 3 if that cannot be
+/// told.
 pub fn run(args: StatusArgs, store: Option<&Path>) -> Outcome {
     let mut current = CurrentStore::open(store)?;
     store_contents(&mut current);
@@ -37,9 +38,9 @@ pub fn run(args: StatusArgs, store: Option<&Path>) -> Outcome {
     let mut files = currency::status(&current.store, &kept.inside)?;
     // The user did not name files that are the result of no step.
     files.retain(|file| named || file.is_result);
-    let all_current = files.iter().all(FileStatus::is_current);
+    let status = exit_status(&files);
     if args.quiet {
-        return Ok(u8::from(!all_current));
+        return Ok(status);
     }
     answer(|out| match (args.json, args.porcelain) {
         (true, _) => json::lines(out, files.iter().map(json)),
@@ -52,7 +53,19 @@ pub fn run(args: StatusArgs, store: Option<&Path>) -> Outcome {
             .try_for_each(|file| text(file, Style::of_stdout(), out)),
         _ => summary(&files, &kept, Style::of_stdout(), out),
     })?;
-    Ok(u8::from(!all_current))
+    Ok(status)
+}
+
+/// 0 if all files are current, 3 if that cannot be told of some, and 1 if others are not.
+fn exit_status(files: &[FileStatus]) -> u8 {
+    let others = || files.iter().filter(|file| !file.is_current());
+    if others().next().is_none() {
+        return 0;
+    }
+    match others().all(|file| file.state == FileState::Uncertain) {
+        true => 3,
+        false => 1,
+    }
 }
 
 fn json(file: &FileStatus) -> Value {

@@ -1,8 +1,12 @@
 //! `undo` and `redo`: bring another recorded version of a file back, from the stored contents.
 //!
-//! The versions are those of the file's history, each content once in a row. The present content
-//! must be one of them, so that nothing is lost. A note in the store's directory says which one, as
-//! the same content may have been there several times.
+//! The versions are those of the file's history, each content once in a row, and the former files
+//! that `rerun` overwrote. The present content must be one of them, so that nothing is lost. A note
+//! in the store's directory says which one, as the same content may have been there several times.
+//!
+//! A file that `rerun` overwrote comes back with its holes, extended attributes, mode and times. If
+//! it had several names, it is linked with one of them that is in its directory. The present
+//! file is kept before in the same way.
 //!
 //! Invariant: the file has its old content or its new one at each moment.
 
@@ -10,11 +14,14 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use backstory_eventlog::event::Time;
 use backstory_files::{Digest, regular};
+use backstory_ordering::SmallSort;
 use backstory_query as query;
+use backstory_replay::rerun::overwritten_files::OverwrittenFile;
+use backstory_replay::rerun::{faithful_copy, overwritten_files};
 use backstory_store::EntityKey;
 
 use super::contents::digest_of_version;
@@ -46,9 +53,17 @@ pub enum HistoryMove {
 /// A content that the file had.
 struct FormerState {
     digest: Digest,
-    version: EntityKey,
+    source: FormerSource,
     run: Option<String>,
     time: Time,
+}
+
+/// Where a content is.
+enum FormerSource {
+    /// In the store of contents: that of this version.
+    Version(EntityKey),
+    /// In a copy that `rerun` or `undo` kept.
+    Copy(OverwrittenFile),
 }
 
 /// Replaces the file's content.
@@ -57,13 +72,22 @@ pub fn run(args: &UndoArgs, step: HistoryMove, store: Option<&Path>) -> Outcome 
     store_contents(&mut current);
     let name = shown(args.path.as_os_str().as_bytes());
     let path = fs::canonicalize(&args.path).unwrap_or_else(|_| args.path.clone());
-    let (states, unknown) = states(&current, &path)?;
+    let (mut states, unknown) = states(&current, &path)?;
     let note = UndoNote::of(current.home.dir(), &path)?;
     let present = present(&path, &name)?;
     let now = present.as_deref().map(digest_of).transpose()?;
+    if let Some(now) = now {
+        add_present(&mut states, now, note.read());
+    }
+    let overwritten = current.home.dir().join(overwritten_files::DIRECTORY);
+    let has_copies = states
+        .iter()
+        .any(|state| matches!(state.source, FormerSource::Copy(_)));
     let at = match now {
         None => None,
         Some(now) => match position(&states, now, note.read()) {
+            // It is kept before it is replaced, and is the newest.
+            None if has_copies && step == HistoryMove::Back => Some(states.len()),
             None => return Err(Failure::not_found(not_stored(&current, &unknown, &name)?)),
             at => at,
         },
@@ -81,20 +105,19 @@ pub fn run(args: &UndoArgs, step: HistoryMove, store: Option<&Path>) -> Outcome 
     };
     let state = &states[wanted];
     let of_run = state.run.as_deref().unwrap_or("an unknown run");
-    let content = VersionContents::new(&current).read(state.version)?;
-    let content =
-        content.filter(|content| digest_of(content).is_ok_and(|digest| digest == state.digest));
-    let Some(content) = content else {
-        let why = match digest_of_version(&current, state.version) {
-            Err(failure) => failure.line,
-            Ok(_) => format!(
-                "the content of {name} of run {of_run} cannot be read from the store; `backstory store verify` says why"
-            ),
-        };
-        return Err(Failure::not_found(why));
-    };
+    let content = content_of(&current, state, &name)?;
     if !args.dry_run {
-        replace(&path, &content, now).map_err(|error| {
+        let is_lost = at == Some(states.len());
+        let is_kept = !is_lost && !is_copy_to_keep(&states, state, now);
+        let kept = match now.is_none() || is_kept {
+            true => Ok(()),
+            false => keep(&overwritten, &path),
+        };
+        let replaced = kept.and_then(|()| match &state.source {
+            FormerSource::Version(_) => replace(&path, &content, now),
+            FormerSource::Copy(file) => put_back(&path, file, now),
+        });
+        replaced.map_err(|error| {
             Failure::not_found(format!("cannot put the version of {name} back: {error}"))
         })?;
         note.write(state.digest, wanted);
@@ -116,7 +139,11 @@ pub fn run(args: &UndoArgs, step: HistoryMove, store: Option<&Path>) -> Outcome 
     answer(|out| {
         writeln!(
             out,
-            "{name} {verb} as run {of_run} left it on {} ({})",
+            "{name} {verb} as {} on {} ({})",
+            match &state.source {
+                FormerSource::Version(_) => format!("run {of_run} left it"),
+                FormerSource::Copy(_) => "it was before it was overwritten".to_owned(),
+            },
             moment(state.time),
             summary(&compared.difference)
         )?;
@@ -125,6 +152,40 @@ pub fn run(args: &UndoArgs, step: HistoryMove, store: Option<&Path>) -> Outcome 
             false => writeln!(out, "`backstory {other} {name}` takes that back"),
         }
     })
+}
+
+/// True if the file gets a copy back, and the present content has no copy yet. A copy has the
+/// attributes that the store of contents lacks.
+fn is_copy_to_keep(states: &[FormerState], wanted: &FormerState, now: Option<Digest>) -> bool {
+    let is_copy = |state: &FormerState| matches!(state.source, FormerSource::Copy(_));
+    let mut known = states.iter().filter(|state| is_copy(state));
+    is_copy(wanted) && !known.any(|state| Some(state.digest) == now)
+}
+
+/// The content of a former state.
+fn content_of(current: &CurrentStore, state: &FormerState, name: &str) -> Result<Vec<u8>, Failure> {
+    let content = match &state.source {
+        FormerSource::Version(version) => VersionContents::new(current).read(*version)?,
+        FormerSource::Copy(file) => fs::read(&file.copy).ok(),
+    };
+    let content =
+        content.filter(|content| digest_of(content).is_ok_and(|digest| digest == state.digest));
+    if let Some(content) = content {
+        return Ok(content);
+    }
+    let of_run = state.run.as_deref().unwrap_or("an unknown run");
+    let why = match &state.source {
+        FormerSource::Copy(file) => {
+            format!("the copy {} of {name} cannot be read", file.copy.display())
+        }
+        FormerSource::Version(version) => match digest_of_version(current, *version) {
+            Err(failure) => failure.line,
+            Ok(_) => format!(
+                "the content of {name} of run {of_run} cannot be read from the store; `backstory store verify` says why"
+            ),
+        },
+    };
+    Err(Failure::not_found(why))
 }
 
 /// Why there is no version in that direction, and what helps. `unknown`: recorded versions whose
@@ -161,13 +222,49 @@ fn states(
     let state = |state: query::ContentState| {
         Ok(FormerState {
             digest: state.digest,
-            version: state.version,
+            source: FormerSource::Version(state.version),
             run: run_of(current, &state.event)?,
             time: state.event.time,
         })
     };
     let known: Result<Vec<FormerState>, Failure> = states.known.into_iter().map(state).collect();
-    Ok((known?, states.unknown))
+    Ok((with_copies(current, path, known?), states.unknown))
+}
+
+/// The contents, with those of the copies of overwritten files.
+fn with_copies(
+    current: &CurrentStore,
+    path: &Path,
+    mut states: Vec<FormerState>,
+) -> Vec<FormerState> {
+    let root = current.home.dir().join(overwritten_files::DIRECTORY);
+    for file in overwritten_files::of(&root, path.as_os_str().as_bytes()) {
+        let Some(digest) = subject::digest_of_file(&file.copy) else {
+            continue;
+        };
+        states.push(FormerState {
+            digest,
+            run: None,
+            time: file.time,
+            source: FormerSource::Copy(file),
+        });
+    }
+    states.sort_small_by_key(|state| state.time);
+    // The copy of a version has its attributes, too.
+    let mut all: Vec<FormerState> = Vec::new();
+    for state in states {
+        match all.last_mut() {
+            Some(last) if last.digest == state.digest => {
+                let run = last.run.take().or(state.run);
+                if matches!(state.source, FormerSource::Copy(_)) {
+                    last.source = state.source;
+                }
+                last.run = run;
+            }
+            _ => all.push(state),
+        }
+    }
+    all
 }
 
 /// The file's content. `None` if the file is gone.
@@ -202,6 +299,89 @@ fn not_stored(
     Ok(format!(
         "the present content of {name} is stored nowhere and would be lost: {why}. Copy it away, or record a command that reads it"
     ))
+}
+
+/// Adds the present content at the end, if it is that of an earlier state and a copy came after it.
+/// A step then overwrote the copied file with the former content. `noted`: where `undo` left the
+/// file.
+fn add_present(states: &mut Vec<FormerState>, now: Digest, noted: Option<(Digest, usize)>) {
+    let Some(at) = position(states, now, noted) else {
+        return;
+    };
+    let is_noted = noted == Some((now, at));
+    let mut later = states[at + 1..].iter();
+    let overwritten = later.any(|state| matches!(state.source, FormerSource::Copy(_)));
+    let FormerSource::Version(version) = states[at].source else {
+        return;
+    };
+    if overwritten && !is_noted {
+        states.push(FormerState {
+            digest: now,
+            source: FormerSource::Version(version),
+            run: states[at].run.clone(),
+            time: states[at].time,
+        });
+    }
+}
+
+/// Keeps the present file, so that it can come back with everything that belongs to it.
+fn keep(overwritten: &Path, path: &Path) -> io::Result<()> {
+    let mut file = regular::open(path)?;
+    let found = file.metadata()?;
+    let inode = (found.nlink() > 1).then(|| (found.dev(), found.ino()));
+    let place = overwritten_files::place_for(overwritten, path.as_os_str().as_bytes(), inode)?;
+    let mut kept = tempfile::NamedTempFile::new_in(overwritten)?;
+    faithful_copy::copy(&mut file, kept.as_file_mut())?;
+    kept.persist(place).map_err(|error| error.error).map(drop)
+}
+
+/// Puts a copy of an overwritten file at the path, with everything that belonged to the file.
+fn put_back(path: &Path, former: &OverwrittenFile, now: Option<Digest>) -> io::Result<()> {
+    let mut from = fs::File::open(&former.copy)?;
+    if let Some(inode) = former.inode
+        && let Some(other) = other_name(path, inode)?
+    {
+        // With the inode the file has its other names again.
+        if other != path {
+            let beside = beside(path);
+            fs::hard_link(&other, &beside)?;
+            fs::rename(&beside, path)?;
+        }
+        let mut file = fs::File::options().read(true).write(true).open(path)?;
+        return faithful_copy::copy(&mut from, &mut file);
+    }
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let mut beside = tempfile::Builder::new()
+        .prefix(".backstory-undo-")
+        .tempfile_in(directory)?;
+    faithful_copy::copy(&mut from, beside.as_file_mut())?;
+    if subject::digest_of_file(path) != now {
+        return Err(io::Error::other(
+            "it was changed meanwhile; nothing was done",
+        ));
+    }
+    beside.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// A name of an inode in the directory of a file: its own if it has that inode.
+fn other_name(path: &Path, inode: (u64, u64)) -> io::Result<Option<PathBuf>> {
+    let is_it = |path: &Path| {
+        let found = path.symlink_metadata();
+        found.is_ok_and(|found| found.is_file() && (found.dev(), found.ino()) == inode)
+    };
+    if is_it(path) {
+        return Ok(Some(path.to_owned()));
+    }
+    let entries = fs::read_dir(path.parent().unwrap_or(Path::new("/")))?;
+    let mut names = entries.flatten().map(|entry| entry.path());
+    Ok(names.find(|name| is_it(name)))
+}
+
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".backstory-undo");
+    path.with_file_name(name)
 }
 
 /// Writes beside the file and renames. `now` is what the file had when it was read.

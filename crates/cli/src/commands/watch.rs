@@ -10,7 +10,6 @@ use backstory_vocabulary::ContentsMode;
 use super::Outcome;
 use super::record::check_name;
 use super::source_run::{source_options, start_indexer};
-#[cfg(any(feature = "postgres", feature = "mariadb"))]
 use super::watch_database::{connection, database};
 use crate::args::watch::{WatchArgs, WatchCommand, WatchMariadbArgs, WatchPostgresArgs};
 use crate::error::{Failure, complain};
@@ -66,7 +65,6 @@ fn filesystem(args: &WatchArgs, directory: &Path, store: Option<&Path>) -> Outco
     Ok(0)
 }
 
-#[cfg(feature = "postgres")]
 fn postgres(args: &WatchPostgresArgs, store: Option<&Path>) -> Outcome {
     let target = connection(&args.connection, backstory_postgres::connection_target)?;
     database(
@@ -78,7 +76,6 @@ fn postgres(args: &WatchPostgresArgs, store: Option<&Path>) -> Outcome {
     )
 }
 
-#[cfg(feature = "mariadb")]
 fn mariadb(args: &WatchMariadbArgs, store: Option<&Path>) -> Outcome {
     let target = connection(&args.connection, backstory_mariadb::connection_target)?;
     database(
@@ -89,24 +86,4 @@ fn mariadb(args: &WatchMariadbArgs, store: Option<&Path>) -> Outcome {
         store,
         backstory_mariadb::watch,
     )
-}
-
-/// This program was built without it.
-#[cfg(not(feature = "postgres"))]
-fn postgres(_args: &WatchPostgresArgs, _store: Option<&Path>) -> Outcome {
-    Err(not_built("postgres"))
-}
-
-/// This program was built without it.
-#[cfg(not(feature = "mariadb"))]
-fn mariadb(_args: &WatchMariadbArgs, _store: Option<&Path>) -> Outcome {
-    Err(not_built("mariadb"))
-}
-
-#[cfg(not(all(feature = "postgres", feature = "mariadb")))]
-fn not_built(kind: &str) -> Failure {
-    Failure::misuse(format!(
-        "this program was built without `watch {kind}`: `cargo install backstory --features {kind}` \
-         builds one that has it"
-    ))
 }

@@ -64,13 +64,17 @@ const WORK: usize = 3;
 /// The number of programs that a note names.
 const NAMES: usize = 6;
 
-/// The lines below the steps, beside packages and doubts.
+/// The lines around the steps, beside packages and doubts.
 #[derive(Debug)]
 pub struct AccountTail<'a> {
+    /// The change of the file since. It stands above the heading.
+    pub changed: Option<String>,
     /// The change inside of the subject.
     pub change: Option<String>,
     /// The inputs whose bytes came into the subject.
     pub bytes: Option<String>,
+    /// The files that decided on the subject, or on which the subject decided.
+    pub deciding: Vec<String>,
     /// The git work trees.
     pub git: &'a [Checkout],
     /// The runs that ssh started.
@@ -90,6 +94,8 @@ pub fn write(
     let change = below.change.iter().chain(&below.bytes);
     let change = change.map(|change| line::excerpt(change, sheet.width));
     let mut tail: Vec<String> = change.chain(screen.starters()).collect();
+    let deciding = below.deciding.iter();
+    tail.extend(deciding.map(|line| line::excerpt(line, 2 * sheet.width)));
     tail.extend(
         below
             .starts
@@ -104,9 +110,12 @@ pub fn write(
         account.chain.iter().partition(|&&at| account.concerns(at));
     let steps = siblings(account, &own);
     // Two notes and the shell's next prompt.
-    let around = screen.rows(std::slice::from_ref(&heading)) + screen.rows(&tail) + 3;
+    let head: Vec<String> = below.changed.into_iter().chain([heading]).collect();
+    let around = screen.rows(&head) + screen.rows(&tail) + 3;
     let (shown, hidden) = screen.fitting(&steps, sheet.height.saturating_sub(around).max(LEAST));
-    writeln!(out, "{heading}")?;
+    for line in &head {
+        writeln!(out, "{line}")?;
+    }
     let mut writer = StepWriter::new(account, sheet);
     for step in shown {
         for line in writer.step(step) {

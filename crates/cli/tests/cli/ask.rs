@@ -278,7 +278,8 @@ fn the_pipes_of_a_program_that_uses_only_its_standard_streams_are_seen() {
 }
 
 /// Once a run is indexed, answers about what was recorded come from the store alone. `status`,
-/// `rerun` and `replay` are about files as they are now, and `log --raw` is about the log.
+/// `rerun` and `replay` are about files as they are now, and `log --raw` is about the log. `of` and
+/// `uses` of a path also look at the present file, but not of a version.
 #[test]
 fn a_question_about_what_was_recorded_reads_neither_logs_nor_recorded_files() {
     let place = Place::new();
@@ -287,6 +288,7 @@ fn a_question_about_what_was_recorded_reads_neither_logs_nor_recorded_files() {
     let second = place.record("sh -c 'cat c b >d'");
     assert_eq!(place.run(&["index", "--wait"]).status, 0);
     let (first, second) = (first.as_str(), second.as_str());
+    let (source, result) = (format!("a@{first}"), format!("d@{second}"));
     let questions: [&[&str]; 12] = [
         &["log", "--json"],
         &["show", "--json", first],
@@ -294,9 +296,9 @@ fn a_question_about_what_was_recorded_reads_neither_logs_nor_recorded_files() {
         &["files", "--json", "--all", first],
         &["files", second],
         &["processes", "--json", first],
-        &["of", "--json", "--lookups", "d"],
-        &["of", "d", "--all"],
-        &["uses", "--json", "a"],
+        &["of", "--json", "--lookups", &result],
+        &["of", &result, "--all"],
+        &["uses", "--json", &source],
         &["diff", "--json", first, second],
         &["export", "prov-json", "./d"],
         &["contents", "d"],

@@ -58,6 +58,66 @@ fn a_file_remade_at_once_by_the_next_run_is_no_difference() {
     assert!(answer.out.contains("out"), "{}", answer.out);
 }
 
+/// Contents of the same size, without digests.
+#[test]
+fn what_could_not_be_compared_is_not_called_the_same() {
+    let place = Place::new();
+    let keep = |text: &str| {
+        place.write_aged("in", text);
+        place.keep("cat in > out", &["--contents=off"])
+    };
+    let (a, b) = (keep("one\n"), keep("two\n"));
+    let of_out = [format!("out@{a}"), format!("out@{b}")];
+    let sides = [[a.as_str(), b.as_str()], [&of_out[0], &of_out[1]]];
+    for [x, y] in sides {
+        for options in [&[][..], &["--level", "process"]] {
+            let text = place.run(&[&["diff", x, y], options].concat());
+            assert_eq!(text.status, 3, "{text:?}");
+            let denies = text.out.contains("no difference");
+            assert!(!denies && text.out.contains("in"), "{text:?}");
+        }
+        let answer = place.run(&["diff", x, y, "--json"]);
+        let json: Value = serde_json::from_str(&answer.out).unwrap();
+        assert_eq!(
+            (answer.status, &json["answer"], &json["same"]),
+            (3, &"unknown".into(), &false.into()),
+            "{json}"
+        );
+        assert_eq!(json["unknown"], serde_json::json!(["in", "out"]), "{json}");
+        assert_eq!(json["unknown_causes"], serde_json::json!(["in"]), "{json}");
+    }
+}
+
+#[test]
+fn answers_of_the_kernel_are_no_files_that_could_not_be_compared() {
+    let place = Place::new();
+    let line = "cat /proc/self/stat /proc/uptime /dev/null > /dev/null";
+    let (a, b) = (place.keep(line, &[]), place.keep(line, &[]));
+    assert_eq!(diff(&place, &[&a, &b])["answer"], "same");
+}
+
+#[test]
+fn noted_values_are_compared() {
+    let place = Place::new();
+    let keep = |rate: &str| {
+        place.write_aged("p.json", &format!("{{\"rate\": {rate}, \"same\": 1}}"));
+        let options = ["--param-from", "p.json", "--metric-from", "m.json"];
+        place.keep("cp p.json m.json", &options)
+    };
+    let (a, b) = (keep("1"), keep("2"));
+    let answer = diff(&place, &[&a, &b]);
+    let all = told(&answer);
+    for kind in ["parameter", "metric"] {
+        assert!(all.contains(&(kind.into(), "rate".into())), "{answer}");
+        assert!(!all.contains(&(kind.into(), "same".into())), "{answer}");
+    }
+    let json = &answer["differences"][0];
+    assert_eq!(
+        (&json["kind"], &json["a"], &json["b"], &json["weight"]),
+        (&"parameter".into(), &"1".into(), &"2".into(), &"own".into())
+    );
+}
+
 #[test]
 fn two_runs_of_the_same_are_the_same() {
     let place = Place::new();

@@ -112,6 +112,10 @@ const PROVOKED: &[(&str, fn())] = &[
         super::bad_input::privileges::a_program_that_loses_its_privilege_is_named,
     ),
     (
+        "OtherRecording",
+        programs::a_recording_into_another_store_leaves_a_gap,
+    ),
+    (
         "ListenerRefused",
         programs::a_program_that_was_refused_a_listener_is_reported,
     ),

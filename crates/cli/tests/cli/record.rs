@@ -1,6 +1,7 @@
 //! `record` keeps out of the way: output, input, exit status. Its own failures are 125.
 
 mod processes;
+mod signals;
 
 use std::io::Write;
 use std::process::Stdio;

@@ -149,10 +149,10 @@ fn a_changed_script_is_run_as_a_whole_and_so_is_a_shell_whose_pattern_matches_mo
     assert_eq!(place.states("all", &[]), ["current"]);
 }
 
-/// A `make` that finds nothing to do has read its changed makefile. No step is stale any more,
-/// until the next change.
+/// A `make` that finds nothing to do has compared times only. Its changed makefile may have other
+/// commands, so its targets stay stale until `rerun` makes them anew.
 #[test]
-fn a_make_that_runs_nothing_brings_its_targets_up_to_date() {
+fn a_make_that_runs_nothing_leaves_its_targets_stale() {
     if !needs("a make that does nothing", &["make"]) {
         return;
     }
@@ -163,7 +163,11 @@ fn a_make_that_runs_nothing_brings_its_targets_up_to_date() {
     place.keep("make -s b", &["--contents=lazy"]);
     let status = |path: &str| place.run(&["status", path]).status;
     let check = |expected: &[&str], current: bool| {
-        assert_eq!(place.states("b", &["--dry-run"]), expected);
+        // Executed by `rerun`, make and its commands may be one step.
+        let mut states = place.states("b", &["--dry-run"]);
+        states.dedup();
+        assert_eq!(states[0], expected[0], "{states:?}");
+        assert!(current == (states.len() == 1 && states[0] == "current"));
         assert_eq!(
             status("b") == 0,
             current,
@@ -171,24 +175,26 @@ fn a_make_that_runs_nothing_brings_its_targets_up_to_date() {
             place.run(&["status", "b"])
         );
     };
-    check(&["current", "current"], true);
+    check(&["current"], true);
     place.write_aged(
         "Makefile",
         &format!("# {rules}").replacen("# ", "# none\n", 1),
     );
     check(&["stale"], false);
-    // First by `rerun`, and then by its caller.
     place.rerun("b", &[]);
     place.run(&["index", "--wait"]);
-    check(&["current", "current"], true);
+    check(&["current"], true);
     place.write_aged("Makefile", &format!("# more\n{rules}"));
     check(&["stale"], false);
     place.keep("make -q b", &["--contents=lazy"]);
     check(&["stale"], false);
     place.keep("make -s b", &["--contents=lazy"]);
-    check(&["current", "current"], true);
+    check(&["stale"], false);
+    place.rerun("b", &[]);
+    place.run(&["index", "--wait"]);
+    check(&["current"], true);
     place.write_aged("in", "d\nc\n");
-    check(&["stale", "waits"], false);
+    check(&["stale"], false);
     place.rerun("b", &[]);
     assert_eq!(fs::read_to_string(place.path("b")).unwrap(), "C\nD\n");
 }

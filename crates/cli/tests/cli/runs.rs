@@ -291,7 +291,11 @@ fn a_result_that_was_moved_right_after_the_run_is_an_output_of_show_and_compare(
         assert!(compared.contains(&row), "{compared}");
     }
     assert!(!compared.contains("result     extra"), "{compared}");
-    assert_eq!(place.file_states(&["out", "final"]), ["removed", "current"]);
+    // The move changed the status time before the content was stored, so only that can be compared.
+    assert_eq!(
+        place.file_states(&["out", "final"]),
+        ["removed", "uncertain"]
+    );
 }
 
 #[test]

@@ -290,7 +290,8 @@ impl Case {
 
     fn rerun(&mut self, done: &[String]) {
         for name in self.results() {
-            let answer = self.place.run(&["rerun", &name]);
+            // Some results were overwritten by hand.
+            let answer = self.place.run(&["rerun", "--overwrite", &name]);
             assert_eq!(
                 answer.status, 0,
                 "{name}: {answer:?}\n{done:#?}\n{:#?}",

@@ -8,11 +8,12 @@ use super::Place;
 use super::engines::engine;
 use backstory_testkit::need::{find, needs};
 
-/// Six scripts that call each other, and a library that two of them use.
+/// Six scripts that call each other, and a library that two of them use. They name each file: a
+/// pattern or the output of a program would decide on the commands, and the pile would be one step.
 const PILE: [(&str, &str); 7] = [
     (
         "all.sh",
-        "#!/bin/sh\nset -eu\nexport OUT=results\nmkdir -p $OUT tmp\nfor f in raw/*.txt; do\n  scripts/clean.sh $f tmp/$(basename $f .txt).clean\ndone\n\
+        "#!/bin/sh\nset -eu\nexport OUT=results\nmkdir -p $OUT tmp\nfor f in raw/alice.txt raw/bob.txt; do\n  scripts/clean.sh $f tmp/$(basename $f .txt).clean\ndone\n\
          . scripts/lib.sh\nlog cleaned\nsh scripts/count.sh\nscripts/merge.sh\npython3 scripts/report.py $OUT/merged.tsv > $OUT/report.txt\nscripts/pack.sh\n",
     ),
     ("scripts/lib.sh", "log() { echo \"$*\" >&2; }\n"),
@@ -22,11 +23,11 @@ const PILE: [(&str, &str); 7] = [
     ),
     (
         "scripts/count.sh",
-        ". scripts/lib.sh\nfor f in tmp/*.clean; do\n  log \"$f has $(wc -l < $f) lines\"\n  cut -f1 $f | sort | uniq -c > ${f%.clean}.counts\ndone\n",
+        ". scripts/lib.sh\nfor f in tmp/alice.clean tmp/bob.clean; do\n  log \"$f is counted\"\n  cut -f1 $f | sort | uniq -c > ${f%.clean}.counts\ndone\n",
     ),
     (
         "scripts/merge.sh",
-        "#!/bin/sh\ncat tmp/*.clean > results/all.tsv\nt=$(mktemp ./tmp.XXXXXX)\nsort -k2,2n results/all.tsv > $t\nmv $t results/merged.tsv\n",
+        "#!/bin/sh\ncat tmp/alice.clean tmp/bob.clean > results/all.tsv\nt=$(mktemp ./tmp.XXXXXX)\nsort -k2,2n results/all.tsv > $t\nmv $t results/merged.tsv\n",
     ),
     (
         "scripts/report.py",
@@ -34,7 +35,7 @@ const PILE: [(&str, &str); 7] = [
     ),
     (
         "scripts/pack.sh",
-        "#!/bin/sh\ncd results\nfor f in all merged; do gzip -nc $f.tsv > $f.tsv.gz; done\nsha256sum *.gz report.txt > sums\n",
+        "#!/bin/sh\ncd results\nfor f in all merged; do gzip -nc $f.tsv > $f.tsv.gz; done\nsha256sum all.tsv.gz merged.tsv.gz report.txt > sums\n",
     ),
 ];
 

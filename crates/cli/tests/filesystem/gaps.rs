@@ -10,7 +10,7 @@ use backstory_testkit::stage::Stage;
 use backstory_testkit::user::User;
 use rustix::process::Signal;
 
-use crate::watched::{Kind, PATIENCE, watched};
+use crate::filesystem::watched::{Kind, PATIENCE, watched};
 
 #[test]
 fn a_full_queue_makes_a_gap_with_its_times_and_stops_no_program() {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use backstory_testkit::need::needs;
 
-use crate::watched::{Kind, watched};
+use crate::filesystem::watched::{Kind, watched};
 
 #[test]
 fn a_file_keeps_its_origin_when_it_and_its_directory_are_renamed() {

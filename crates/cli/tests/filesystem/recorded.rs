@@ -5,7 +5,7 @@ use std::process::Command;
 
 use backstory_testkit::program;
 
-use crate::watched::{Kind, WatchedFilesystem, watched, watched_with};
+use crate::filesystem::watched::{Kind, WatchedFilesystem, watched, watched_with};
 
 /// Waits at the gate after its work.
 const SORT: &str = "

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use crate::mounted::mounted;
+use crate::mount::mounted::mounted;
 
 #[test]
 fn a_change_behind_the_mount_is_visible_at_once() {

@@ -9,7 +9,7 @@ use backstory_testkit::need::needs;
 use backstory_testkit::procs::eventually;
 use rustix::io::Errno;
 
-use crate::mounted::{MountedDirectory, mounted_by};
+use crate::mount::mounted::{MountedDirectory, mounted_by};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 

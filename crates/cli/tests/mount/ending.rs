@@ -12,8 +12,8 @@ use backstory_testkit::procs::{eventually, kill};
 use backstory_testkit::stage::Stage;
 use backstory_testkit::user::User;
 
-use crate::messages::Messages;
-use crate::mounted::{FurtherMount, MountedDirectory, PATIENCE, mounted};
+use crate::mount::messages::Messages;
+use crate::mount::mounted::{FurtherMount, MountedDirectory, PATIENCE, mounted};
 
 fn signal(pid: u32, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_raw(pid as i32).unwrap();

@@ -8,7 +8,7 @@ use rustix::fs::{XattrFlags, setxattr};
 use rustix::fs::{getxattr, getxattr_query, listxattr, listxattr_query, removexattr};
 use rustix::io::Errno;
 
-use crate::mounted::mounted;
+use crate::mount::mounted::mounted;
 
 /// The results of operations on the attributes of a new file.
 fn results(directory: &Path) -> Vec<Result<usize, Errno>> {

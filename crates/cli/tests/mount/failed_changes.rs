@@ -6,7 +6,7 @@ use std::process::Command;
 use backstory_testkit::need::needs;
 use serde_json::Value;
 
-use crate::mounted::{MountedDirectory, mounted_by};
+use crate::mount::mounted::{MountedDirectory, mounted_by};
 
 /// Largest size of a file that the server of the mount may write. The file systems behind a mount
 /// have room for larger ones.

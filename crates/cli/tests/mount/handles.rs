@@ -15,7 +15,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount_remount};
 
-use crate::mounted::{MountedDirectory, mounted};
+use crate::mount::mounted::{MountedDirectory, mounted};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 

@@ -9,7 +9,7 @@ use backstory_testkit::need::needs;
 use backstory_testkit::procs::kill;
 use backstory_testkit::program::worker_beside;
 
-use crate::mounted::{MountedDirectory, mounted};
+use crate::mount::mounted::{MountedDirectory, mounted};
 
 const MAPPED: &str = "import mmap; f = open('mapped', 'r+b'); m = mmap.mmap(f.fileno(), 0); m[:3] = b'new'; m.flush()";
 const RANGED: &str = "import os; a = os.open('source', os.O_RDONLY); b = os.open('ranged', os.O_WRONLY); os.copy_file_range(a, b, 6)";

@@ -11,7 +11,7 @@ use backstory_testkit::need::{needs, skipped};
 use rustix::fs::{FlockOperation, OFlags, XattrFlags, fcntl_lock, flock};
 use rustix::io::Errno;
 
-use crate::mounted::mounted;
+use crate::mount::mounted::mounted;
 
 /// The forms of a mount. The kernel serves an open file differently in each.
 const FORMS: [&[&str]; 2] = [&[], &["--passthrough", "on"]];

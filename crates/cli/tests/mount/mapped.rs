@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::mounted::mounted;
+use crate::mount::mounted::mounted;
 
 /// Largest size of the file.
 const LARGEST: usize = 200_000;

@@ -6,9 +6,9 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 
 use backstory_testkit::need::{needs, skipped};
 
-use crate::messages::Messages;
-use crate::mounted::{MountedDirectory, mounted};
-use crate::recorded::{certain_inputs, inputs};
+use crate::mount::messages::Messages;
+use crate::mount::mounted::{MountedDirectory, mounted};
+use crate::mount::recorded::{certain_inputs, inputs};
 
 const PASSTHROUGH: [&str; 2] = ["--passthrough", "on"];
 /// Size of the mapped file: a part for each of two programs.

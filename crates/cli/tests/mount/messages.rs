@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 
-use crate::mounted::{MountedDirectory, PATIENCE};
+use crate::mount::mounted::{MountedDirectory, PATIENCE};
 
 /// The lines of a pipe. A thread reads them, so that a test does not wait for ever.
 pub struct Messages(Receiver<String>);

@@ -7,7 +7,7 @@ use std::process::Child;
 
 use backstory_testkit::nfs_server::NfsServer;
 
-use crate::mounted::{MountedDirectory, mounted};
+use crate::mount::mounted::{MountedDirectory, mounted};
 
 /// An exported mount of a directory that all users can write to.
 fn exported(what: &str) -> Option<(MountedDirectory, NfsServer)> {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags, RenameFlags, SeekFrom, XattrFlags};
 
-use crate::mounted::mounted;
+use crate::mount::mounted::mounted;
 
 /// Numbers from a seed (xorshift).
 struct Dice(u64);

@@ -7,7 +7,7 @@ use backstory_testkit::need::{needs, skipped};
 use backstory_testkit::stage::Stage;
 use backstory_testkit::user::User;
 
-use crate::mounted::mounted;
+use crate::mount::mounted::mounted;
 
 /// Mounts, works below the mount, and unmounts. `$1`: the program, `$2`: the directory, `$3`: the
 /// mount point, `$4`: the command that unmounts. `MOUNT_OPTIONS`: options of the mount.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use backstory_testkit::need::{needs, skipped};
 use backstory_testkit::procs::eventually;
 
-use crate::mounted::mounted;
+use crate::mount::mounted::mounted;
 
 /// The kernel reads and writes all open files of an inode by itself, or none.
 #[test]

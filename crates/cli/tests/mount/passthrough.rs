@@ -11,7 +11,7 @@ use backstory_testkit::need::skipped;
 use backstory_testkit::procs::eventually;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::mounted::{FurtherMount, PATIENCE, mounted};
+use crate::mount::mounted::{FurtherMount, PATIENCE, mounted};
 
 /// The first kernel with it.
 const FIRST: (u32, u32) = (6, 9);

@@ -4,8 +4,8 @@ use std::process::Command;
 
 use backstory_testkit::need::needs;
 
-use crate::mounted::mounted;
-use crate::operations::tree;
+use crate::mount::mounted::mounted;
+use crate::mount::operations::tree;
 
 /// Runs a script in a mounted and in a plain directory, and compares output and trees.
 fn same(what: &str, tools: &[&str], script: &str) {

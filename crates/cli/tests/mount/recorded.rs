@@ -5,7 +5,7 @@ use std::process::Command;
 
 use backstory_testkit::need::{needs, skipped};
 
-use crate::mounted::{MountedDirectory, mounted};
+use crate::mount::mounted::{MountedDirectory, mounted};
 
 /// The paths of the answer to `of PATH`, relative to the directory behind the mount.
 pub fn inputs(mounted: &MountedDirectory, path: &str) -> Vec<String> {

@@ -8,7 +8,7 @@ use backstory_testkit::need::skipped;
 use rustix::fs::{CWD, RenameFlags, SeekFrom, renameat_with, seek};
 use rustix::io::Errno;
 
-use crate::mounted::mounted;
+use crate::mount::mounted::mounted;
 
 /// The forms of a mount. The kernel serves an open file differently in each.
 const FORMS: [&[&str]; 2] = [&[], &["--passthrough", "on"]];

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use backstory_testkit::fixtures;
 use backstory_testkit::oracle::How;
 
-use crate::{corpus, rings, stated};
+use super::{corpus, rings, stated};
 
 /// The proof that an adversary can hide nothing and is not disturbed.
 #[derive(Clone, Copy)]

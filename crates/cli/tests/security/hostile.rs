@@ -1,6 +1,6 @@
 //! A recorded program that attacks the recording harms at most its own run.
 
-use crate::common;
+use crate::oracle::common;
 use backstory_testkit::answer::{self, Show};
 use backstory_testkit::need::needs;
 use backstory_testkit::oracle::{Bench, Case, program, watch};

@@ -1,7 +1,7 @@
 //! A foreign export makes and removes only files named like a run's id or a digest. If any part of
 //! it is wrong, it changes no file.
 
-use crate::common;
+use crate::oracle::common;
 use backstory_contents::transfer::{Kind, Writer};
 use backstory_testkit::oracle::{Case, program};
 use backstory_testkit::user::User;
@@ -38,7 +38,7 @@ fn a_hostile_export_makes_and_changes_no_file() {
     let bench = common::bench(User::ordinary());
     let (_, store) = bench.recorded(&FIRST, &["--name", "first"]).unwrap();
     let before = bench.files(&store, "first").unwrap();
-    let id = crate::only_run(&bench, &store);
+    let id = super::only_run(&bench, &store);
     let log = fs::read(store.join(format!("runs/{id}.log"))).unwrap();
     let victim = bench.stage().path().join("victim");
     fs::write(&victim, "mine").unwrap();

@@ -1,6 +1,6 @@
 //! Other users of the machine see nothing and change nothing.
 
-use crate::common;
+use crate::oracle::common;
 use backstory_testkit::need::{needs, skipped};
 use backstory_testkit::oracle::{Bench, Case, program, sh, watch};
 use backstory_testkit::user::{User, suite_is_root};

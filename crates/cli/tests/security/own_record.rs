@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use crate::common;
+use crate::oracle::common;
 use backstory_testkit::answer::{self, Show};
 use backstory_testkit::need::needs;
 use backstory_testkit::oracle::{Bench, Case, program, watch};

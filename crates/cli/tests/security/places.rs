@@ -1,7 +1,7 @@
 //! A pipe or a device in the place of a file that backstory opens delays no process, and fills no
 //! memory.
 
-use crate::common;
+use crate::oracle::common;
 use backstory_testkit::oracle::{Bench, Case, sh, watch};
 use backstory_testkit::procs::eventually;
 use backstory_testkit::user::User;

@@ -1,6 +1,6 @@
 //! Names of files and arguments are never commands to the reader's terminal.
 
-use crate::common;
+use crate::oracle::common;
 use backstory_testkit::need::needs;
 use backstory_testkit::oracle::{sh, watch};
 use backstory_testkit::user::User;
@@ -37,7 +37,7 @@ fn escape_sequences_in_names_and_arguments_are_shown_and_never_obeyed() {
         &["log", "--json"],
         &["status"],
     ];
-    let run = crate::only_run(&bench, &store);
+    let run = super::only_run(&bench, &store);
     let raw: &[&[&str]] = &[&["log", "--raw", &run]];
     for question in questions.iter().chain(raw) {
         let text = bench.ask(&store, question).unwrap();

@@ -9,7 +9,7 @@ use backstory_testkit::database_server::DatabaseServer;
 use backstory_testkit::postgres::PostgresServer;
 use serde_json::Value;
 
-use crate::place::DatabasePlace;
+use crate::watch::place::DatabasePlace;
 
 const TABLES: [&str; 3] = ["red", "green", "blue"];
 /// The table that has the replica identity FULL in PostgreSQL. The others have the default.

@@ -7,7 +7,7 @@ use backstory_testkit::mariadb::MariadbServer;
 use backstory_testkit::postgres::PostgresServer;
 use backstory_testkit::procs::eventually;
 
-use crate::place::DatabasePlace;
+use crate::watch::place::DatabasePlace;
 
 /// A client changes rows without a pause of 300 ms, and for longer than the test lasts.
 fn ends<S: DatabaseServer>(what: &str, pause: &str) {

@@ -3,7 +3,7 @@
 use backstory_testkit::database_server::DatabaseServer;
 use serde_json::Value;
 
-use crate::place::{DatabasePlace, MariadbPlace, PostgresPlace};
+use crate::watch::place::{DatabasePlace, MariadbPlace, PostgresPlace};
 
 const ROW: [&str; 5] = ["of", "--table", "accounts", "--key", "42"];
 

@@ -7,7 +7,7 @@ use backstory_testkit::need::needs;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::place::PostgresPlace;
+use crate::watch::place::PostgresPlace;
 
 /// The client program of these tests.
 const PROGRAM: &str = include_str!("client.py");
@@ -182,9 +182,12 @@ fn a_recorded_client_is_certain_by_its_port_although_the_watch_never_saw_its_pro
     assert_eq!(change["client"], Value::Null, "{change}");
     let nodes = place.lineage(&["--table", "a", "--key", "7"]);
     let of = |key: u32| format!("-c INSERT INTO a VALUES ({key})");
-    assert!(crate::place::has(&nodes, &of(7)), "{nodes:?}");
+    assert!(crate::watch::place::has(&nodes, &of(7)), "{nodes:?}");
     for key in (1..=22).filter(|key| *key != 7) {
-        assert!(!crate::place::has(&nodes, &of(key)), "{key}: {nodes:?}");
+        assert!(
+            !crate::watch::place::has(&nodes, &of(key)),
+            "{key}: {nodes:?}"
+        );
     }
 }
 

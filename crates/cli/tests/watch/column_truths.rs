@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::accuracy::{Dialect, Dice};
+use crate::watch::accuracy::{Dialect, Dice};
 
 /// Columns of the tables `red` and `green`. Their names differ, except for `id` and `mark`.
 pub const TABLES: [(&str, [&str; 5]); 2] = [

@@ -8,9 +8,9 @@ use backstory_testkit::mariadb::MariadbServer;
 use backstory_testkit::postgres::PostgresServer;
 use serde_json::{Value, json};
 
-use crate::accuracy::{Accuracy, Dialect, Dice, assert_exact_columns};
-use crate::column_truths::{DEFINITIONS, Generator, TABLES, Truth};
-use crate::place::{DatabasePlace, MariadbPlace, PostgresPlace};
+use crate::watch::accuracy::{Accuracy, Dialect, Dice, assert_exact_columns};
+use crate::watch::column_truths::{DEFINITIONS, Generator, TABLES, Truth};
+use crate::watch::place::{DatabasePlace, MariadbPlace, PostgresPlace};
 
 /// The uses of columns in the record: the text of a statement, `read` or `written`, and the column.
 type Use = (String, &'static str, String);

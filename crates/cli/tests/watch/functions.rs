@@ -1,6 +1,6 @@
 //! Functions in statements: those of the server use no table, and those of users lead to theirs.
 
-use crate::place::PostgresPlace;
+use crate::watch::place::PostgresPlace;
 
 /// The links between the table `base` and the activities that used it: the activity, and the
 /// certainty.

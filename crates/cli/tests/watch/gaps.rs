@@ -3,7 +3,7 @@
 use backstory_testkit::database_server::DatabaseServer;
 use backstory_testkit::procs::eventually;
 
-use crate::place::{PATIENCE, PostgresPlace};
+use crate::watch::place::{PATIENCE, PostgresPlace};
 
 #[test]
 #[ignore = "a server of its own"]

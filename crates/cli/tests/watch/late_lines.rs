@@ -9,7 +9,7 @@ use backstory_testkit::database_watcher::DatabaseWatcher;
 use backstory_testkit::procs::{children, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::place::{PATIENCE, PostgresPlace};
+use crate::watch::place::{PATIENCE, PostgresPlace};
 
 /// The process that writes the server's log.
 fn log_writer(place: &PostgresPlace) -> Pid {

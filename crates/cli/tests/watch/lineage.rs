@@ -5,7 +5,7 @@ use std::fs;
 use backstory_testkit::database_server::DatabaseServer;
 use rustix::process::Signal;
 
-use crate::place::{DatabasePlace, PostgresPlace, has};
+use crate::watch::place::{DatabasePlace, PostgresPlace, has};
 
 #[test]
 fn an_exported_file_and_a_row_lead_to_the_script_that_filled_the_table() {

@@ -2,10 +2,10 @@
 
 use rustix::process::Signal;
 
-use crate::lineage::{
+use crate::watch::lineage::{
     history_has_statements_clients_and_values, rows_and_files_lead_to_their_scripts, write_scripts,
 };
-use crate::place::{MariadbPlace, has};
+use crate::watch::place::{MariadbPlace, has};
 
 #[test]
 fn rows_and_exports_of_mariadb_lead_to_the_scripts_that_filled_the_table() {

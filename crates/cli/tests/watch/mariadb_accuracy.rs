@@ -2,7 +2,7 @@
 
 use backstory_testkit::mariadb::MariadbServer;
 
-use crate::accuracy::{Accuracy, Dialect, assert_exact, measured};
+use crate::watch::accuracy::{Accuracy, Dialect, assert_exact, measured};
 
 fn mariadb(what: &str, transactions: u64, seed: u64) -> Option<(Accuracy, Accuracy)> {
     measured::<MariadbServer>(what, Dialect::MariaDb, transactions, seed)

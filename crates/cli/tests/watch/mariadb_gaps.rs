@@ -6,7 +6,7 @@ use std::fs;
 use backstory_testkit::procs::eventually;
 use rustix::process::Signal;
 
-use crate::place::{MariadbPlace, PATIENCE};
+use crate::watch::place::{MariadbPlace, PATIENCE};
 
 #[test]
 #[ignore = "a server of its own"]

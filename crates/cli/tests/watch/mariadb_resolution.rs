@@ -1,7 +1,7 @@
 //! Names in statements of MariaDB lead to the tables behind them.
 
-use crate::place::MariadbPlace;
-use crate::resolution::TABLES;
+use crate::watch::place::MariadbPlace;
+use crate::watch::resolution::TABLES;
 
 /// Statement by statement: definitions, and the statement that makes row 1 of `target`.
 #[track_caller]

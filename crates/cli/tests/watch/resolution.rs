@@ -1,6 +1,6 @@
 //! Names in statements lead to the tables behind them.
 
-use crate::place::PostgresPlace;
+use crate::watch::place::PostgresPlace;
 
 /// Made before each statement.
 pub const TABLES: &str = "CREATE TABLE base (id int PRIMARY KEY, x int); \

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::place::PostgresPlace;
+use crate::watch::place::PostgresPlace;
 
 /// The reason in the record if the server did not send the whole row before a change.
 const INCOMPLETE: &str = "the table's REPLICA IDENTITY is not FULL";

@@ -4,7 +4,7 @@ use backstory_testkit::database_server::DatabaseServer;
 use backstory_testkit::mariadb::MariadbServer;
 use backstory_testkit::postgres::PostgresServer;
 
-use crate::place::{DatabasePlace, MariadbPlace, PostgresPlace};
+use crate::watch::place::{DatabasePlace, MariadbPlace, PostgresPlace};
 
 const ACCOUNTS: &str = "CREATE TABLE accounts (id int PRIMARY KEY, sum int, text varchar(100))";
 

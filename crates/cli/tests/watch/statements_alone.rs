@@ -4,8 +4,8 @@ use backstory_testkit::database_server::DatabaseServer;
 use backstory_testkit::mariadb::MariadbServer;
 use backstory_testkit::postgres::PostgresServer;
 
-use crate::lineage::write_scripts;
-use crate::place::{DatabasePlace, MariadbPlace, PostgresPlace, has, succeeded};
+use crate::watch::lineage::write_scripts;
+use crate::watch::place::{DatabasePlace, MariadbPlace, PostgresPlace, has, succeeded};
 
 const TABLES: &str = "CREATE TABLE accounts (id int PRIMARY KEY, sum int); \
     CREATE TABLE other (id int PRIMARY KEY)";

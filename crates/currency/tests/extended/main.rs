@@ -125,7 +125,7 @@ fn a_users_module_finder_looks_for_the_names_it_needs_only() {
         used
     };
     run("finder").is_current();
-    run("tool").is_stale_because_of("site-packages");
+    run("tool").is_stale_because_of("site-packages/other");
 }
 
 #[test]

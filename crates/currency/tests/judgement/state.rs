@@ -86,8 +86,8 @@ fn a_file_and_its_inputs_are_compared_with_what_the_run_left() {
 }
 
 #[test]
-fn an_input_without_identity_that_changed_when_the_run_ended_counts_as_changed() {
-    for (after, expected) in [(5, FileState::Outdated), (15, FileState::Current)] {
+fn an_input_without_identity_that_changed_when_it_was_used_is_uncertain() {
+    for (after, expected) in [(5, FileState::Uncertain), (40, FileState::Current)] {
         every_store(|store| {
             let tmp = tempfile::tempdir().unwrap();
             let dir = tmp.path().canonicalize().unwrap();
@@ -100,20 +100,21 @@ fn an_input_without_identity_that_changed_when_the_run_ended_counts_as_changed()
             let cc = graph.activity(None, 1, "/bin/cc", 0);
             let input = graph.file(&path("in"), 0, None);
             let output = graph.file(&path("out"), 1, real(&dir.join("out")));
-            graph.edge(cc, input, Relation::Read, 1, 2);
-            graph.edge(cc, output, Relation::Write, 3, 4);
+            let used = changed + after * 1_000_000;
+            graph.edge(cc, input, Relation::Read, used, used + 1);
+            graph.edge(cc, output, Relation::Write, used + 2, used + 3);
             let end = RunEnd {
-                command_ended: changed + after * 1_000_000,
+                command_ended: used + 100_000_000,
                 ..end()
             };
             graph.append_until(store, &header("run00001", changed), &end);
             let out = status(store, &[dir.join("out")]).unwrap().remove(0);
-            let changed = (bytes(&path("in")), FileState::Modified);
+            let changed = (bytes(&path("in")), FileState::Uncertain);
             match expected {
                 FileState::Current => assert_eq!(out.state, FileState::Current),
                 _ => assert_eq!(
                     (out.state, out.changed_inputs),
-                    (FileState::Outdated, vec![changed])
+                    (FileState::Uncertain, vec![changed])
                 ),
             }
         });

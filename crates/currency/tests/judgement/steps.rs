@@ -172,13 +172,14 @@ fn the_first_output_of_a_planned_step_is_one_that_was_asked_for() {
     }
 }
 
-/// The command changes its result in place, so each run of it depends on the one before.
+/// The command changes its result in place. A repetition begins with the content that the first
+/// run found.
 #[test]
 fn a_step_that_rerun_repeated_is_planned_as_it_was_done_last() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
-    std::fs::write(path("out.txt"), "a").unwrap();
     let run = |id: &str, repeats: Option<&str>, text: &str| {
+        std::fs::write(path("out.txt"), "a").unwrap();
         let mut scene = Scene::inside(directory.path(), id, &["bump", "out.txt"]);
         scene.header.repeats = repeats.map(str::to_owned);
         let bump = scene.program(None, &path("bump"), &["bump", "out.txt"], (0, 90));

@@ -100,6 +100,16 @@ impl Used {
         self.used(id, Relation::List)
     }
 
+    /// The program also wrote a file.
+    pub fn wrote(&self, name: &str) -> &Used {
+        let path = self.path(name);
+        let mut scene = self.scene.borrow_mut();
+        let id = scene.version(&path, 1, "made\n", 0o100_644);
+        scene.edge(self.program, id, Relation::Write, (40, 41));
+        drop(scene);
+        self
+    }
+
     /// The program looked for a file in vain.
     pub fn missed(&self, name: &str) -> &Used {
         let path = self.path(name);

@@ -63,11 +63,16 @@ fn a_change_of_an_index_that_is_made_of_other_files_decides_nothing() {
 }
 
 #[test]
-fn a_change_of_a_cache_decides_nothing() {
+fn a_change_of_a_cache_decides_nothing_for_the_program_that_keeps_it() {
+    let used = tool();
+    used.read("home/.cache/x/y")
+        .wrote("home/.cache/x/z")
+        .write("home/.cache/x/y", "changed since\n");
+    used.is_current();
     let used = tool();
     used.read("home/.cache/x/y")
         .write("home/.cache/x/y", "changed since\n");
-    used.is_current();
+    used.is_stale_because_of("home/.cache/x/y");
     let used = tool();
     used.read("home/cache/x/y")
         .write("home/cache/x/y", "changed since\n");
@@ -141,16 +146,16 @@ fn a_name_that_appeared_in_a_tools_directory_counts_if_the_program_looked_for_th
         used.write("site-packages/other.py", "").is_current();
         let used = run();
         used.write("site-packages/wanted.py", "");
-        used.is_stale_because_of("site-packages");
+        used.is_stale_because_of("site-packages/wanted.py");
     }
     let used = Used::by(&[&["ls", "site-packages"]]);
     used.listed("site-packages", &["known.py"]);
     used.write("site-packages/other.py", "");
-    used.is_stale_because_of("site-packages");
+    used.is_stale_because_of("site-packages/other.py");
     let used = Used::by(&[&["python3", "main"]]);
     used.listed("parts", &["known.py"]);
     used.write("parts/other.py", "");
-    used.is_stale_because_of("parts");
+    used.is_stale_because_of("parts/other.py");
 }
 
 #[test]

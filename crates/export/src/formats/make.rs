@@ -8,10 +8,13 @@ use std::io::Write;
 use backstory_eventlog::event::Bytes;
 
 use crate::family::Family;
-use crate::format::{Format, Target};
+use crate::format::{Format, Target, write_head};
 use crate::{Error, Result, View};
 use backstory_workflow::shell::quote;
 use backstory_workflow::steps::{Line, Rule, STEM, Step, rules};
+
+/// A target that is never up to date.
+const ALWAYS: &str = "backstory-always";
 
 /// `make`
 pub struct Make;
@@ -44,12 +47,18 @@ impl Format for Make {
             view.subject,
             quote(&view.base)
         )?;
-        writeln!(out, "# Run it there: make -f THIS\n")?;
+        writeln!(out, "# Run it there: make -f THIS")?;
+        write_head(view, out)?;
+        writeln!(out)?;
         if needs_bash(steps) {
             writeln!(out, "SHELL := /bin/bash")?;
         }
         for (name, value) in &shared.variables {
             writeln!(out, "export {name} := {value}")?;
+        }
+        if !view.whole.is_empty() {
+            // A recorded `make` that is a step must not get the options of this one.
+            writeln!(out, "unexport MAKEFLAGS MFLAGS MAKELEVEL")?;
         }
         writeln!(
             out,
@@ -64,6 +73,9 @@ impl Format for Make {
             .map(|path| name(view, path))
             .collect::<Result<_>>()?;
         writeln!(out, "all:{}", list(&results))?;
+        if steps.iter().any(|step| view.looks(step)) {
+            writeln!(out, "\n.PHONY: {ALWAYS}\n{ALWAYS}:")?;
+        }
         for rule in &rules {
             write_rule(view, steps, rule, out)?;
         }
@@ -85,12 +97,10 @@ fn write_rule(view: &View, steps: &[Step], rule: &Rule, out: &mut dyn Write) -> 
             // `&:` declares that one recipe makes all targets.
             let outputs = names(&step.outputs)?;
             let colon = if outputs.len() > 1 { " &:" } else { ":" };
-            writeln!(
-                out,
-                "{}{colon}{}",
-                outputs.join(" "),
-                list(&names(&step.inputs)?)
-            )?;
+            let mut inputs = names(&step.inputs)?;
+            // A name that appears is newer than nothing. So the step always runs.
+            inputs.extend(view.looks(step).then(|| ALWAYS.to_owned()));
+            writeln!(out, "{}{colon}{}", outputs.join(" "), list(&inputs))?;
             write_recipe(view, step, out)
         }
         Some(template) if template.outputs.len() == 1 => {
@@ -103,10 +113,13 @@ fn write_rule(view: &View, steps: &[Step], rule: &Rule, out: &mut dyn Write) -> 
             let (stem, plain): (Vec<_>, Vec<_>) = names(&template.inputs)?
                 .into_iter()
                 .partition(|name| name.contains(STEM));
+            let looks = rule.steps.iter().any(|&at| view.looks(&steps[at]));
+            let always = looks.then(|| ALWAYS.to_owned());
             let inputs: Vec<String> = stem
                 .into_iter()
                 .map(|name| name.replace(STEM, "%"))
                 .chain(plain)
+                .chain(always)
                 .collect();
             writeln!(out, "{}: {pattern}:{}", targets.join(" "), list(&inputs))?;
             write_recipe(view, template, out)?;

@@ -6,7 +6,7 @@ use std::io::Write;
 use backstory_eventlog::event::Bytes;
 
 use crate::family::Family;
-use crate::format::{Format, Target};
+use crate::format::{Format, Target, write_head};
 use crate::{Error, Result, View};
 use backstory_workflow::shell::quote;
 use backstory_workflow::steps::{STEM, SharedEnvironment, Step, rules};
@@ -42,6 +42,13 @@ impl Format for Ninja {
             quote(&view.base)
         )?;
         writeln!(out, "# Run it there: ninja -f THIS")?;
+        write_head(view, out)?;
+        if steps.iter().any(|step| view.looks(step)) {
+            writeln!(
+                out,
+                "# Names in directories decided, too: remove the outputs after one of them changed."
+            )?;
+        }
         for rule in rules(steps, view.generalise) {
             let step = rule.template.as_ref().unwrap_or(&steps[rule.steps[0]]);
             let name = rule.name(steps);

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::family::Family;
-use crate::format::{Format, Target};
+use crate::format::{Format, Target, write_head};
 use crate::{Result, View};
 use backstory_workflow::shell::quote;
 
@@ -35,6 +35,7 @@ impl Format for Shell {
             "#!/bin/bash\n# The steps of {}, as recorded.",
             view.subject
         )?;
+        write_head(view, out)?;
         writeln!(out, "set -eu\ncd {}", quote(&view.base))?;
         for variable in shared.assignments() {
             writeln!(out, "export {variable}")?;

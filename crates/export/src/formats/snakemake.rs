@@ -6,7 +6,7 @@ use std::io::Write;
 use backstory_eventlog::event::Bytes;
 
 use crate::family::Family;
-use crate::format::{Format, Target};
+use crate::format::{Format, Target, write_head};
 use crate::{Error, Result, View};
 use backstory_workflow::shell::quote;
 use backstory_workflow::steps::{Rule, STEM, Step, rules};
@@ -41,7 +41,15 @@ impl Format for Snakemake {
             view.subject,
             quote(&view.base)
         )?;
-        writeln!(out, "# Run it there: snakemake -c1 -s THIS\n")?;
+        writeln!(out, "# Run it there: snakemake -c1 -s THIS")?;
+        write_head(view, out)?;
+        if steps.iter().any(|step| view.looks(step)) {
+            writeln!(
+                out,
+                "# Names in directories decided, too: use --forceall after one of them changed."
+            )?;
+        }
+        writeln!(out)?;
         if !shared.variables.is_empty() {
             writeln!(out, "import os\n")?;
             for (name, value) in &shared.variables {

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use backstory_eventlog::job_rank::JobRank;
-use backstory_graph::model::{Certainty, Interval};
+use backstory_graph::model::{Certainty, Edge, EntityKind, Interval, Relation};
 use backstory_query::answer::Flow;
 use backstory_query::{Globs, RefinedRuns};
 use backstory_store::{ActivityKey, Store, same_version};
 use backstory_workflow::recording::Recording;
-use backstory_workflow::steps::{Step, Workflow};
+use backstory_workflow::steps::{Step, Workflow, outer_input};
 use backstory_workflow::{Selection, Subject};
 
 use super::graph::GraphBuilder;
@@ -46,6 +46,8 @@ impl View {
             evidence: None,
             calls: None,
             hermeticity: None,
+            head: head(&selection),
+            whole: selection.whole().clone(),
         };
         view.warn();
         let versions = GraphBuilder::new(&mut view, &selection, exclude).build();
@@ -113,12 +115,47 @@ impl View {
     }
 }
 
+/// The remarks about what the steps depend on beside their files.
+fn head(selection: &Selection) -> Vec<String> {
+    let mut said = Vec::new();
+    for (at, recording) in selection.recordings.iter().enumerate() {
+        let id = &recording.details.summary.id;
+        let whole = selection.whole().get(&at);
+        if let Some(because) = whole.and_then(|command| command.because.as_ref()) {
+            said.push(format!(
+                "The commands of run {id} are one step: {because}, so a change can make others."
+            ));
+        }
+        let is_selected = |at: &usize| selection.has_activity(recording.activity_key(*at));
+        let input = outer_input(recording).filter(|input| input.kind == EntityKind::Pipe);
+        let mut members = (0..recording.activities.len()).filter(is_selected);
+        let reads = |at: usize| {
+            let mut edges = recording.edges[at].iter();
+            let is_input = |edge: &Edge| input.is_some_and(|input| edge.entity == input.id);
+            edges.any(|edge| edge.relation == Relation::Read && is_input(edge))
+        };
+        if members.any(reads) {
+            said.push(format!(
+                "The standard input of run {id} was a pipe. What came through it is frozen or gone."
+            ));
+        }
+    }
+    said
+}
+
 /// The runs behind the subject. An export that is executed has the steps of `rerun`.
 fn selection(store: &dyn Store, request: &Request) -> Result<Selection> {
     match &request.subject {
         Subject::Path(path) if request.executed => {
             let origin = backstory_currency::origin(store, path)?;
             Ok(Selection::of_parts(store, &origin.path, origin.parts)?)
+        }
+        subject @ Subject::Run(run) if request.executed => {
+            let mut selection = Selection::load(store, subject, &request.exclude, false)?;
+            if let Some(command) = backstory_currency::whole_command(store, run)? {
+                selection.make_whole(0, command);
+            }
+            Ok(selection)
         }
         subject => {
             let lookups = request.level == Level::All;

@@ -9,7 +9,7 @@ mod graph;
 mod load;
 mod request;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use backstory_eventlog::event::Bytes;
@@ -20,12 +20,13 @@ use backstory_graph::model::{Certainty, EntityKind, Interval};
 use backstory_query::ByteUse;
 use backstory_query::answer::{Flow, RunDetails};
 use backstory_workflow::recording::split;
+use backstory_workflow::selection::WholeCommand;
 use backstory_workflow::shell;
-use backstory_workflow::steps::{SharedEnvironment, Workflow};
+use backstory_workflow::steps::{SharedEnvironment, Step, Workflow};
 
-use crate::Result;
 use crate::family::Family;
 use crate::file_contents::FileContents;
+use crate::{Error, Result};
 
 pub use request::{Level, Request};
 
@@ -190,6 +191,10 @@ pub struct View {
     pub calls: Option<PathBuf>,
     /// The facts of [`crate::hermeticity`]. `None` if the format does not need them.
     pub hermeticity: Option<serde_json::Value>,
+    /// Sentences for the head of a file that is executed: what its steps depend on beside files.
+    pub head: Vec<String>,
+    /// The runs whose whole command is one step, by the number in [`View::runs`].
+    pub whole: BTreeMap<usize, WholeCommand>,
 }
 
 impl View {
@@ -197,8 +202,18 @@ impl View {
     ///
     /// # Errors
     ///
-    /// [`backstory_workflow::Error::NoSteps`] if no step left a file.
+    /// [`backstory_workflow::Error::NoSteps`] if no step left a file; [`Error::Lost`] if the steps
+    /// cannot be right after a change.
     pub fn steps(&self) -> Result<&Workflow> {
+        for (at, command) in &self.whole {
+            if let (Some(because), Some(lost)) = (&command.because, command.lost) {
+                return Err(Error::Lost {
+                    run: self.runs[*at].summary.id.clone(),
+                    because: because.clone(),
+                    lost,
+                });
+            }
+        }
         if self.workflow.steps.is_empty() {
             return Err(backstory_workflow::Error::NoSteps(self.subject.clone()).into());
         }
@@ -219,6 +234,12 @@ impl View {
             &self.steps()?.steps,
             &names.collect(),
         ))
+    }
+
+    /// True if names in directories decided on a step: no input shows a change of them.
+    pub fn looks(&self, step: &Step) -> bool {
+        let mut runs = step.members.iter().map(|(run, _)| self.whole.get(run));
+        runs.any(|whole| whole.is_some_and(|whole| whole.looks))
     }
 
     /// The path as the steps name it: relative to the base if it lies below.

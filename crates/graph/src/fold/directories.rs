@@ -1,8 +1,8 @@
 //! Current directories and roots.
 
 use super::{CallContext, Fold};
-use crate::model::Sink;
-use crate::paths::ROOT;
+use crate::model::{Relation, Sink};
+use crate::paths::{PathId, ROOT};
 
 impl<S: Sink> Fold<'_, S> {
     pub(super) fn chdir(
@@ -33,17 +33,34 @@ impl<S: Sink> Fold<'_, S> {
         if let Some(place) = place {
             let place = self.follow(place, true);
             self.set_cwd(call, place);
+            if let Some(named) = named.filter(|named| *named != place) {
+                self.passed_links(call, named)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes the older symbolic links in a path that the process followed.
+    fn passed_links(&mut self, call: CallContext, path: PathId) -> Result<(), S::Error> {
+        let mut at = path;
+        while at != ROOT {
+            if self.is_older_link(at) {
+                let link = self.link_met(at, call.time);
+                let entity = self.entity_now(call, link, at)?;
+                self.touch(call, entity, Relation::Link);
+            }
+            at = self.paths.parent(at);
         }
         Ok(())
     }
 
     /// The root directory of the calling process.
-    pub(super) fn root_of(&self, call: CallContext) -> crate::paths::PathId {
+    pub(super) fn root_of(&self, call: CallContext) -> PathId {
         let process = self.processes.get(&call.pid);
         process.map_or(ROOT, |p| p.fs(call.tid).root.get())
     }
 
-    pub(super) fn set_cwd(&mut self, call: CallContext, place: crate::paths::PathId) {
+    pub(super) fn set_cwd(&mut self, call: CallContext, place: PathId) {
         if let Some(process) = self.processes.get_mut(&call.pid) {
             process.fs(call.tid).cwd.set(place);
             if let Some(epoch) = self.epochs[process.epoch as usize]

@@ -13,6 +13,7 @@ mod listeners;
 mod recorder;
 mod slow_memory;
 mod stage;
+mod syscall_page;
 mod truth;
 mod views;
 

@@ -22,8 +22,8 @@ class Diff(Answer):
 
     @property
     def same(self) -> bool:
-        """True if nothing differs."""
-        return len(self) == 0
+        """True if nothing differs and all was compared."""
+        return len(self) == 0 and not self.unknown
 
     @property
     def a(self) -> list[str]:
@@ -53,4 +53,6 @@ class Diff(Answer):
         a, b = (f"<b>{escape(visible(side))}</b>" for side in self._sides)
         if self.same:
             return f"<p>No difference between {a} and {b}.</p>"
+        if len(self) == 0:
+            return f"<p>It cannot be told whether {a} and {b} are the same.</p>"
         return f"<p>{a} and {b}</p>{super()._repr_html_()}"

@@ -2,12 +2,15 @@
 
 use backstory_ordering::{SmallCollect, SmallSort};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use backstory_graph::model::EntityKind;
 use backstory_store::facts::Availability;
 use backstory_store::same_version;
 
-use super::{DiffSide, Difference, DifferenceKind, Findings, SideFile};
+use super::{DiffSide, Difference, DifferenceKind, Findings, SideFile, UnknownFile};
 
 /// The comparison of two contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +67,7 @@ fn each(a: &SideFiles, b: &SideFiles, output: bool, found: &mut Findings) {
             _ => SameContent::No,
         };
         match same {
-            SameContent::Unknown => found.unknown.push(name.clone()),
+            SameContent::Unknown => found.unknown.extend(unknown(name, (old, new), output)),
             SameContent::Yes if output => found.same_outputs.push(name.clone()),
             SameContent::Yes => {}
             SameContent::No => {
@@ -77,6 +80,10 @@ fn each(a: &SideFiles, b: &SideFiles, output: bool, found: &mut Findings) {
                 let mut difference = Difference::new(kind, name.clone(), said(old), said(new), at);
                 let there = |file: &&SideFile| file.kind != EntityKind::Missing;
                 difference.versions = [old, new].map(|file| Some(file.filter(there)?.key));
+                difference.packages = [old, new].map(|file| {
+                    let held = file?.held.as_ref();
+                    held.and_then(Availability::package).cloned()
+                });
                 if !output {
                     let readers = file.clone().flat_map(|file| &file.readers);
                     difference.activities = readers.copied().collect();
@@ -87,6 +94,28 @@ fn each(a: &SideFiles, b: &SideFiles, output: bool, found: &mut Findings) {
             }
         }
     }
+}
+
+/// A file that cannot be compared. `None` for an answer of the kernel, as in `/proc`: it has no
+/// content that could be stored.
+fn unknown(
+    name: &[u8],
+    sides: (Option<&SideFile>, Option<&SideFile>),
+    is_output: bool,
+) -> Option<UnknownFile> {
+    let (old, new) = (sides.0?, sides.1?);
+    let of_kernel = |file: &SideFile| {
+        let path = Path::new(OsStr::from_bytes(&file.path));
+        ["/proc", "/sys", "/dev"]
+            .iter()
+            .any(|dir| path.starts_with(dir))
+    };
+    (!of_kernel(old)).then(|| UnknownFile {
+        name: name.to_vec(),
+        paths: [old.path.clone(), new.path.clone()],
+        is_output,
+        at: old.at.min(new.at),
+    })
 }
 
 fn kind(name: &[u8], executed: bool) -> DifferenceKind {

@@ -21,6 +21,7 @@ mod files;
 mod listing_differences;
 mod listings;
 mod mere_callers;
+mod noted_values;
 mod random_matches;
 mod random_names;
 mod run_use;
@@ -35,6 +36,7 @@ use std::collections::{BTreeMap, HashSet};
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_graph::model::Certainty;
 use backstory_query::answer::RunDetails;
+use backstory_store::facts::Package;
 use backstory_store::{ActivityKey, EntityKey, Store};
 
 pub use listings::DirectoryListing;
@@ -51,6 +53,8 @@ pub enum DifferenceKind {
     Machine,
     /// A variable that the run's command began with.
     Environment,
+    /// A parameter that was noted with the run.
+    Parameter,
     /// The directory that a command ran in.
     Directory,
     /// The arguments of a command.
@@ -69,6 +73,8 @@ pub enum DifferenceKind {
     Command,
     /// The exit status of a command.
     Exit,
+    /// A metric that was noted with the run.
+    Metric,
     /// A file that the run left.
     Output,
 }
@@ -79,6 +85,7 @@ impl DifferenceKind {
         match self {
             DifferenceKind::Machine => "machine",
             DifferenceKind::Environment => "environment",
+            DifferenceKind::Parameter => "parameter",
             DifferenceKind::Directory => "directory",
             DifferenceKind::Arguments => "arguments",
             DifferenceKind::Variable => "variable",
@@ -88,6 +95,7 @@ impl DifferenceKind {
             DifferenceKind::Listing => "listing",
             DifferenceKind::Command => "command",
             DifferenceKind::Exit => "exit",
+            DifferenceKind::Metric => "metric",
             DifferenceKind::Output => "output",
         }
     }
@@ -114,6 +122,8 @@ pub struct Difference {
     pub weight: DifferenceWeight,
     /// For a file: its version on either side.
     pub versions: [Option<EntityKey>; 2],
+    /// For a file of a package: the package on either side.
+    pub packages: [Option<Package>; 2],
     /// For an output: a later program of its run read it, or it is not the user's own.
     pub is_intermediate: bool,
     /// It belongs to the command that the user gave to `record`.
@@ -141,11 +151,21 @@ impl Difference {
             fed_by: Vec::new(),
             weight: DifferenceWeight::System,
             versions: [None, None],
+            packages: [None, None],
             is_intermediate: false,
             is_of_command: false,
             paths: Vec::new(),
             activities: Vec::new(),
         }
+    }
+
+    /// The package of which one side used another version: its name, and both versions.
+    pub fn package_change(&self) -> Option<(&str, [&str; 2])> {
+        let [Some(a), Some(b)] = &self.packages else {
+            return None;
+        };
+        let is_change = a.name == b.name && a.version != b.version;
+        is_change.then_some((&a.name, [&a.version, &b.version]))
     }
 
     /// True if only one side has the subject.
@@ -157,7 +177,7 @@ impl Difference {
     pub fn is_general(&self) -> bool {
         matches!(
             self.kind,
-            DifferenceKind::Machine | DifferenceKind::Environment
+            DifferenceKind::Machine | DifferenceKind::Environment | DifferenceKind::Parameter
         )
     }
 }
@@ -173,10 +193,46 @@ pub struct Diff {
     pub differences: Vec<Difference>,
     /// Files that both sides have and that cannot be compared, because a content is not known.
     pub unknown: Vec<Vec<u8>>,
+    /// Those of them that are inputs of the user's own, the first used one first. Each may be the
+    /// cause of every difference, so none of the known differences is *the* cause.
+    pub unknown_causes: Vec<Vec<u8>>,
     /// Outputs with the same content on both sides.
     pub same_outputs: Vec<Vec<u8>>,
     /// Edges of less certainty were not followed.
     pub least: Certainty,
+}
+
+impl Diff {
+    /// The answer in one word. Two sides are the same only if all was compared.
+    pub fn verdict(&self) -> DiffVerdict {
+        match (self.differences.is_empty(), self.unknown.is_empty()) {
+            (false, _) => DiffVerdict::Different,
+            (true, true) => DiffVerdict::Same,
+            (true, false) => DiffVerdict::Unknown,
+        }
+    }
+}
+
+/// Whether two sides are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiffVerdict {
+    /// All was compared, and nothing differs.
+    Same,
+    /// Something differs.
+    Different,
+    /// Nothing is known to differ, but some files could not be compared.
+    Unknown,
+}
+
+impl DiffVerdict {
+    /// The word in messages and JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            DiffVerdict::Same => "same",
+            DiffVerdict::Different => "different",
+            DiffVerdict::Unknown => "unknown",
+        }
+    }
 }
 
 /// Compares two sides.
@@ -222,6 +278,7 @@ fn compare(store: &dyn Store, a: &DiffSubject, b: &DiffSubject, least: Certainty
     let (a, b) = sides(store, a, b, least)?;
     let mut found = Findings::default();
     surroundings(&a, &b, &mut found);
+    noted_values::compare(&a, &b, &mut found);
     commands::compare(&a, &b, &mut found);
     files::compare(&a, &b, &mut found);
     listing_differences::compare(&a, &b, &mut found);
@@ -230,11 +287,14 @@ fn compare(store: &dyn Store, a: &DiffSubject, b: &DiffSubject, least: Certainty
         .sort_small_by(|x, y| (x.at, x.kind, &x.of).cmp(&(y.at, y.kind, &y.of)));
     feed(store, &a, &b, &mut found.differences)?;
     weights::weigh(&a, &b, &mut found.differences);
+    let unknown_causes = weights::own_inputs(&a, &b, &found.unknown);
+    let unknown = found.unknown.into_iter().map(|file| file.name);
     Ok(Diff {
         a: a.runs,
         b: b.runs,
         differences: found.differences,
-        unknown: found.unknown,
+        unknown: unknown.collect(),
+        unknown_causes,
         same_outputs: found.same_outputs,
         least,
     })
@@ -244,8 +304,21 @@ fn compare(store: &dyn Store, a: &DiffSubject, b: &DiffSubject, least: Certainty
 #[derive(Debug, Default)]
 struct Findings {
     differences: Vec<Difference>,
-    unknown: Vec<Vec<u8>>,
+    unknown: Vec<UnknownFile>,
     same_outputs: Vec<Vec<u8>>,
+}
+
+/// A file that both sides have and that cannot be compared.
+#[derive(Debug)]
+struct UnknownFile {
+    /// Its name from the runs' directories.
+    name: Vec<u8>,
+    /// Its paths on both sides.
+    paths: [Bytes; 2],
+    /// A run left it. Else the runs read it.
+    is_output: bool,
+    /// The earlier of its first uses, in ns since the begin of its side.
+    at: Time,
 }
 
 /// The number of differing outputs whose causes are looked up. A user does not read the causes of

@@ -8,16 +8,17 @@
 
 use std::path::Path;
 
+use backstory_ordering::SmallSort;
 use backstory_workflow::ownership::Ownership;
 use backstory_workflow::tools::knowledge;
 
 use super::command_callers::CommandCallers;
-use super::{DiffSide, Difference, DifferenceKind};
+use super::{DiffSide, Difference, DifferenceKind, UnknownFile};
 
 /// How likely a difference is the cause that a user looks for. The order is that of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DifferenceWeight {
-    /// A file of the user's own, or the recorded command itself.
+    /// A file or parameter of the user's own, or the recorded command itself.
     Own,
     /// A command below the recorded one, a variable, a listed directory.
     Command,
@@ -46,6 +47,19 @@ impl DifferenceWeight {
     }
 }
 
+/// The names of the inputs of the user's own among files that could not be compared, the first used
+/// one first.
+pub(super) fn own_inputs(a: &DiffSide, b: &DiffSide, unknown: &[UnknownFile]) -> Vec<Vec<u8>> {
+    let projects = a.runs.iter().chain(&b.runs).map(|run| &*run.summary.cwd);
+    let mut ownership = Ownership::new(Path::new("/"), projects);
+    let inputs = unknown.iter().filter(|file| !file.is_output);
+    let mut own: Vec<&UnknownFile> = inputs
+        .filter(|file| file.paths.iter().any(|path| ownership.is_own(path)))
+        .collect();
+    own.sort_small_by_key(|file| file.at);
+    own.into_iter().map(|file| file.name.clone()).collect()
+}
+
 /// Weighs all differences between two sides.
 pub(super) fn weigh(a: &DiffSide, b: &DiffSide, differences: &mut [Difference]) {
     let projects = a.runs.iter().chain(&b.runs).map(|run| &*run.summary.cwd);
@@ -54,7 +68,10 @@ pub(super) fn weigh(a: &DiffSide, b: &DiffSide, differences: &mut [Difference]) 
     let weights: Vec<DifferenceWeight> = differences
         .iter()
         .map(|difference| match difference.kind {
-            DifferenceKind::Output | DifferenceKind::Exit => DifferenceWeight::Result,
+            DifferenceKind::Output | DifferenceKind::Exit | DifferenceKind::Metric => {
+                DifferenceWeight::Result
+            }
+            DifferenceKind::Parameter => DifferenceWeight::Own,
             DifferenceKind::Machine => DifferenceWeight::System,
             DifferenceKind::Environment if is_of_session(&difference.of) => DifferenceWeight::Noise,
             DifferenceKind::Environment => DifferenceWeight::Command,

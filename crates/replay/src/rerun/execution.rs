@@ -10,6 +10,7 @@ use backstory_eventlog::event::Bytes;
 use backstory_files::Digest;
 use backstory_redaction as redaction;
 
+use super::output_states::OutputStates;
 use super::set_aside::SetAside;
 use super::work_list::{Standing, WorkList};
 
@@ -21,6 +22,27 @@ pub trait StepRunner: Sync {
     /// Runs the step's script. The result is its exit status, or the reason why it could not start.
     /// `started` gets the id of the process that ends when the step has ended.
     fn run(&self, step: &PlannedStep, started: &dyn Fn(u32)) -> io::Result<i32>;
+
+    /// The files that the step changes. They are put aside before.
+    fn changes(&self, step: &PlannedStep) -> Vec<Bytes> {
+        step.outputs.iter().map(|(path, _)| path.clone()).collect()
+    }
+
+    /// Brings the files that the step changes to their state before the recorded step. An error
+    /// says why the step cannot run.
+    fn prepare(&self, _step: &PlannedStep) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// True if the step need not make this output, or looked at it and left it alone.
+    fn may_leave(&self, _step: &PlannedStep, _output: &[u8]) -> bool {
+        false
+    }
+
+    /// True if the bytes of a former output, of which this is a copy, are available elsewhere.
+    fn is_stored(&self, _copy: &Path) -> bool {
+        true
+    }
 }
 
 /// The outcome of a step.
@@ -33,6 +55,8 @@ pub enum StepOutcome {
     /// It ran and failed with this status, or could not start for this reason. Its outputs are
     /// those from before.
     Failed(Result<i32, String>),
+    /// It ran without an error, and did not make these outputs. They are as before.
+    NotMade(Vec<Vec<u8>>),
     /// It did not start, because another step failed.
     NotBegun,
     /// It is not current, and did not run because it is outside the project.
@@ -56,12 +80,16 @@ pub struct ExecutionOptions<'o> {
     pub keep_going: bool,
     /// The directory for outputs that are put aside.
     pub aside: &'o Path,
+    /// The directory for former files that `undo` can bring back.
+    pub overwritten: &'o Path,
 }
 
 /// The end of a step, as the thread that ran it saw it.
 struct StepEnd {
     at: usize,
     status: io::Result<i32>,
+    /// Outputs that it did not make, although it ended without an error.
+    missed: Vec<Vec<u8>>,
     /// The contents of the outputs before.
     before: Vec<Option<Digest>>,
     took: Duration,
@@ -83,7 +111,7 @@ pub fn bring_up_to_date(
         loop {
             let failed = state
                 .iter()
-                .any(|done| matches!(done, Some(StepOutcome::Failed(_))));
+                .any(|done| matches!(done, Some(StepOutcome::Failed(_) | StepOutcome::NotMade(_))));
             let stops = failed && !options.keep_going;
             while let Some(at) = next(steps, &state, &at_work).filter(|_| !stops) {
                 let idle = match work.standing(at) {
@@ -100,7 +128,7 @@ pub fn bring_up_to_date(
                     let (tell, step) = (tell.clone(), &steps[at]);
                     scope.spawn(move || {
                         // The receiver outlives all senders.
-                        let _ = tell.send(run(at, step, options.aside, runner));
+                        let _ = tell.send(run(at, step, options, runner));
                     });
                 } else {
                     break;
@@ -153,41 +181,69 @@ fn is_stale(work: &WorkList<'_>, at: usize, state: &[Option<StepOutcome>]) -> bo
 }
 
 /// Puts the outputs of a step aside, runs it, and restores the outputs if it fails.
-fn run(at: usize, step: &PlannedStep, aside: &Path, runner: &dyn StepRunner) -> StepEnd {
+fn run(
+    at: usize,
+    step: &PlannedStep,
+    options: ExecutionOptions<'_>,
+    runner: &dyn StepRunner,
+) -> StepEnd {
     let begun = Instant::now();
     let outputs = step.outputs.iter();
     let before = outputs
         .map(|(path, known)| known.or_else(|| held(path)))
         .collect();
-    let status = match redaction::has_mark(step.script.as_bytes()) {
+    let done = match redaction::has_mark(step.script.as_bytes()) {
         true => Err(io::Error::other(NOT_IN_RECORD)),
-        false => guarded(step, aside, runner),
+        false => guarded(step, options, runner),
+    };
+    let (status, missed) = match done {
+        Ok((status, missed)) => (Ok(status), missed),
+        Err(error) => (Err(error), Vec::new()),
     };
     StepEnd {
         at,
         status,
+        missed,
         before,
         took: begun.elapsed(),
     }
 }
 
-fn guarded(step: &PlannedStep, aside: &Path, runner: &dyn StepRunner) -> io::Result<i32> {
-    let paths = step.outputs.iter().map(|(path, _)| &**path);
-    let old = SetAside::take(aside, paths)
+/// The status of a step, and the outputs that it did not make.
+fn guarded(
+    step: &PlannedStep,
+    options: ExecutionOptions<'_>,
+    runner: &dyn StepRunner,
+) -> io::Result<(i32, Vec<Vec<u8>>)> {
+    let changes = runner.changes(step);
+    let paths = changes.iter().map(|path| &**path);
+    let old = SetAside::take(options.aside, paths)
         .map_err(|error| io::Error::other(format!("its outputs cannot be put aside: {error}")))?;
-    let status = runner.run(step, &|process| old.worked_on_by(process));
-    match status {
-        Ok(0) => old.discard(),
-        _ => old.restore().map_err(|error| {
-            io::Error::other(format!("and its old outputs cannot be put back: {error}"))
-        })?,
+    let mut states = None;
+    let ready = runner.prepare(step);
+    let status = ready.and_then(|()| {
+        states = Some(OutputStates::of(step));
+        runner.run(step, &|process| old.worked_on_by(process))
+    });
+    let kept = |error| io::Error::other(format!("and its old outputs cannot be put back: {error}"));
+    if !matches!(status, Ok(0)) {
+        old.restore().map_err(kept)?;
+        return status.map(|status| (status, Vec::new()));
     }
-    status
+    let mut missed = states.map_or_else(Vec::new, |states| states.untouched(step));
+    missed.retain(|output| !runner.may_leave(step, output));
+    if !missed.is_empty() {
+        old.restore_only(&missed).map_err(kept)?;
+    }
+    old.archive(options.overwritten, &|copy| runner.is_stored(copy))
+        .map_err(|error| io::Error::other(format!("its old outputs cannot be kept: {error}")))?;
+    Ok((0, missed))
 }
 
 fn outcome(step: &PlannedStep, end: StepEnd) -> StepOutcome {
     match end.status {
         Err(error) => StepOutcome::Failed(Err(error.to_string())),
+        Ok(0) if !end.missed.is_empty() => StepOutcome::NotMade(end.missed),
         Ok(0) => {
             let outputs = step.outputs.iter().zip(&end.before);
             let different =

@@ -12,6 +12,8 @@ pub struct InodeState {
     inode: u64,
     /// The status-change time in ns.
     changed: i128,
+    /// The number of hard links.
+    pub links: u64,
 }
 
 impl InodeState {
@@ -21,12 +23,14 @@ impl InodeState {
             device: found.dev(),
             inode: found.ino(),
             changed: i128::from(found.ctime()) * 1_000_000_000 + i128::from(found.ctime_nsec()),
+            links: found.nlink(),
         }
     }
 
     /// The state as a text.
     pub fn text(&self) -> Vec<u8> {
-        format!("{} {} {}", self.device, self.inode, self.changed).into_bytes()
+        let (device, inode) = self.inode();
+        format!("{device} {inode} {} {}", self.changed, self.links).into_bytes()
     }
 
     /// The state of a text.
@@ -36,7 +40,14 @@ impl InodeState {
             device: numbers.next()?.parse().ok()?,
             inode: numbers.next()?.parse().ok()?,
             changed: numbers.next()?.parse().ok()?,
+            // Notes of earlier versions end here.
+            links: numbers.next().unwrap_or("1").parse().ok()?,
         })
+    }
+
+    /// Device and inode.
+    pub fn inode(&self) -> (u64, u64) {
+        (self.device, self.inode)
     }
 
     /// True if both are states of one inode.

@@ -1,11 +1,11 @@
-//! Tells whether a step has touched any of its outputs.
+//! Tells which outputs a step has not touched.
 //!
-//! In: the outputs of a step, before it runs and after it has ended. Out: true if each of them is
-//! the same inode with the same status-change time, or absent as before.
+//! In: the outputs of a step, before it runs and after it has ended. Out: those that are the same
+//! inode with the same status-change time, or absent as before.
 //!
 //! A step may leave an equal output alone (`cmp new out || mv new out`). So an untouched output is
-//! no mistake by itself. The log of another tool may lack redirections. Then a step that touches
-//! nothing has written elsewhere.
+//! no mistake if the step has looked at it. The log of another tool may lack redirections. Then a
+//! step that touches nothing has written elsewhere.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -27,6 +27,16 @@ impl OutputStates {
     pub fn of(step: &PlannedStep) -> OutputStates {
         let outputs = step.outputs.iter();
         OutputStates(outputs.map(|(path, _)| state(path)).collect())
+    }
+
+    /// The outputs that the step has not touched. A directory stays as it is.
+    pub fn untouched(&self, step: &PlannedStep) -> Vec<Vec<u8>> {
+        let now = OutputStates::of(step);
+        let outputs = step.outputs.iter().zip(self.0.iter().zip(&now.0));
+        let same = outputs.filter(|((path, _), (before, now))| {
+            before == now && !Path::new(OsStr::from_bytes(path)).is_dir()
+        });
+        same.map(|((path, _), _)| path.to_vec()).collect()
     }
 
     /// True if the step has outputs, and has touched none of them.

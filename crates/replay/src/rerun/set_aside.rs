@@ -5,8 +5,13 @@
 //! and [`restore_left`] what a killed process left.
 //!
 //! An output stays where it is, because a step such as `make` may look at it. The directory gets a
-//! copy. A file that the step wrote into gets its content and times back. It keeps its inode, so it
-//! is still the version that was recorded. A file that the step replaced has a new inode.
+//! copy with holes, extended attributes, mode and times. A file that the step wrote into gets its
+//! content and times back. It keeps its inode, so it is still the version that was recorded. A file
+//! that the step replaced gets its inode back if it has another name, else it has a new one, which
+//! [`restored_files`](super::restored_files) notes.
+//!
+//! After a success, [`SetAside::archive`] keeps the former files that the store of contents does
+//! not have, so that `undo` can bring them back.
 //!
 //! There is no hard link to the output: a link changes its status-change time, and the version that
 //! the step makes could not be identified.
@@ -23,15 +28,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use backstory_files::regular;
 use rustix::fs::{FlockOperation, flock};
 
-use manifest::Entry;
+use manifest::{Entry, FormerInodes};
 
 mod manifest;
 mod worker;
 
 /// The directories of this process.
-static OWN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+static OWN: Mutex<Vec<(PathBuf, FormerInodes)>> = Mutex::new(Vec::new());
 
-fn own() -> MutexGuard<'static, Vec<PathBuf>> {
+fn own() -> MutexGuard<'static, Vec<(PathBuf, FormerInodes)>> {
     OWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -66,14 +71,15 @@ impl SetAside {
             directory,
             _lock: lock,
         };
+        let mut inodes = FormerInodes::default();
         let entries = paths
             .enumerate()
-            .map(|(number, path)| Entry::take(&aside.directory, number, path));
+            .map(|(number, path)| Entry::take(&aside.directory, number, path, &mut inodes));
         match entries
             .collect::<io::Result<Vec<_>>>()
             .and_then(|entries| manifest::write(&aside.directory, &entries))
         {
-            Ok(()) => own.push(aside.directory.clone()),
+            Ok(()) => own.push((aside.directory.clone(), inodes)),
             Err(error) => {
                 let _ = fs::remove_dir_all(&aside.directory);
                 return Err(error);
@@ -91,9 +97,23 @@ impl SetAside {
     /// Removes what is aside: the step succeeded.
     pub fn discard(self) {
         let mut own = own();
-        if forget(&mut own, &self.directory) {
+        if forget(&mut own, &self.directory).is_some() {
             let _ = fs::remove_dir_all(&self.directory);
         }
+    }
+
+    /// Keeps the former files that the step changed below `root` for `undo`, and removes the rest.
+    /// `is_stored`: true if the bytes of a file are available elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be kept. The former files then stay aside.
+    pub fn archive(self, root: &Path, is_stored: &dyn Fn(&Path) -> bool) -> io::Result<()> {
+        for entry in manifest::read(&self.directory)? {
+            entry.archive(&self.directory, root, is_stored)?;
+        }
+        self.discard();
+        Ok(())
     }
 
     /// Restores the outputs: the step failed.
@@ -104,25 +124,37 @@ impl SetAside {
     pub fn restore(self) -> io::Result<()> {
         let mut own = own();
         match forget(&mut own, &self.directory) {
-            true => restore(&self.directory).map(drop),
+            Some(mut inodes) => restore(&self.directory, &mut inodes).map(drop),
             // `restore_all` was first.
-            false => Ok(()),
+            None => Ok(()),
         }
+    }
+
+    /// Restores these outputs, and leaves the others as the step made them.
+    ///
+    /// # Errors
+    ///
+    /// If an output cannot be written. The copies then stay.
+    pub fn restore_only(&self, paths: &[Vec<u8>]) -> io::Result<()> {
+        let mut inodes = FormerInodes::default();
+        let entries = manifest::read(&self.directory)?.into_iter();
+        let mut wanted = entries.filter(|entry| paths.iter().any(|path| path == entry.path()));
+        wanted.try_for_each(|entry| entry.restore(&self.directory, &mut inodes).map(drop))
     }
 }
 
-fn forget(own: &mut Vec<PathBuf>, directory: &Path) -> bool {
-    let at = own.iter().position(|own| own == directory);
-    at.map(|at| own.swap_remove(at)).is_some()
+fn forget(own: &mut Vec<(PathBuf, FormerInodes)>, directory: &Path) -> Option<FormerInodes> {
+    let at = own.iter().position(|(own, _)| own == directory);
+    at.map(|at| own.swap_remove(at).1)
 }
 
 /// Restores all that this process has put aside. While the caller keeps the result, nothing more is
 /// put aside.
 pub fn restore_all() -> impl Sized {
     let mut own = own();
-    for directory in own.drain(..) {
+    for (directory, mut inodes) in own.drain(..) {
         // A directory that cannot be restored stays for `restore_left`.
-        let _ = restore(&directory);
+        let _ = restore(&directory, &mut inodes);
     }
     own
 }
@@ -162,7 +194,7 @@ pub fn restore_left(root: &Path, is_recording: &dyn Fn(u32) -> bool) -> Leftover
             ));
             continue;
         }
-        match restore(&directory) {
+        match restore(&directory, &mut FormerInodes::default()) {
             Ok(paths) => left.restored.extend(paths),
             Err(error) => left.failed.push(format!(
                 "the outputs in {} cannot be put back: {error}",
@@ -174,12 +206,12 @@ pub fn restore_left(root: &Path, is_recording: &dyn Fn(u32) -> bool) -> Leftover
 }
 
 /// Restores the files of a directory and removes it. Without a complete manifest no step has run.
-fn restore(directory: &Path) -> io::Result<Vec<Vec<u8>>> {
+fn restore(directory: &Path, inodes: &mut FormerInodes) -> io::Result<Vec<Vec<u8>>> {
     let entries = manifest::read(directory)?;
     let mut restored = Vec::new();
     for entry in &entries {
         if entry
-            .restore(directory)
+            .restore(directory, inodes)
             .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", entry.shown())))?
         {
             restored.push(entry.path().to_vec());

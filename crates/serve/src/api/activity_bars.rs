@@ -3,12 +3,13 @@
 use axum::extract::State;
 use axum::response::Response;
 use serde::Serialize;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 use super::run_row::{RunState, seconds};
 use super::run_search::{FILTERS, RunSearch};
 use crate::params::Params;
-use crate::problem::{Answer, ProblemBody};
+use crate::problem::Answer;
 use crate::site::Site;
 
 /// Bars of a histogram, usually and at most.
@@ -16,7 +17,8 @@ const USUAL: usize = 60;
 const MOST: usize = 1000;
 
 /// A histogram of runs over time.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct RunActivity {
     /// The start of the first bar.
     pub start: f64,
@@ -29,7 +31,8 @@ pub struct RunActivity {
 }
 
 /// The runs that began in a span of time.
-#[derive(Debug, Default, Clone, Serialize, ToSchema)]
+#[derive(Debug, Default, Clone, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct ActivityBar {
     /// The start of the span.
     pub start: f64,
@@ -42,7 +45,7 @@ pub struct ActivityBar {
 }
 
 /// How many runs began when. Takes the conditions of `/runs`.
-#[utoipa::path(
+#[cfg_attr(test, utoipa::path(
     get,
     path = "/runs/activity",
     params(
@@ -54,8 +57,8 @@ pub struct ActivityBar {
         ("since" = Option<f64>, Query), ("until" = Option<f64>, Query),
         ("tag" = Option<Vec<String>>, Query), ("buckets" = Option<usize>, Query),
     ),
-    responses((status = 200, body = RunActivity), (status = "4XX", body = ProblemBody))
-)]
+    responses((status = 200, body = RunActivity), (status = "4XX", body = crate::problem::ProblemBody))
+))]
 pub async fn run_activity(State(site): State<Site>, params: Params) -> Answer<Response> {
     let known: Vec<&str> = FILTERS.iter().chain(&["buckets"]).copied().collect();
     params.only(&known)?;

@@ -5,18 +5,20 @@ use axum::response::Response;
 use backstory_graph::model::EntityKind;
 use backstory_store::EntityKey;
 use serde::Serialize;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 use super::ids;
 use crate::params::Params;
 use crate::path_text::PathText;
-use crate::problem::{Answer, Problem, ProblemBody};
+use crate::problem::{Answer, Problem};
 use crate::readers::Reading;
 use crate::setup::{ByteOrigins, ByteSource, ByteWriter};
 use crate::site::Site;
 
 /// The bytes behind a range of a version. Ends of ranges are behind the last byte.
-#[derive(Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct ByteView {
     /// The run that wrote the version was followed by the byte engine.
     pub known: bool,
@@ -33,7 +35,8 @@ pub struct ByteView {
 }
 
 /// A source of bytes.
-#[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct ByteSourceRow {
     /// `file`, `pipe`, `socket`, `device` or `arguments`.
     pub kind: &'static str,
@@ -52,7 +55,8 @@ pub struct ByteSourceRow {
 }
 
 /// Bytes that the same functions wrote.
-#[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct ByteWriterRow {
     /// The bytes.
     pub ranges: Vec<(u64, u64)>,
@@ -65,7 +69,8 @@ pub struct ByteWriterRow {
 }
 
 /// A function that was active at a write.
-#[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct WritingFunctionRow {
     /// Its name.
     pub name: String,
@@ -76,14 +81,14 @@ pub struct WritingFunctionRow {
 }
 
 /// The bytes behind a range of a version, if the byte engine followed its run.
-#[utoipa::path(
+#[cfg_attr(test, utoipa::path(
     get,
     path = "/versions/{version}/bytes",
     params(
         ("version" = String, Path), ("start" = Option<u64>, Query), ("end" = Option<u64>, Query)
     ),
-    responses((status = 200, body = ByteView), (status = 404, body = ProblemBody))
-)]
+    responses((status = 200, body = ByteView), (status = 404, body = crate::problem::ProblemBody))
+))]
 pub async fn byte_view(
     State(site): State<Site>,
     Path(version): Path<String>,

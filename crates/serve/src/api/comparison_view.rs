@@ -4,13 +4,14 @@ use axum::extract::State;
 use axum::response::Response;
 use backstory_query::RefinedRuns;
 use backstory_replay::diff::{
-    self, DiffSide, DiffSubject, Difference, DifferenceKind, DifferenceWeight, SideCommand,
-    UnusedCauses,
+    self, DiffSide, DiffSubject, DiffVerdict, Difference, DifferenceKind, DifferenceWeight,
+    SideCommand, UnusedCauses,
 };
 use backstory_store::EntityKey;
 use backstory_workflow::shell;
 use serde::Serialize;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
+#[cfg(test)]
 use utoipa::ToSchema;
 
 use super::ids;
@@ -18,7 +19,7 @@ use super::run_row::seconds;
 use super::run_view::run_id;
 use crate::params::Params;
 use crate::path_text::PathText;
-use crate::problem::{Answer, ProblemBody};
+use crate::problem::Answer;
 use crate::readers::Reading;
 use crate::site::Site;
 
@@ -26,13 +27,14 @@ use crate::site::Site;
 const ROWS: usize = 5000;
 
 /// How two runs, or the histories of two versions, differ.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct ComparisonView {
     /// The first side.
     pub a: ComparedSubject,
     /// The second side.
     pub b: ComparedSubject,
-    /// True if nothing differs.
+    /// True if nothing differs and all was compared.
     pub same: bool,
     /// The index of the difference at which the histories part: the earliest one that can be a
     /// cause.
@@ -50,7 +52,8 @@ pub struct ComparisonView {
 }
 
 /// A side of a comparison.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct ComparedSubject {
     /// Its name for people: a command or a path.
     pub title: PathText,
@@ -63,10 +66,11 @@ pub struct ComparedSubject {
 }
 
 /// A difference.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct DifferenceRow {
-    /// `machine`, `environment`, `directory`, `arguments`, `variable`, `program`, `library`,
-    /// `input`, `listing`, `command`, `exit` or `output`.
+    /// `machine`, `environment`, `parameter`, `directory`, `arguments`, `variable`, `program`,
+    /// `library`, `input`, `listing`, `command`, `exit`, `metric` or `output`.
     pub kind: &'static str,
     /// The subject: a path, a variable, a command.
     pub of: PathText,
@@ -95,7 +99,8 @@ pub struct DifferenceRow {
 }
 
 /// Commands that stand beside each other.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct AlignedRow {
     /// The command of the first side.
     pub a: Option<AlignedCommand>,
@@ -106,7 +111,8 @@ pub struct AlignedRow {
 }
 
 /// A command of a side.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct AlignedCommand {
     /// The process.
     pub process: String,
@@ -121,12 +127,12 @@ pub struct AlignedCommand {
 }
 
 /// How two runs, or the histories of two versions, differ. A side is a run, or the id of a version.
-#[utoipa::path(
+#[cfg_attr(test, utoipa::path(
     get,
     path = "/compare",
     params(("a" = String, Query), ("b" = String, Query)),
-    responses((status = 200, body = ComparisonView), (status = "4XX", body = ProblemBody))
-)]
+    responses((status = 200, body = ComparisonView), (status = "4XX", body = crate::problem::ProblemBody))
+))]
 pub async fn comparison_view(State(site): State<Site>, params: Params) -> Answer<Response> {
     params.only(&["a", "b"])?;
     let name = |key| Answer::Ok(String::from_utf8_lossy(params.needed(key)?).into_owned());
@@ -174,7 +180,7 @@ fn view(reading: &Reading<'_>, a: &DiffSubject, b: &DiffSubject) -> Answer<Compa
     Ok(ComparisonView {
         a: compared(reading, a, &old)?,
         b: compared(reading, b, &new)?,
-        same: found.differences.is_empty(),
+        same: found.verdict() == DiffVerdict::Same,
         earliest: found.differences.iter().position(is_cause),
         differences,
         unknown: names(&found.unknown),
@@ -236,6 +242,8 @@ fn sentence(one: &Difference) -> Vec<u8> {
     let what: &[u8] = match one.kind {
         Machine => b"the machine's ",
         Environment | Variable => b"the variable ",
+        Parameter => b"the parameter ",
+        Metric => b"the metric ",
         Directory => b"the directory of ",
         Arguments => b"the arguments of ",
         Program => b"the program ",
@@ -252,12 +260,14 @@ fn sentence(one: &Difference) -> Vec<u8> {
         (None, Some(_)) => match one.kind {
             Command => [what, of, b" ran in b only"].concat(),
             Environment | Variable => [what, of, b" is set in b only"].concat(),
+            Parameter | Metric => [what, of, b" is noted in b only"].concat(),
             Output => [what, of, b" was made in b only"].concat(),
             _ => [what, of, b" was used in b only"].concat(),
         },
         (Some(_), None) => match one.kind {
             Command => [what, of, b" ran in a only"].concat(),
             Environment | Variable => [what, of, b" is set in a only"].concat(),
+            Parameter | Metric => [what, of, b" is noted in a only"].concat(),
             Output => [what, of, b" was made in a only"].concat(),
             _ => [what, of, b" was used in a only"].concat(),
         },

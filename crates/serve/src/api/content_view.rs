@@ -8,13 +8,14 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use backstory_inspection::question::Portion;
 use serde::Serialize;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 use super::ids;
 use crate::media_type::{HEAD, MediaType};
 use crate::params::Params;
 use crate::preview::{HexView, ImageView, NotebookView, TableView, TextView};
-use crate::problem::{Answer, Problem, ProblemBody};
+use crate::problem::{Answer, Problem};
 use crate::site::Site;
 use crate::version_bytes::VersionBytes;
 
@@ -23,7 +24,8 @@ const USUAL: usize = 200;
 const MOST: usize = 5000;
 
 /// A part of a content.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct ContentView {
     /// The guessed media type.
     pub media_type: &'static str,
@@ -38,7 +40,8 @@ pub struct ContentView {
 }
 
 /// A part of a content, by the kind of its view.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 #[serde(tag = "view", rename_all = "lowercase")]
 pub enum ContentBody {
     /// Lines.
@@ -54,7 +57,7 @@ pub enum ContentBody {
 }
 
 /// A part of a content: from line, row, cell or block of 16 bytes number `first`, `limit` of them.
-#[utoipa::path(
+#[cfg_attr(test, utoipa::path(
     get,
     path = "/versions/{version}/preview",
     params(
@@ -62,8 +65,8 @@ pub enum ContentBody {
         ("view" = Option<String>, Query, description = "auto, text, table, image, notebook or hex"),
         ("first" = Option<usize>, Query), ("limit" = Option<usize>, Query),
     ),
-    responses((status = 200, body = ContentView), (status = "4XX", body = ProblemBody))
-)]
+    responses((status = 200, body = ContentView), (status = "4XX", body = crate::problem::ProblemBody))
+))]
 pub async fn content_view(
     State(site): State<Site>,
     Path(version): Path<String>,

@@ -6,13 +6,14 @@ use backstory_comparison::{ContentDifference, LineMark};
 use backstory_inspection::{ComparedContents, FormatReader, one_line};
 use backstory_store::EntityKey;
 use serde::Serialize;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 use super::ids;
 use crate::database_rows;
 use crate::params::Params;
 use crate::path_text::PathText;
-use crate::problem::{Answer, Problem, ProblemBody};
+use crate::problem::{Answer, Problem};
 use crate::readers::{PATIENCE, Reading};
 use crate::setup::InsideChange;
 use crate::site::Site;
@@ -25,7 +26,8 @@ const LARGEST: u64 = 64 << 20;
 const LINES: usize = 5000;
 
 /// The difference between the contents of two versions.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct DifferenceView {
     /// The first version.
     pub a: VersionName,
@@ -44,7 +46,8 @@ pub struct DifferenceView {
 }
 
 /// A version.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct VersionName {
     /// Its id.
     pub id: String,
@@ -57,7 +60,8 @@ pub struct VersionName {
 }
 
 /// A difference in the terms of its kind.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum DifferenceBody {
     /// Both have the same bytes.
@@ -73,7 +77,8 @@ pub enum DifferenceBody {
 }
 
 /// Changed lines.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct TextChanges {
     /// Lines of the first text.
     pub a_lines: usize,
@@ -90,7 +95,8 @@ pub struct TextChanges {
 }
 
 /// Changes that lie close together.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct HunkRow {
     /// The number of its first line in the first text, from 1.
     pub a_start: usize,
@@ -101,7 +107,8 @@ pub struct HunkRow {
 }
 
 /// A line of a hunk.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct LineRow {
     /// `both`, `removed` or `added`.
     pub mark: &'static str,
@@ -110,7 +117,8 @@ pub struct LineRow {
 }
 
 /// Changed cells.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct TableChanges {
     /// Rows of the first table.
     pub a_rows: usize,
@@ -137,7 +145,8 @@ pub struct TableChanges {
 }
 
 /// A cell that differs.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 #[allow(missing_docs)]
 pub struct CellRow {
     /// The row's key, or its number from 1.
@@ -148,7 +157,8 @@ pub struct CellRow {
 }
 
 /// Changed pixels.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct ImageChanges {
     /// Width and height of the first image.
     pub a: [u32; 2],
@@ -161,7 +171,8 @@ pub struct ImageChanges {
 }
 
 /// A box of pixels.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 #[allow(missing_docs)]
 pub struct PixelFrame {
     pub left: u32,
@@ -171,7 +182,8 @@ pub struct PixelFrame {
 }
 
 /// Changed bytes.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct ByteChanges {
     /// Bytes of the first content.
     pub a: u64,
@@ -184,12 +196,12 @@ pub struct ByteChanges {
 }
 
 /// The difference between the contents of two versions.
-#[utoipa::path(
+#[cfg_attr(test, utoipa::path(
     get,
     path = "/diff",
     params(("a" = String, Query), ("b" = String, Query)),
-    responses((status = 200, body = DifferenceView), (status = "4XX", body = ProblemBody))
-)]
+    responses((status = 200, body = DifferenceView), (status = "4XX", body = crate::problem::ProblemBody))
+))]
 pub async fn difference_view(State(site): State<Site>, params: Params) -> Answer<Response> {
     params.only(&["a", "b"])?;
     let name = |key| Answer::Ok(String::from_utf8_lossy(params.needed(key)?).into_owned());

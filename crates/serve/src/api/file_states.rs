@@ -11,11 +11,12 @@ use axum::response::Response;
 use backstory_currency::{self as currency, FileState, FileStatus, KeptResults, kept_results};
 use backstory_workflow::shell::quote;
 use serde::Serialize;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 use crate::params::Params;
 use crate::path_text::PathText;
-use crate::problem::{Answer, Problem, ProblemBody};
+use crate::problem::{Answer, Problem};
 use crate::reply;
 use crate::site::Site;
 
@@ -23,7 +24,8 @@ use crate::site::Site;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The state of files.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct StatusList {
     /// The directory of the project. `null`: everywhere.
     pub scope: Option<PathText>,
@@ -36,7 +38,8 @@ pub struct StatusList {
 }
 
 /// The state of a file.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct StatusRow {
     /// Its path.
     pub path: PathText,
@@ -53,7 +56,8 @@ pub struct StatusRow {
 }
 
 /// Why a step is stale.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct StaleReason {
     /// The path or variable.
     pub about: PathText,
@@ -62,7 +66,8 @@ pub struct StaleReason {
 }
 
 /// A file that has changed.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct ChangedInput {
     /// Its path.
     pub path: PathText,
@@ -71,12 +76,12 @@ pub struct ChangedInput {
 }
 
 /// The state of files: of those with `path`, or of all results of runs in the project.
-#[utoipa::path(
+#[cfg_attr(test, utoipa::path(
     get,
     path = "/status",
     params(("path" = Option<Vec<String>>, Query)),
-    responses((status = 200, body = StatusList), (status = "4XX", body = ProblemBody))
-)]
+    responses((status = 200, body = StatusList), (status = "4XX", body = crate::problem::ProblemBody))
+))]
 pub async fn status_list(State(site): State<Site>, params: Params) -> Answer<Response> {
     params.only(&["path"])?;
     let paths: Vec<PathBuf> = params

@@ -11,13 +11,14 @@ use backstory_query::{PathChange, PathEvent};
 use backstory_store::same_version;
 use backstory_workflow::shell;
 use serde::Serialize;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 use super::ids;
 use super::run_row::seconds;
 use crate::params::Params;
 use crate::path_text::PathText;
-use crate::problem::{Answer, Problem, ProblemBody};
+use crate::problem::{Answer, Problem};
 use crate::readers::Reading;
 use crate::site::Site;
 
@@ -26,7 +27,8 @@ const USUAL: usize = 500;
 const MOST: usize = 5000;
 
 /// The events of a path.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct FileView {
     /// The absolute path.
     pub path: PathText,
@@ -47,7 +49,8 @@ pub struct FileView {
 }
 
 /// Something that happened to a file.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct FileEvent {
     /// When. For a change outside of recorded runs, the latest possible time.
     pub time: f64,
@@ -79,7 +82,8 @@ pub struct FileEvent {
 }
 
 /// The process that did something.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct EventProcess {
     /// Its id in the store.
     pub id: String,
@@ -92,15 +96,15 @@ pub struct EventProcess {
 }
 
 /// The events of a path, over all runs, renames and unrecorded moves.
-#[utoipa::path(
+#[cfg_attr(test, utoipa::path(
     get,
     path = "/file",
     params(
         ("path" = String, Query), ("limit" = Option<usize>, Query),
         ("cursor" = Option<String>, Query),
     ),
-    responses((status = 200, body = FileView), (status = 404, body = ProblemBody))
-)]
+    responses((status = 200, body = FileView), (status = 404, body = crate::problem::ProblemBody))
+))]
 pub async fn file_view(State(site): State<Site>, params: Params) -> Answer<Response> {
     params.only(&["path", "limit", "cursor"])?;
     let path = absolute(&params)?;

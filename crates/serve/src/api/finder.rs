@@ -9,13 +9,14 @@ use axum::extract::State;
 use axum::response::Response;
 use backstory_eventlog::event::Bytes;
 use serde::Serialize;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 use super::run_row::RunRow;
 use super::run_search::mentions;
 use crate::params::Params;
 use crate::path_text::PathText;
-use crate::problem::{Answer, ProblemBody};
+use crate::problem::Answer;
 use crate::readers::Reading;
 use crate::reply;
 use crate::site::Site;
@@ -31,7 +32,8 @@ const VERSIONS: usize = 4000;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Runs and files with a text in their names.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct SearchResult {
     /// Runs, the newest first.
     pub runs: Vec<RunRow>,
@@ -42,7 +44,8 @@ pub struct SearchResult {
 }
 
 /// A file.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct FoundFile {
     /// Its path.
     pub path: PathText,
@@ -51,12 +54,12 @@ pub struct FoundFile {
 }
 
 /// Runs and files with a text in their names, in any case.
-#[utoipa::path(
+#[cfg_attr(test, utoipa::path(
     get,
     path = "/search",
     params(("text" = String, Query), ("limit" = Option<usize>, Query)),
-    responses((status = 200, body = SearchResult), (status = "4XX", body = ProblemBody))
-)]
+    responses((status = 200, body = SearchResult), (status = "4XX", body = crate::problem::ProblemBody))
+))]
 pub async fn search(State(site): State<Site>, params: Params) -> Answer<Response> {
     params.only(&["text", "limit"])?;
     let text = params.needed("text")?.to_ascii_lowercase();

@@ -10,19 +10,21 @@ use backstory_inspection::{FormatReader, LARGEST_INSPECTED};
 use backstory_query as query;
 use backstory_store::EntityKey;
 use serde::Serialize;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 use super::ids;
 use crate::database_rows;
 use crate::params::Params;
-use crate::problem::{Answer, ProblemBody};
+use crate::problem::Answer;
 use crate::readers::{PATIENCE, Reading};
 use crate::setup::InsideChange;
 use crate::site::Site;
 use crate::version_bytes::VersionBytes;
 
 /// The change inside of a file, in the terms of the file's format.
-#[derive(Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct InsideView {
     /// The version that had the former content. `null` if the store has no former content, or not
     /// that of this version.
@@ -34,12 +36,12 @@ pub struct InsideView {
 }
 
 /// The change inside of a file since the version before.
-#[utoipa::path(
+#[cfg_attr(test, utoipa::path(
     get,
     path = "/versions/{version}/inside",
     params(("version" = String, Path)),
-    responses((status = 200, body = InsideView), (status = 404, body = ProblemBody))
-)]
+    responses((status = 200, body = InsideView), (status = 404, body = crate::problem::ProblemBody))
+))]
 pub async fn inside_view(
     State(site): State<Site>,
     Path(version): Path<String>,

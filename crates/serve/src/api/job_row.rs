@@ -3,10 +3,12 @@
 use backstory_eventlog::job_rank::JobRank;
 use backstory_query::answer::JobProcesses;
 use serde::Serialize;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 /// The place of a run or process in a job of a launcher of parallel work.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct JobRow {
     /// The launcher: `Open MPI`, `Slurm`, `GNU parallel`, `xargs` and others.
     pub launcher: String,
@@ -19,7 +21,8 @@ pub struct JobRow {
 }
 
 /// A job of which processes of one run are ranks.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct RunJobRow {
     /// The launcher.
     pub launcher: String,

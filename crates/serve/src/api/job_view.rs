@@ -8,11 +8,12 @@ use backstory_eventlog::job_rank::JobRank;
 use backstory_ordering::SmallSort;
 use backstory_query::answer::RunSummary;
 use serde::Serialize;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 use super::run_row::{RunRow, RunState, seconds};
 use crate::params::Params;
-use crate::problem::{Answer, Problem, ProblemBody};
+use crate::problem::{Answer, Problem};
 use crate::site::Site;
 
 /// Ranks of an answer, usually and at most.
@@ -22,7 +23,8 @@ const MOST: usize = 20_000;
 const MISSING: usize = 100;
 
 /// A job of a launcher of parallel work whose ranks are runs.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct JobView {
     /// The launcher.
     pub launcher: String,
@@ -51,7 +53,8 @@ pub struct JobView {
 }
 
 /// How many runs ended how.
-#[derive(Debug, Default, Clone, Serialize, ToSchema)]
+#[derive(Debug, Default, Clone, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 #[allow(missing_docs)]
 pub struct JobStates {
     pub ok: usize,
@@ -61,14 +64,14 @@ pub struct JobStates {
 }
 
 /// The job of a launcher of parallel work, with the runs that are its ranks.
-#[utoipa::path(
+#[cfg_attr(test, utoipa::path(
     get,
     path = "/job",
     params(
         ("launcher" = String, Query), ("id" = String, Query), ("limit" = Option<usize>, Query),
     ),
-    responses((status = 200, body = JobView), (status = "4XX", body = ProblemBody))
-)]
+    responses((status = 200, body = JobView), (status = "4XX", body = crate::problem::ProblemBody))
+))]
 pub async fn job_view(State(site): State<Site>, params: Params) -> Answer<Response> {
     params.only(&["launcher", "id", "limit"])?;
     let launcher = needed(&params, "launcher")?;

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
 use serde::Serialize;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 use backstory_workflow::shell;
@@ -15,7 +16,7 @@ use super::run_row::seconds;
 use crate::channel_body::channel;
 use crate::params::Params;
 use crate::path_text::PathText;
-use crate::problem::{Answer, Problem, ProblemBody};
+use crate::problem::{Answer, Problem};
 use crate::process_tree::descendants;
 use crate::reply;
 use crate::site::Site;
@@ -27,14 +28,16 @@ const PAUSE: Duration = Duration::from_millis(500);
 const QUIET: u32 = 20;
 
 /// The runs in progress.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct LiveList {
     /// The newest first.
     pub runs: Vec<LiveRun>,
 }
 
 /// A run in progress.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct LiveRun {
     /// Its id.
     pub run: String,
@@ -61,7 +64,8 @@ pub struct LiveRun {
 }
 
 /// A running process.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct LiveProcess {
     /// Its process id.
     pub pid: u32,
@@ -80,11 +84,11 @@ struct StoredRun<'r> {
 }
 
 /// The runs in progress.
-#[utoipa::path(
+#[cfg_attr(test, utoipa::path(
     get,
     path = "/live",
-    responses((status = 200, body = LiveList), (status = "5XX", body = ProblemBody))
-)]
+    responses((status = 200, body = LiveList), (status = "5XX", body = crate::problem::ProblemBody))
+))]
 pub async fn live_list(State(site): State<Site>, params: Params) -> Answer<Response> {
     params.only(&[])?;
     Ok(reply::json(&look(&site).await?))
@@ -92,11 +96,11 @@ pub async fn live_list(State(site): State<Site>, params: Params) -> Answer<Respo
 
 /// The same as server-sent events: `runs` with a list whenever it has changed, and `stored` with
 /// the id of a run that was added to the store.
-#[utoipa::path(
+#[cfg_attr(test, utoipa::path(
     get,
     path = "/live/events",
     responses((status = 200, body = String, content_type = "text/event-stream"))
-)]
+))]
 pub async fn live_events(State(site): State<Site>, params: Params) -> Answer<Response> {
     params.only(&[])?;
     let (sender, body) = channel();

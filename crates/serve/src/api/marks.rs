@@ -11,6 +11,7 @@ use backstory_graph::model::{Entity, EntityId, EntityKind};
 use backstory_store::{ActivityKey, EntityKey};
 use backstory_vocabulary::Word;
 use serde::Serialize;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 use super::ids;
@@ -19,7 +20,7 @@ use super::run_row::seconds;
 use super::run_view::run_id;
 use crate::params::Params;
 use crate::path_text::PathText;
-use crate::problem::{Answer, Problem, ProblemBody};
+use crate::problem::{Answer, Problem};
 use crate::readers::Reading;
 use crate::site::Site;
 
@@ -28,7 +29,8 @@ const USUAL: usize = 5000;
 const MOST: usize = 50_000;
 
 /// A page of marks.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct MarkPage {
     /// In the order of their start.
     pub marks: Vec<MarkRow>,
@@ -39,7 +41,8 @@ pub struct MarkPage {
 }
 
 /// The use that a process made of a version of a file, or of a thing that a program named.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct MarkRow {
     /// The process.
     pub process: String,
@@ -59,15 +62,15 @@ pub struct MarkRow {
 
 /// When which process read or changed which file. Without look-ups. `own=false` includes the files
 /// of packages, of the system and of caches.
-#[utoipa::path(
+#[cfg_attr(test, utoipa::path(
     get,
     path = "/runs/{run}/marks",
     params(
         ("run" = String, Path), ("own" = Option<bool>, Query), ("process" = Option<String>, Query),
         ("limit" = Option<usize>, Query), ("cursor" = Option<String>, Query),
     ),
-    responses((status = 200, body = MarkPage), (status = 404, body = ProblemBody))
-)]
+    responses((status = 200, body = MarkPage), (status = 404, body = crate::problem::ProblemBody))
+))]
 pub async fn mark_page(
     State(site): State<Site>,
     Path(run): Path<String>,

@@ -12,18 +12,20 @@ use axum::response::Response;
 use bytes::Bytes;
 use serde::Serialize;
 use tokio::sync::mpsc::Sender;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 use super::file_view::absolute;
 use crate::channel_body::channel;
 use crate::params::Params;
 use crate::path_text::PathText;
-use crate::problem::{Answer, Problem, ProblemBody};
+use crate::problem::{Answer, Problem};
 use crate::reply::{self, NDJSON};
 use crate::site::Site;
 
 /// A line of the output of `backstory rerun`, or its end.
-#[derive(Debug, Default, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct RerunLine {
     /// `out` or `err`. `null` at the end.
     pub stream: Option<&'static str>,
@@ -37,7 +39,7 @@ pub struct RerunLine {
 /// steps that do more than make files of the project.
 ///
 /// The command goes on if the client leaves.
-#[utoipa::path(
+#[cfg_attr(test, utoipa::path(
     post,
     path = "/rerun",
     params(
@@ -46,9 +48,9 @@ pub struct RerunLine {
     ),
     responses(
         (status = 200, body = RerunLine, content_type = "application/x-ndjson"),
-        (status = 403, body = ProblemBody)
+        (status = 403, body = crate::problem::ProblemBody)
     )
-)]
+))]
 pub async fn mend(State(site): State<Site>, params: Params) -> Answer<Response> {
     params.only(&["path", "yes"])?;
     if !site.setup.allow_rerun {

@@ -39,13 +39,15 @@ use axum::Router;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::routing::{get, post};
+#[cfg(test)]
 use utoipa::OpenApi;
 
 use crate::page;
 use crate::problem::Problem;
 use crate::site::Site;
 
-/// The description of the interface.
+/// The description of the interface, which a test compares with `web/openapi.json`.
+#[cfg(test)]
 #[derive(OpenApi)]
 #[openapi(
     info(
@@ -88,12 +90,8 @@ use crate::site::Site;
     ),
     components(schemas(crate::problem::ProblemBody))
 )]
+#[cfg(test)]
 struct InterfaceDocument;
-
-/// The description of the interface as OpenAPI 3.1.
-pub fn document() -> utoipa::openapi::OpenApi {
-    InterfaceDocument::openapi()
-}
 
 /// All routes, below `/api/v1`.
 pub fn router() -> Router<Site> {
@@ -145,4 +143,25 @@ async fn openapi(headers: HeaderMap) -> Response {
 
 async fn unknown_route() -> Problem {
     Problem::not_found("there is no such route; /api/v1/openapi.json lists all")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `BACKSTORY_RENEW=1 cargo test -p backstory-serve --lib openapi` writes the copy anew.
+    #[test]
+    fn the_page_is_built_with_the_openapi_description_of_the_server() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/web/openapi.json");
+        let document = InterfaceDocument::openapi().to_pretty_json().unwrap() + "\n";
+        if std::env::var_os("BACKSTORY_RENEW").is_some() {
+            std::fs::create_dir_all(std::path::Path::new(path).parent().unwrap()).unwrap();
+            std::fs::write(path, &document).unwrap();
+        }
+        let copy = std::fs::read_to_string(path).unwrap();
+        assert!(
+            copy == document,
+            "{path} is out of date: run this test with BACKSTORY_RENEW=1"
+        );
+    }
 }

@@ -7,6 +7,7 @@ use backstory_query::answer::NameSource;
 use backstory_store::ActivityKey;
 use backstory_workflow::shell;
 use serde::Serialize;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 use super::ids;
@@ -14,18 +15,20 @@ use super::run_row::seconds;
 use super::run_view::run_id;
 use crate::params::Params;
 use crate::path_text::PathText;
-use crate::problem::{Answer, ProblemBody};
+use crate::problem::Answer;
 use crate::site::Site;
 
 /// The contacts of a run.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct PeerList {
     /// In order of time.
     pub peers: Vec<PeerRow>,
 }
 
 /// A contact of a process with an address.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct PeerRow {
     /// `tcp:127.0.0.1:80`, `unix:/run/x`
     pub address: PathText,
@@ -52,7 +55,8 @@ pub struct PeerRow {
 }
 
 /// A name that an address can have had.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct PeerNameRow {
     /// The name.
     pub name: String,
@@ -61,12 +65,12 @@ pub struct PeerNameRow {
 }
 
 /// The addresses that a run's processes talked to, or tried to.
-#[utoipa::path(
+#[cfg_attr(test, utoipa::path(
     get,
     path = "/runs/{run}/peers",
     params(("run" = String, Path)),
-    responses((status = 200, body = PeerList), (status = 404, body = ProblemBody))
-)]
+    responses((status = 200, body = PeerList), (status = 404, body = crate::problem::ProblemBody))
+))]
 pub async fn peer_list(
     State(site): State<Site>,
     Path(run): Path<String>,

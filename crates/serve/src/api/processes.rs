@@ -12,6 +12,7 @@ use backstory_store::ActivityKey;
 use backstory_vocabulary::Word;
 use backstory_workflow::shell;
 use serde::Serialize;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 use super::ids;
@@ -21,7 +22,7 @@ use super::run_row::seconds;
 use super::run_view::run_id;
 use crate::params::Params;
 use crate::path_text::PathText;
-use crate::problem::{Answer, Problem, ProblemBody};
+use crate::problem::{Answer, Problem};
 use crate::site::Site;
 
 /// Rows of a page, usually and at most.
@@ -29,7 +30,8 @@ const USUAL: usize = 2000;
 const MOST: usize = 20_000;
 
 /// A page of the processes of a run.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct ProcessPage {
     /// In the order of their start.
     pub processes: Vec<ProcessRow>,
@@ -40,7 +42,8 @@ pub struct ProcessPage {
 }
 
 /// A program that a process executed, or the time between a fork and the execution.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct ProcessRow {
     /// Its id in the store.
     pub id: String,
@@ -91,7 +94,8 @@ pub struct ProcessRow {
 }
 
 /// An attribute that a program gave its work.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct NoteRow {
     /// The name.
     pub name: PathText,
@@ -100,7 +104,8 @@ pub struct NoteRow {
 }
 
 /// An extended record that a program added.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct RecordRow {
     /// Its type.
     pub name: PathText,
@@ -111,7 +116,8 @@ pub struct RecordRow {
 }
 
 /// The verdict of a schema about a record.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct VerdictRow {
     /// The schema: a type, `@`, a version.
     pub name: PathText,
@@ -146,7 +152,8 @@ impl NoteRow {
 }
 
 /// A page of what processes told each other.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct WaitPage {
     /// In order of time.
     pub waits: Vec<WaitRow>,
@@ -157,7 +164,8 @@ pub struct WaitPage {
 }
 
 /// A fork, an execution, a wait for an exit status, or a signal.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct WaitRow {
     /// The process that informs: the parent of a fork, or the child that was waited for.
     pub from: String,
@@ -202,15 +210,15 @@ impl From<&ProcessLine> for ProcessRow {
 }
 
 /// The programs that a run executed. With `Accept: application/x-ndjson` all, one a line.
-#[utoipa::path(
+#[cfg_attr(test, utoipa::path(
     get,
     path = "/runs/{run}/processes",
     params(
         ("run" = String, Path), ("limit" = Option<usize>, Query),
         ("cursor" = Option<String>, Query),
     ),
-    responses((status = 200, body = ProcessPage), (status = 404, body = ProblemBody))
-)]
+    responses((status = 200, body = ProcessPage), (status = 404, body = crate::problem::ProblemBody))
+))]
 pub async fn process_page(
     State(site): State<Site>,
     Path(run): Path<String>,
@@ -242,15 +250,15 @@ pub async fn process_page(
 }
 
 /// Forks, executions, waits and signals between the processes of a run.
-#[utoipa::path(
+#[cfg_attr(test, utoipa::path(
     get,
     path = "/runs/{run}/waits",
     params(
         ("run" = String, Path), ("limit" = Option<usize>, Query),
         ("cursor" = Option<String>, Query),
     ),
-    responses((status = 200, body = WaitPage), (status = 404, body = ProblemBody))
-)]
+    responses((status = 200, body = WaitPage), (status = 404, body = crate::problem::ProblemBody))
+))]
 pub async fn wait_page(
     State(site): State<Site>,
     Path(run): Path<String>,

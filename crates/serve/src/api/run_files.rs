@@ -9,6 +9,7 @@ use backstory_query::answer::{Access, FileUse};
 use backstory_vocabulary::Word;
 use backstory_workflow::ownership::Ownership;
 use serde::Serialize;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 use super::row_stream::{self, RowRange};
@@ -16,7 +17,7 @@ use super::run_row::seconds;
 use super::run_view::run_id;
 use crate::params::Params;
 use crate::path_text::PathText;
-use crate::problem::{Answer, Problem, ProblemBody};
+use crate::problem::{Answer, Problem};
 use crate::readers::Reading;
 use crate::site::Site;
 
@@ -25,7 +26,8 @@ const USUAL: usize = 1000;
 const MOST: usize = 20_000;
 
 /// A page of the files of a run.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct RunFilePage {
     /// By path; for each path, `seen` comes before `possible`.
     pub files: Vec<RunFileRow>,
@@ -36,7 +38,8 @@ pub struct RunFilePage {
 }
 
 /// The use that a run made of a file, at one certainty.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct RunFileRow {
     /// The path.
     pub path: PathText,
@@ -57,7 +60,7 @@ pub struct RunFileRow {
 /// The files that a run used. `access` has words with commas between, `under` is a directory,
 /// `text` a part of the path in any case. `own=true` leaves out files of packages, of the system
 /// and of caches.
-#[utoipa::path(
+#[cfg_attr(test, utoipa::path(
     get,
     path = "/runs/{run}/files",
     params(
@@ -65,8 +68,8 @@ pub struct RunFileRow {
         ("under" = Option<String>, Query), ("own" = Option<bool>, Query),
         ("limit" = Option<usize>, Query), ("cursor" = Option<String>, Query),
     ),
-    responses((status = 200, body = RunFilePage), (status = "4XX", body = ProblemBody))
-)]
+    responses((status = 200, body = RunFilePage), (status = "4XX", body = crate::problem::ProblemBody))
+))]
 pub async fn run_file_page(
     State(site): State<Site>,
     Path(run): Path<String>,

@@ -6,13 +6,15 @@ use backstory_eventlog::event::Time;
 use backstory_query::answer::RunSummary;
 use backstory_workflow::shell;
 use serde::Serialize;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 use super::job_row::JobRow;
 use crate::path_text::PathText;
 
 /// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum RunState {
     /// Its command exited with 0.
@@ -39,7 +41,8 @@ impl RunState {
 }
 
 /// A run in a list.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct RunRow {
     /// Its id.
     pub run: String,

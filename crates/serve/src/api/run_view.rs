@@ -11,18 +11,20 @@ use backstory_query::answer::RunDetails;
 use backstory_query::{self as query, ReplayVerdict};
 use backstory_store::AnnotationKind;
 use serde::Serialize;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 use super::job_row::RunJobRow;
 use super::run_row::{RunRow, seconds};
 use crate::params::Params;
 use crate::path_text::PathText;
-use crate::problem::{Answer, ProblemBody};
+use crate::problem::Answer;
 use crate::readers::Reading;
 use crate::site::Site;
 
 /// Everything about a run but its files and processes.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct RunView {
     /// As in the list of runs.
     pub summary: RunRow,
@@ -55,7 +57,8 @@ pub struct RunView {
 }
 
 /// A reason why a record is not complete.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct ReasonRow {
     /// The event.
     pub sentence: String,
@@ -65,7 +68,8 @@ pub struct ReasonRow {
 }
 
 /// A machine.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 #[allow(missing_docs)]
 pub struct MachineRow {
     pub host: String,
@@ -75,7 +79,8 @@ pub struct MachineRow {
 }
 
 /// How a run was recorded: the words of the options of `record`.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 #[allow(missing_docs)]
 pub struct ModeRow {
     pub guard: Option<String>,
@@ -87,7 +92,8 @@ pub struct ModeRow {
 }
 
 /// A variable of an environment.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 #[allow(missing_docs)]
 pub struct VariableRow {
     pub name: PathText,
@@ -95,7 +101,8 @@ pub struct VariableRow {
 }
 
 /// A fact that was attached to a run.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct AnnotationRow {
     /// `tag`, `parameter`, `metric` or `checkout`.
     pub kind: &'static str,
@@ -106,7 +113,8 @@ pub struct AnnotationRow {
 }
 
 /// The verdict of a replay.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct ReplayRow {
     /// When it ended.
     pub ended: f64,
@@ -148,7 +156,8 @@ impl From<ReplayVerdict> for ReplayRow {
 }
 
 /// The resources that a run used.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct UsageRow {
     /// Seconds of processor time in programs.
     pub user: f64,
@@ -160,12 +169,12 @@ pub struct UsageRow {
 
 /// Everything about a run but its files and processes. `run` is an id, the beginning of one, a
 /// name, or `latest`.
-#[utoipa::path(
+#[cfg_attr(test, utoipa::path(
     get,
     path = "/runs/{run}",
     params(("run" = String, Path)),
-    responses((status = 200, body = RunView), (status = 404, body = ProblemBody))
-)]
+    responses((status = 200, body = RunView), (status = 404, body = crate::problem::ProblemBody))
+))]
 pub async fn run_view(
     State(site): State<Site>,
     Path(run): Path<String>,

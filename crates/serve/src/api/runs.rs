@@ -4,13 +4,14 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::Serialize;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 use super::row_stream;
 use super::run_row::RunRow;
 use super::run_search::{self, FILTERS, ORDERS, RunSearch};
 use crate::params::Params;
-use crate::problem::{Answer, ProblemBody};
+use crate::problem::Answer;
 use crate::site::Site;
 
 /// Runs on a page that does not say how many it wants, and at most.
@@ -18,7 +19,8 @@ const USUAL: usize = 100;
 const MOST: usize = 5000;
 
 /// A page of the list of runs.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct RunPage {
     /// The runs of this page.
     pub runs: Vec<RunRow>,
@@ -33,7 +35,7 @@ pub struct RunPage {
 /// `command`, `name`, `note`, `host` and `job` are globs if they have `*`, `?` or `[`, else any
 /// part of the text. `text` is any part of command, name, note, host, directory or tag. `file` is a
 /// path, a base name or a glob.
-#[utoipa::path(
+#[cfg_attr(test, utoipa::path(
     get,
     path = "/runs",
     params(
@@ -49,8 +51,8 @@ pub struct RunPage {
         ("order" = Option<String>, Query, description = "asc or desc"),
         ("limit" = Option<usize>, Query), ("cursor" = Option<String>, Query),
     ),
-    responses((status = 200, body = RunPage), (status = "4XX", body = ProblemBody))
-)]
+    responses((status = 200, body = RunPage), (status = "4XX", body = crate::problem::ProblemBody))
+))]
 pub async fn run_page(
     State(site): State<Site>,
     headers: HeaderMap,

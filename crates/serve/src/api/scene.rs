@@ -10,13 +10,14 @@ use backstory_scene::{
     SceneFile, SceneProcess, SceneRequest,
 };
 use serde::Serialize;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 use super::run_row::seconds;
 use super::run_view::run_id;
 use crate::params::Params;
 use crate::path_text::PathText;
-use crate::problem::{Answer, Problem, ProblemBody};
+use crate::problem::{Answer, Problem};
 use crate::site::Site;
 
 /// The requests of an answer, unless the client wants another number.
@@ -27,7 +28,8 @@ const MOST: usize = 100;
 const LISTED: usize = 1000;
 
 /// The requests behind a file, an address or a moment.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct SceneView {
     /// The newest first.
     pub incidents: Vec<IncidentView>,
@@ -38,7 +40,8 @@ pub struct SceneView {
 }
 
 /// One request, or one process, and what it did.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct IncidentView {
     /// The run.
     pub run: String,
@@ -67,7 +70,8 @@ pub struct IncidentView {
 }
 
 /// A program in a process.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct SceneProcessRow {
     /// The process id.
     pub pid: u32,
@@ -76,7 +80,8 @@ pub struct SceneProcessRow {
 }
 
 /// A request.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct RequestView {
     /// Its number in the run.
     pub number: usize,
@@ -97,7 +102,8 @@ pub struct RequestView {
 }
 
 /// The beginning of what went in one direction.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct ExcerptView {
     /// All bytes.
     pub bytes: u64,
@@ -108,7 +114,8 @@ pub struct ExcerptView {
 }
 
 /// A file that was used.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct SceneFileRow {
     /// Its path.
     pub path: PathText,
@@ -123,7 +130,8 @@ pub struct SceneFileRow {
 }
 
 /// Another connection.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct SceneConnectionRow {
     /// The address.
     pub address: String,
@@ -136,7 +144,7 @@ pub struct SceneConnectionRow {
 }
 
 /// The requests behind a file, an address or a moment.
-#[utoipa::path(
+#[cfg_attr(test, utoipa::path(
     get,
     path = "/scene",
     params(
@@ -149,10 +157,10 @@ pub struct SceneConnectionRow {
     ),
     responses(
         (status = 200, body = SceneView),
-        (status = 400, body = ProblemBody),
-        (status = 404, body = ProblemBody)
+        (status = 400, body = crate::problem::ProblemBody),
+        (status = 404, body = crate::problem::ProblemBody)
     )
-)]
+))]
 pub async fn scene_view(State(site): State<Site>, params: Params) -> Answer<Response> {
     params.only(&["path", "reads", "address", "time", "run", "most"])?;
     let question = question(&params)?;

@@ -7,16 +7,18 @@ use std::os::unix::ffi::OsStrExt;
 use axum::extract::State;
 use axum::response::Response;
 use serde::Serialize;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 use crate::params::Params;
 use crate::path_text::PathText;
-use crate::problem::{Answer, ProblemBody};
+use crate::problem::Answer;
 use crate::setup::Start;
 use crate::site::Site;
 
 /// The store as a whole, and what this server may do.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct StoreInfo {
     /// The directory of the store.
     pub directory: PathText,
@@ -43,7 +45,8 @@ pub struct StoreInfo {
 }
 
 /// The subject that the page opens with: a run or a file.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct StartSubject {
     /// The id of a run.
     pub run: Option<String>,
@@ -52,11 +55,11 @@ pub struct StartSubject {
 }
 
 /// The store as a whole, and what this server may do.
-#[utoipa::path(
+#[cfg_attr(test, utoipa::path(
     get,
     path = "/store",
-    responses((status = 200, body = StoreInfo), (status = "5XX", body = ProblemBody))
-)]
+    responses((status = 200, body = StoreInfo), (status = "5XX", body = crate::problem::ProblemBody))
+))]
 pub async fn store_info(State(site): State<Site>, params: Params) -> Answer<Response> {
     params.only(&[])?;
     site.answer(|site, reading| {

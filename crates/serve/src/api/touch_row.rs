@@ -5,6 +5,7 @@ use backstory_store::ActivityKey;
 use backstory_vocabulary::Word;
 use backstory_workflow::shell;
 use serde::Serialize;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 use super::ids;
@@ -12,7 +13,8 @@ use super::run_row::seconds;
 use crate::path_text::PathText;
 
 /// The acts of one process on one file.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct TouchRow {
     /// The run.
     pub run: String,
@@ -43,7 +45,8 @@ pub struct TouchRow {
 }
 
 /// A name that a file got from the kernel.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct DerivedName {
     /// `renamed`, `linked` or `copied`.
     pub how: &'static str,

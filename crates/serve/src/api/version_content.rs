@@ -20,7 +20,7 @@ use super::ids;
 use crate::channel_body::channel;
 use crate::media_type::{HEAD, MediaType};
 use crate::params::Params;
-use crate::problem::{Answer, Problem, ProblemBody};
+use crate::problem::{Answer, Problem};
 use crate::reply;
 use crate::site::Site;
 use crate::version_bytes::VersionBytes;
@@ -33,16 +33,16 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
 
 /// The bytes of a version, or a range of them. Images have their media type; everything else is
 /// `application/octet-stream`, to be saved.
-#[utoipa::path(
+#[cfg_attr(test, utoipa::path(
     get,
     path = "/versions/{version}/content",
     params(("version" = String, Path), ("range" = Option<String>, Header)),
     responses(
         (status = 200, body = [u8], content_type = "application/octet-stream"),
         (status = 206, body = [u8], content_type = "application/octet-stream"),
-        (status = "4XX", body = ProblemBody)
+        (status = "4XX", body = crate::problem::ProblemBody)
     )
-)]
+))]
 pub async fn version_content(
     State(site): State<Site>,
     Path(version): Path<String>,

@@ -7,6 +7,7 @@ use backstory_query::Touches;
 use backstory_store::EntityKey;
 use backstory_store::facts::Availability;
 use serde::Serialize;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 use super::ids;
@@ -15,7 +16,7 @@ use super::run_row::seconds;
 use super::touch_row::TouchRow;
 use crate::params::Params;
 use crate::path_text::PathText;
-use crate::problem::{Answer, ProblemBody};
+use crate::problem::Answer;
 use crate::readers::Reading;
 use crate::site::Site;
 
@@ -24,7 +25,8 @@ const USUAL: usize = 200;
 const MOST: usize = 5000;
 
 /// A version of a file.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct VersionView {
     /// Its id.
     pub id: String,
@@ -64,7 +66,8 @@ pub struct VersionView {
 }
 
 /// A package.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct PackageRow {
     /// `dpkg`, `rpm`, `pip`, `conda`, `npm`, `cargo` …
     pub provider: String,
@@ -77,7 +80,8 @@ pub struct PackageRow {
 }
 
 /// A page of the processes that touched a version.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct TouchPage {
     /// The newest run first, and in a run the latest first.
     pub users: Vec<TouchRow>,
@@ -90,12 +94,12 @@ pub struct TouchPage {
 }
 
 /// A version of a file.
-#[utoipa::path(
+#[cfg_attr(test, utoipa::path(
     get,
     path = "/versions/{version}",
     params(("version" = String, Path)),
-    responses((status = 200, body = VersionView), (status = 404, body = ProblemBody))
-)]
+    responses((status = 200, body = VersionView), (status = 404, body = crate::problem::ProblemBody))
+))]
 pub async fn version_view(
     State(site): State<Site>,
     Path(version): Path<String>,
@@ -160,15 +164,15 @@ fn view(reading: &Reading<'_>, key: EntityKey) -> Answer<VersionView> {
 
 /// The processes that touched a version, in every run that knows it. Those that only looked it up
 /// are counted.
-#[utoipa::path(
+#[cfg_attr(test, utoipa::path(
     get,
     path = "/versions/{version}/users",
     params(
         ("version" = String, Path), ("limit" = Option<usize>, Query),
         ("cursor" = Option<String>, Query),
     ),
-    responses((status = 200, body = TouchPage), (status = 404, body = ProblemBody))
-)]
+    responses((status = 200, body = TouchPage), (status = 404, body = crate::problem::ProblemBody))
+))]
 pub async fn touch_page(
     State(site): State<Site>,
     Path(version): Path<String>,

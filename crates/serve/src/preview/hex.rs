@@ -4,6 +4,7 @@ use std::io::Read;
 
 use backstory_inspection::question::Portion;
 use serde::Serialize;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 use crate::problem::{Answer, Problem};
@@ -13,7 +14,8 @@ use crate::version_bytes::VersionBytes;
 const ROW: usize = 16;
 
 /// Rows of 16 bytes.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct HexView {
     /// The number of the first row.
     pub first: usize,
@@ -24,7 +26,8 @@ pub struct HexView {
 }
 
 /// Sixteen bytes.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct HexRow {
     /// The offset of the first byte.
     pub offset: u64,

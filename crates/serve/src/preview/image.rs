@@ -1,12 +1,14 @@
 //! The size of an image. A browser draws the image itself.
 
 use serde::Serialize;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 use super::formats;
 
 /// The size of an image, as far as its first bytes tell.
-#[derive(Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct ImageView {
     /// Pixels in a row.
     pub width: Option<u32>,

@@ -3,6 +3,7 @@
 use backstory_inspection::format_answer;
 use backstory_inspection::question::Portion;
 use serde::Serialize;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 use super::{formats, not_shown, whole};
@@ -10,7 +11,8 @@ use crate::problem::Answer;
 use crate::version_bytes::VersionBytes;
 
 /// Cells of a notebook.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct NotebookView {
     /// The language of its code.
     pub language: Option<String>,
@@ -23,7 +25,8 @@ pub struct NotebookView {
 }
 
 /// A cell.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct NotebookCell {
     /// `code`, `markdown` or `raw`.
     pub kind: String,
@@ -36,7 +39,8 @@ pub struct NotebookCell {
 }
 
 /// An output of a cell: a text, or an image.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct CellOutput {
     /// `text/plain`, `image/png`, `image/jpeg`; an error is `application/vnd.jupyter.error`.
     pub media_type: String,

@@ -3,6 +3,7 @@
 use backstory_comparison::WireBytes;
 use backstory_inspection::question::Portion;
 use serde::Serialize;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 use super::{formats, not_shown, whole};
@@ -12,7 +13,8 @@ use crate::problem::Answer;
 use crate::version_bytes::VersionBytes;
 
 /// Rows of a table.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct TableView {
     /// The number of the first row, from 0, without the heading.
     pub first: usize,
@@ -25,7 +27,8 @@ pub struct TableView {
 }
 
 /// A column.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct ColumnHeading {
     /// Its name.
     pub name: PathText,

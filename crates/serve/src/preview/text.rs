@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 
 use backstory_inspection::question::Portion;
 use serde::Serialize;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 use super::{MOST, formats, not_shown, whole};
@@ -16,7 +17,8 @@ use crate::version_bytes::VersionBytes;
 const LONGEST: usize = 10_000;
 
 /// Lines of a text.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct TextView {
     /// The number of the first line, from 0.
     pub first: usize,

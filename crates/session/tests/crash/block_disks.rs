@@ -1,14 +1,14 @@
 //! Two disks with ext4, whose block writes are listed, and what ext4 makes of them after a crash.
 //!
-//! Each disk is a file of the [`JournalDisk`](crate::journal_disk), which a loop device serves. So
+//! Each disk is a file of the [`JournalDisk`](super::journal_disk), which a loop device serves. So
 //! every block write and every flush that ext4 makes is an operation of that list. This is what
 //! `dm-log-writes` lists, without the device mapper. A crash point is a prefix of the list. Of the
 //! blocks that no flush covers, any subset survives, also torn ones. ext4 then recovers its journal
 //! from the disk that survived.
 
-use crate::MountedDisk;
-use crate::crash_state::{Dice, DiskImage, SECTOR, SurvivingFile};
-use crate::journal_disk::{DATA, DiskOp, LOG, ListedOp, put};
+use super::MountedDisk;
+use crate::crash::crash_state::{Dice, DiskImage, SECTOR, SurvivingFile};
+use crate::crash::journal_disk::{DATA, DiskOp, LOG, ListedOp, put};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -21,7 +21,7 @@ const SIZE: u64 = 16 << 20;
 /// them: its checksum is then wrong. So the two are torn from other sectors only.
 const SUPERBLOCK: usize = 1024;
 
-/// The directory of each disk, below the mounted [`JournalDisk`](crate::journal_disk).
+/// The directory of each disk, below the mounted [`JournalDisk`](crate::crash::journal_disk).
 const DISKS: [(u64, &str); 2] = [(LOG, "log"), (DATA, "data")];
 
 /// A file with ext4, mounted by a loop device.
@@ -86,7 +86,7 @@ impl BlockDisks {
             match done(&mut format).and_then(|()| LoopMount::new(&image)) {
                 Ok(mount) => mounts.push(mount),
                 Err(error) => {
-                    return crate::skipped(&format!("no ext4 on a loop device here: {error}"));
+                    return super::skipped(&format!("no ext4 on a loop device here: {error}"));
                 }
             }
         }

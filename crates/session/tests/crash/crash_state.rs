@@ -7,7 +7,7 @@
 //!   Each one survives whole, not at all, or torn at 512 bytes.
 //! - Names and sizes are in a journal: a prefix of their changes survives.
 
-use crate::journal_disk::{DATA, DiskOp, LOG, ListedOp, put};
+use crate::crash::journal_disk::{DATA, DiskOp, LOG, ListedOp, put};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
 

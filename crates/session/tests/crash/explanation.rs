@@ -1,7 +1,7 @@
 //! Compares what survived of a run's files with what the surviving log explains.
 
-use crate::crash_state::{DiskImage, SECTOR};
-use crate::journal_disk::{DATA, LOG};
+use crate::crash::crash_state::{DiskImage, SECTOR};
+use crate::crash::journal_disk::{DATA, LOG};
 use backstory_eventlog::Log;
 use backstory_files::Ident;
 use backstory_graph::FinalState;

@@ -1,7 +1,7 @@
 //! Every byte that strace saw enter or leave a process is in the deep log, in the same order.
 
+use crate::deep::strace_oracle::{self, ENTERS, TracedCall};
 use crate::harness::Run;
-use crate::strace_oracle::{self, ENTERS, TracedCall};
 use backstory_abi::deep::{DESCRIPTOR, NO_NAME};
 use backstory_deep::call_numbers::OPENS;
 use backstory_deep::{Call, Content, DeepLog, DeepProcess};

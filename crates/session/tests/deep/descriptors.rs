@@ -1,6 +1,6 @@
 //! The deep log knows descriptors also where the recorder asks the kernel late or not at all.
 
-use crate::bytes::deep_log;
+use crate::deep::bytes::deep_log;
 use crate::harness::{Run, text};
 use backstory_abi::deep::{DESCRIPTOR, IDENT};
 use backstory_deep::Call;

@@ -1,6 +1,6 @@
 //! A small disk: the deep log leaves the room that the log of the run needs.
 
-use crate::bytes::deep_log;
+use crate::deep::bytes::deep_log;
 use crate::harness::Run;
 use backstory_testkit::need::{needs, skipped};
 use std::fs;

@@ -1,7 +1,7 @@
 //! Go programs that are linked with a C library: the recorder is in them, and does not see their
 //! calls.
 
-use crate::bytes::{compiled_with, deep_log};
+use crate::deep::bytes::{compiled_with, deep_log};
 use crate::harness::Run;
 use backstory_abi::deep;
 use backstory_testkit::need::needs;

@@ -1,6 +1,6 @@
 //! The place of a signal in the stream of its thread.
 
-use crate::bytes::deep_log;
+use crate::deep::bytes::deep_log;
 use crate::harness::Run;
 use backstory_abi::deep;
 use backstory_deep::Call;

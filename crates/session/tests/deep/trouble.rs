@@ -1,6 +1,6 @@
 //! The deep log of runs in which something goes wrong.
 
-use crate::bytes::{compiled, deep_log};
+use crate::deep::bytes::{compiled, deep_log};
 use crate::harness::{Run, alive, eventually, kill, others};
 use backstory_abi::deep;
 use backstory_deep::{Call, DeepLog};

@@ -14,6 +14,7 @@ use super::fetched_rows::{FetchedRange, KeyRange};
 use crate::{EngineOptions, Result};
 
 /// Bytes of memory that an engine takes, unless the options say otherwise.
+#[cfg(any(feature = "rust-engine", feature = "c-library"))]
 pub const USUAL_MEMORY: usize = 32 << 20;
 
 /// The order of a scan.

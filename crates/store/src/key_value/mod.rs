@@ -25,6 +25,7 @@ mod block_rows;
 #[cfg(feature = "c-library")]
 mod c_library;
 mod changes;
+#[cfg(any(feature = "rust-engine", feature = "c-library"))]
 mod damage;
 mod engine;
 mod fact_rows;

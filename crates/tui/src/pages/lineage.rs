@@ -6,10 +6,10 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use backstory_account::{Account, Siblings, packages, siblings};
+use backstory_account::{Account, PackageTally, Siblings, packages, siblings};
 use backstory_graph::model::EntityKind;
 use backstory_query::answer::Scope;
-use backstory_query::{Direction, ancestry_of, influence_of, projects, subject};
+use backstory_query::{Direction, ancestry_of, influence_of, keep_copies_apart, projects, subject};
 use backstory_vocabulary::Tone;
 use backstory_workflow::ownership::Ownership;
 use backstory_workflow::shell::quote;
@@ -34,6 +34,7 @@ pub fn page(viewed: &ViewedStore<'_>, path: &Path, direction: Direction) -> Resu
         }
         Direction::Forth => influence_of(store, &subject::all(store, path, None)?, &scope)?,
     };
+    let lineage = keep_copies_apart(store, lineage, direction)?;
     let directories = projects(store, &lineage)?;
     let projects = directories.iter().map(|directory| &**directory);
     let mut ownership = Ownership::new(Path::new("/"), projects);
@@ -45,15 +46,16 @@ pub fn page(viewed: &ViewedStore<'_>, path: &Path, direction: Direction) -> Resu
     for step in siblings(&account, &own) {
         rows.extend(step_rows(&account, &step, &without));
     }
+    let tally = packages(store, &account, &mut ownership)?;
     Ok(Page {
         title: quote(path.as_os_str().as_bytes()),
-        facts: facts(&account, &mut ownership, others.len()),
+        facts: facts(&account, &tally, others.len()),
         columns: vec!["run", "", "steps and files"],
         rows,
     })
 }
 
-fn facts(account: &Account, ownership: &mut Ownership, others: usize) -> Vec<Cell> {
+fn facts(account: &Account, tally: &PackageTally, others: usize) -> Vec<Cell> {
     let mut facts = Vec::new();
     match (account.direction, account.heading()) {
         (Direction::Back, Some(heading)) => {
@@ -77,7 +79,6 @@ fn facts(account: &Account, ownership: &mut Ownership, others: usize) -> Vec<Cel
             facts.push(Cell::new(Tone::Ink, text));
         }
     }
-    let tally = packages(account, ownership);
     if !tally.packages.is_empty() {
         let names: Vec<String> = tally
             .packages

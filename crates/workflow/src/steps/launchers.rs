@@ -5,7 +5,7 @@
 //! itself. The names come from [`crate::tools`]. An entry of two words names a subcommand:
 //! `conda run` only starts another program, while `conda install` does work.
 
-use super::programs::{is_one, program};
+use super::programs::{is_one, names_shell, program};
 use crate::paths::base_name;
 use crate::recording::Recording;
 use crate::tools::knowledge;
@@ -86,4 +86,28 @@ fn calls(recording: &Recording, at: usize) -> Vec<ProgramCall<'_>> {
         });
     }
     calls
+}
+
+/// True if an activity only helps a launcher to start its command: `pyenv` looks for the version,
+/// `fakeroot` starts a server. The command itself, and all below it, are no helpers. `xargs` reads
+/// words of its command, so it counts as the command.
+pub fn helps_launcher(recording: &Recording, at: usize) -> bool {
+    let line: Vec<usize> = std::iter::once(at).chain(recording.ancestors(at)).collect();
+    let is_launcher = |at: &usize| {
+        let is_launcher = wrapper(recording, *at) == Some(WrapperKind::Launcher);
+        is_launcher && base_name(program(recording, *at)) != b"xargs"
+    };
+    let Some(place) = line.iter().position(is_launcher) else {
+        return false;
+    };
+    // The kernel puts the interpreter of a launcher's script before it.
+    let argv = &recording.activities[line[place]].argv;
+    let is_script = argv.first().is_some_and(|name| names_shell(name));
+    let words = argv.iter().skip(1 + usize::from(is_script));
+    let words: Vec<&[u8]> = words.map(|word| base_name(word)).collect();
+    let is_command = |at: &usize| {
+        let mut called = recording.activities[*at].argv.iter().take(1);
+        recording.activities[*at].epoch > 0 && called.any(|word| words.contains(&base_name(word)))
+    };
+    !line[..place].iter().any(is_command)
 }

@@ -53,8 +53,11 @@ use backstory_query::Globs;
 
 pub use bookkeeping::{is_bookkeeping, is_plan, is_read_by_builder};
 pub use compose::call;
+pub use launchers::helps_launcher;
 pub use line::{Line, Word};
-pub use programs::{is_builder, is_one, is_shell, names_shell, program};
+pub use programs::{
+    is_builder, is_interpreted, is_one, is_shell, is_unbuffered, names_shell, program,
+};
 pub use roles::{ProgramRole, launched, role};
 pub use rule::{Rule, rules};
 pub use script::script;
@@ -62,7 +65,7 @@ pub use shared_environment::SharedEnvironment;
 pub use shell_call::ShellCall;
 pub use stem::{STEM, filled};
 pub use units::outside;
-pub use whole_run::whole_line;
+pub use whole_run::{outer_input, whole_line};
 
 use crate::recording::Recording;
 use effects::Effects;
@@ -125,6 +128,12 @@ pub struct RunCommands {
 }
 
 impl RunCommands {
+    /// True if two activities of the run belong to one command, or to one pipeline.
+    pub fn are_joined(&self, one: usize, other: usize) -> bool {
+        let mut parts = self.parts.iter();
+        parts.any(|part| part.members.contains(&one) && part.members.contains(&other))
+    }
+
     /// Finds the commands. Files that match `exclude` are inputs and outputs of none.
     pub fn of(recording: &Recording, exclude: &Globs) -> RunCommands {
         let summary = &recording.details.summary;

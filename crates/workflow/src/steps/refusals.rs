@@ -81,7 +81,7 @@ pub fn removals<'p>(
 }
 
 /// `rm -f` of these files, named from the directory `cwd`.
-fn removal(cwd: &Bytes, outputs: &[&Bytes]) -> Line {
+pub fn removal(cwd: &Bytes, outputs: &[&Bytes]) -> Line {
     let name = |path: &&Bytes| match relative(path, cwd) {
         dashed if dashed.starts_with(b"-") => path.to_vec(),
         name => name.to_vec(),

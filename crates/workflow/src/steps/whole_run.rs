@@ -15,6 +15,7 @@ use super::RunCommands;
 use super::effects::Effects;
 use super::line::{Line, Word};
 use super::part::Part;
+use super::refusals::removal;
 use super::units::outside;
 use crate::paths::relative;
 use crate::recording::Recording;
@@ -30,7 +31,7 @@ pub fn whole_line(recording: &Recording, printed: &[(u32, Bytes)]) -> Line {
     });
     let mut words: Vec<Word> = words.collect();
     let file = |path: &[u8]| Word::Text(relative(path, recording.cwd()).into());
-    if let Some(input) = standard_input(recording) {
+    if let Some(input) = outer_file(recording) {
         words.extend([Word::Operator("<"), file(&input.path)]);
     }
     let output = printed.iter().find(|(number, _)| *number == 1);
@@ -48,12 +49,27 @@ pub fn whole_line(recording: &Recording, printed: &[(u32, Bytes)]) -> Line {
     }
 }
 
-/// The file that the user redirected to the command's standard input.
-fn standard_input(recording: &Recording) -> Option<&Entity> {
+/// The standard input with which the run's command began, if it is known.
+pub fn outer_input(recording: &Recording) -> Option<&Entity> {
     let root = recording.roots().next()?;
-    let input = recording.entity(recording.standard[root].input?.entity);
-    let is_file = input.kind == EntityKind::File && input.path.starts_with(b"/");
-    is_file.then_some(input)
+    Some(recording.entity(recording.standard[root].input?.entity))
+}
+
+/// The file that the user redirected to the command's standard input.
+fn outer_file(recording: &Recording) -> Option<&Entity> {
+    let is_file = |input: &&Entity| input.kind == EntityKind::File && input.path.starts_with(b"/");
+    outer_input(recording).filter(is_file)
+}
+
+/// The files that were not there before the run. The command begins without them again: it may add
+/// to them, or look whether they are there.
+fn made_anew(recording: &Recording, effects: &Effects) -> BTreeSet<Bytes> {
+    let found = recording.entities.iter();
+    let found = found.filter(|entity| entity.version == 0 && entity.kind != EntityKind::Missing);
+    let found: HashSet<&Bytes> = found.map(|entity| &entity.path).collect();
+    let made = effects.made.iter().filter(|(_, made)| made.last);
+    let anew = made.filter(|(path, _)| !found.contains(path));
+    anew.map(|(path, _)| path.clone()).into_tree()
 }
 
 impl RunCommands {
@@ -65,14 +81,23 @@ impl RunCommands {
             printed.iter().any(|(_, file)| file == path)
         };
         let mut outside: HashSet<EntityId> = outside(recording);
-        let input = standard_input(recording).map(|input| input.id);
+        let input = outer_file(recording).map(|input| input.id);
         outside.retain(|id| !is_printed(id) && input != Some(*id));
         let members: Vec<usize> = (0..recording.activities.len()).collect();
         let summary = &recording.details.summary;
+        let effects = Effects::of(recording, &members, &outside, exclude);
+        let anew = made_anew(recording, &effects);
+        let anew: Vec<&Bytes> = anew
+            .iter()
+            .filter(|path| !printed.iter().any(|(_, file)| file == *path))
+            .collect();
+        let cwd = Bytes::from(recording.cwd());
+        let removal = (!anew.is_empty()).then(|| removal(&cwd, &anew));
+        let line = whole_line(recording, printed);
         let part = Part {
             run: 0,
-            lines: vec![whole_line(recording, printed)],
-            effects: Effects::of(recording, &members, &outside, exclude),
+            lines: removal.into_iter().chain([line]).collect(),
+            effects,
             start: summary.started,
             end: summary.ended.unwrap_or(summary.started),
             members,

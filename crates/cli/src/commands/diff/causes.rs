@@ -5,10 +5,11 @@
 
 use backstory_ordering::SmallSort;
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use backstory_query::answer::RunDetails;
-use backstory_replay::diff::{Difference, DifferenceKind, DifferenceWeight};
+use backstory_replay::diff::{DiffVerdict, Difference, DifferenceKind, DifferenceWeight};
 use backstory_workflow::paths::relative;
 
 use super::changes;
@@ -73,9 +74,16 @@ impl Printer<'_> {
             None => {}
         }
         if diff.differences.is_empty() {
-            if self.answered.content.is_none() {
-                let word = self.style.paint(Role::Good, "no difference");
-                writeln!(out, "{word}")?;
+            match (self.answered.verdict, &self.answered.content) {
+                (DiffVerdict::Same, None) => {
+                    let word = self.style.paint(Role::Good, "no difference");
+                    writeln!(out, "{word}")?;
+                }
+                (DiffVerdict::Unknown, _) if !diff.unknown.is_empty() => {
+                    self.heading("It cannot be told whether these are the same", out)?;
+                    self.names(&diff.unknown, out)?;
+                }
+                _ => {}
             }
             return self.footer(&[], out);
         }
@@ -174,13 +182,40 @@ impl Printer<'_> {
             .collect()
     }
 
+    /// Prints names of files, one a line.
+    fn names(&self, names: &[Vec<u8>], out: &mut impl Write) -> io::Result<()> {
+        let most = if self.full { usize::MAX } else { LISTED };
+        for name in names.iter().take(most) {
+            let name = self.style.paint(Role::Subject, &self.name(name));
+            writeln!(out, "  {name}")?;
+        }
+        match names.len().saturating_sub(most) {
+            0 => Ok(()),
+            more => writeln!(
+                out,
+                "  … and {}",
+                counted(more, "other file", "other files")
+            ),
+        }
+    }
+
     /// Prints the causes. Returns what is folded.
     fn causes(&self, left: &mut usize, out: &mut impl Write) -> io::Result<Vec<String>> {
         use DifferenceWeight::*;
         let groups = [Own, Command, System, Noise];
+        let possible = &self.answered.diff.unknown_causes;
+        if !possible.is_empty() {
+            let one = "Not compared, so it may be the cause";
+            let many = "Not compared, so each may be the cause";
+            self.heading(if possible.len() == 1 { one } else { many }, out)?;
+            self.names(possible, out)?;
+        }
         let has = |weight: &DifferenceWeight| !self.of(*weight).is_empty();
         let Some(first) = groups.iter().position(has) else {
             let unknown = &self.answered.diff.unknown;
+            if !possible.is_empty() {
+                return Ok(Vec::new());
+            }
             if self.has_outputs() && !unknown.is_empty() {
                 let names: Vec<String> = unknown.iter().map(|name| self.name(name)).collect();
                 self.heading("No known cause differs", out)?;
@@ -203,6 +238,9 @@ impl Printer<'_> {
         let of_command = self.of(Command).into_iter();
         let mut kinds = of_command.map(|(_, cause)| cause.kind);
         let heading = match groups[first] {
+            // A cause that may be there beside a known one is not denied.
+            Noise if !possible.is_empty() => "These differ, too",
+            _ if !possible.is_empty() => "These differ, and may be the cause, too",
             Own => "Causes",
             Command if kinds.any(|kind| matches!(kind, Input | Library | Program)) => "Causes",
             Command => "Causes (no file of your own differs)",
@@ -215,6 +253,7 @@ impl Printer<'_> {
         causes.sort_small_by_key(|&(at, _)| (std::cmp::Reverse(self.effects(at).0.len()), at));
         let most = if self.full { usize::MAX } else { LISTED };
         let mut folded = Vec::new();
+        self.package_changes(&mut causes, out)?;
         for &(at, cause) in causes.iter().take(most) {
             self.cause(at, cause, left, out)?;
         }
@@ -237,6 +276,29 @@ impl Printer<'_> {
             }
         }
         Ok(folded)
+    }
+
+    /// Prints the packages that differ in their versions, and takes their files out of the causes.
+    /// A version says more than the bytes of compiled modules.
+    fn package_changes(
+        &self,
+        causes: &mut Vec<(usize, &Difference)>,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let mut changes: BTreeMap<(&str, [&str; 2]), Vec<usize>> = BTreeMap::new();
+        for (at, cause) in causes.iter() {
+            if let Some(change) = cause.package_change() {
+                changes.entry(change).or_default().push(*at);
+            }
+        }
+        for ((name, [a, b]), files) in &changes {
+            let name = self.style.paint(Role::Subject, name);
+            let effect = files.first().map_or(String::new(), |at| self.effect(*at));
+            let number = counted(files.len(), "file", "files");
+            writeln!(out, "  package {name}  {a} → {b}  ({number}){effect}")?;
+        }
+        causes.retain(|(_, cause)| self.full || cause.package_change().is_none());
+        Ok(())
     }
 
     pub(super) fn has_outputs(&self) -> bool {

@@ -27,6 +27,7 @@ impl Printer<'_> {
                     ("variable of the session", "variables of the session")
                 }
                 (DifferenceKind::Environment, _) => ("variable", "variables"),
+                (DifferenceKind::Parameter, _) => ("parameter", "parameters"),
                 (DifferenceKind::Variable, _) => ("variable of a command", "variables of commands"),
                 (DifferenceKind::Arguments, _) => (
                     "command with other arguments",

@@ -2,12 +2,13 @@
 
 use std::io::{self, Write};
 
-use backstory_replay::diff::{Difference, DifferenceKind};
+use backstory_replay::diff::{DiffVerdict, Difference, DifferenceKind};
 
 use super::{Answered, not_compared};
 use crate::text::shell;
 use crate::text::style::{Role, Style};
 use crate::text::when;
+use crate::text::words::counted;
 
 /// Prints all differences.
 pub fn text(answered: &Answered, style: Style, out: &mut impl Write) -> io::Result<()> {
@@ -25,7 +26,22 @@ pub fn text(answered: &Answered, style: Style, out: &mut impl Write) -> io::Resu
             )?;
         }
     }
+    if let (Some(first), false) = (diff.unknown_causes.first(), diff.differences.is_empty()) {
+        let more = match diff.unknown_causes.len() {
+            1 => String::new(),
+            many => format!(" and {}", counted(many - 1, "other file", "other files")),
+        };
+        let name = shell::quote(first);
+        writeln!(
+            out,
+            "\n{name}{more} could not be compared, and may differ first"
+        )?;
+    }
     match diff.differences.split_first() {
+        None if answered.verdict == DiffVerdict::Unknown => {
+            let words = "it cannot be told whether these are the same";
+            writeln!(out, "{words}")?;
+        }
         None => writeln!(out, "{}", style.paint(Role::Good, "no difference"))?,
         Some((first, rest)) => {
             writeln!(out, "\n{}", style.paint(Role::Subject, "differs first in"))?;

@@ -40,6 +40,34 @@ impl Printer<'_> {
         Ok(())
     }
 
+    /// Prints the metrics that differ.
+    fn metrics(&self, out: &mut impl Write) -> io::Result<()> {
+        let all = self.answered.diff.differences.iter();
+        let metrics: Vec<&Difference> = all
+            .filter(|difference| difference.kind == DifferenceKind::Metric)
+            .collect();
+        if metrics.is_empty() {
+            return Ok(());
+        }
+        self.heading("Metrics that differ", out)?;
+        let most = if self.full { usize::MAX } else { LISTED };
+        for metric in metrics.iter().take(most) {
+            let [a, b] = [&metric.a, &metric.b]
+                .map(|side| side.as_deref().map_or("(not noted)".to_owned(), printable));
+            let name = printable(&metric.of);
+            let name = self.style.paint(Role::Subject, &name);
+            writeln!(out, "  {name}  {a} → {b}")?;
+        }
+        match metrics.len().saturating_sub(most) {
+            0 => Ok(()),
+            more => writeln!(
+                out,
+                "  … and {}",
+                counted(more, "other metric", "other metrics")
+            ),
+        }
+    }
+
     /// Prints the outputs that differ. Returns what is folded.
     pub(super) fn outputs(
         &self,
@@ -66,6 +94,7 @@ impl Printer<'_> {
         // The result of a build is made last.
         results.sort_small_by_key(|output| std::cmp::Reverse(output.at));
         let mut folded = Vec::new();
+        self.metrics(out)?;
         if !results.is_empty() {
             self.heading("Outputs that differ", out)?;
         }

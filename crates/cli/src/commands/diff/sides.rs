@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use backstory_files::{Digest, regular};
 use backstory_query::subject as versions;
 use backstory_query::{self as query, PathChange, PathEvent};
-use backstory_replay::diff::DiffSubject;
+use backstory_replay::diff::{DiffSubject, DiffVerdict};
 use backstory_store::{EntityKey, GraphStore};
 
 use crate::args::lineage::DiffArgs;
@@ -91,7 +91,34 @@ impl ComparedVersion {
     }
 }
 
+/// Whether two versions have the same content, by their digests. A digest is often known although
+/// the content is not stored.
+pub fn verdict_by_digest(
+    current: &CurrentStore,
+    a: &ComparedSide,
+    b: &ComparedSide,
+) -> Result<DiffVerdict, Failure> {
+    let (ComparedSide::Version(a), ComparedSide::Version(b)) = (a, b) else {
+        return Ok(DiffVerdict::Unknown);
+    };
+    Ok(match (a.digest(current)?, b.digest(current)?) {
+        (Some(old), Some(new)) if old == new => DiffVerdict::Same,
+        (Some(_), Some(_)) => DiffVerdict::Different,
+        _ => DiffVerdict::Unknown,
+    })
+}
+
 impl ComparedVersion {
+    /// The digest of its content, if that is known.
+    fn digest(&self, current: &CurrentStore) -> Result<Option<Digest>, Failure> {
+        let Some(version) = self.version else {
+            return Ok(subject::digest_of_file(&self.path));
+        };
+        let ident = current.store.entity(version)?.ident;
+        let known = query::known(&current.store, ident.as_ref())?;
+        Ok(known.and_then(|(digest, _)| digest))
+    }
+
     /// A version that no run knows, in words.
     pub fn now(&self) -> &'static str {
         match self.is_put_back {

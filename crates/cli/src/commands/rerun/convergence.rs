@@ -17,7 +17,7 @@ use backstory_replay::rerun::work_list::{Standing, WorkList};
 use backstory_replay::rerun::{self, Reason};
 
 use super::plan_text::{file, words};
-use super::{Plan, absolute};
+use super::{Plan, needed};
 use crate::commands::contents::store_contents;
 use crate::commands::near;
 use crate::current_store::CurrentStore;
@@ -26,35 +26,54 @@ use crate::error::Failure;
 /// The most bytes of an output that are searched for the time.
 const SEARCHED: u64 = 1 << 20;
 
+/// The sentences after the work.
+#[derive(Debug, Default)]
+pub struct Convergence {
+    /// Sentences on steps that gave other bytes from the same inputs.
+    pub notes: Vec<String>,
+    /// Sentences on steps that are stale directly after the work.
+    pub stale: Vec<String>,
+}
+
 /// The sentences after the work, each once.
 ///
 /// # Errors
 ///
 /// If the store fails.
-pub fn notes(
+pub fn after(
     plan: &Plan<'_>,
     done: &[StepOutcome],
     env: &[(Bytes, Bytes)],
     current: &CurrentStore,
-) -> Result<Vec<String>, Failure> {
-    let mut notes = Vec::new();
+) -> Result<Convergence, Failure> {
+    let mut end = Convergence::default();
     let mut ran = false;
     for (at, done) in done.iter().enumerate() {
         match done {
             StepOutcome::Again(different) => {
                 ran = true;
-                if let Some(path) = different.first().filter(|_| has_same_inputs(plan, at)) {
-                    notes.push(diverging(plan, at, path, current)?);
+                let mut recorded = different.iter().filter(|path| is_recorded(plan, at, path));
+                if let Some(path) = recorded.next().filter(|_| has_same_inputs(plan, at)) {
+                    end.notes.push(diverging(plan, at, path, current)?);
                 }
             }
-            StepOutcome::Failed(_) | StepOutcome::NotBegun => return Ok(notes),
+            StepOutcome::Failed(_) | StepOutcome::NotMade(_) | StepOutcome::NotBegun => {
+                return Ok(end);
+            }
             StepOutcome::Current | StepOutcome::Outside => {}
         }
     }
     if ran {
-        notes.extend(stale_again(plan, env, current)?);
+        end.stale = stale_again(plan, env, current)?;
     }
-    Ok(notes)
+    Ok(end)
+}
+
+/// True if the content is known that the recorded step gave the output. Another former content says
+/// nothing about the step.
+fn is_recorded(plan: &Plan<'_>, at: usize, path: &[u8]) -> bool {
+    let mut outputs = plan.work.steps[at].outputs.iter();
+    outputs.any(|(output, known)| **output == *path && known.is_some())
 }
 
 /// True if only an output, or the user, was the reason to run the step.
@@ -126,7 +145,7 @@ fn stale_again(
 ) -> Result<Vec<String>, Failure> {
     let mut now = CurrentStore::open(Some(current.home.dir()))?;
     store_contents(&mut now);
-    let steps = rerun::plan(&now.store, &absolute(plan.paths)?, env)?;
+    let steps = needed(&now, plan.paths, env)?.steps;
     let is_inside = |path: &[u8]| plan.scope.contains(path);
     let work = WorkList::new(&steps, &is_inside, Default::default());
     let stale = work.with(&[Standing::Stale]).into_iter();

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use backstory_replay::rerun::work_list::Standing;
 
-use super::Plan;
+use super::{Plan, refusal_text};
 use crate::json::{self, Value};
 
 /// Prints the plan, one object for each step.
@@ -34,6 +34,8 @@ fn step(plan: &Plan<'_>, at: usize) -> Value {
             ("about", (&hazard.subject()).into()),
         ])
     });
+    let refused = plan.refusals.iter().filter(|(of, _)| *of == at);
+    let refused = refused.map(|(_, refusal)| refusal_text::sentence(step, refusal).as_str().into());
     let state = match plan.work.standing(at) {
         Standing::Current => "current",
         Standing::Stale => "stale",
@@ -53,5 +55,6 @@ fn step(plan: &Plan<'_>, at: usize) -> Value {
         ("fed_by", Value::Array(fed.collect())),
         ("forced", plan.work.is_forced(at).into()),
         ("hazards", Value::Array(hazards.collect())),
+        ("refused", Value::Array(refused.collect())),
     ])
 }

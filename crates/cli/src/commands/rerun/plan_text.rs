@@ -7,7 +7,8 @@ use backstory_replay::rerun::hazards::Hazard;
 use backstory_replay::rerun::work_list::Standing;
 use backstory_replay::rerun::{PlannedStep, Reason};
 
-use super::Plan;
+use super::refusal_text::command;
+use super::{Plan, refusal_text};
 use crate::commands;
 use crate::error::one_line;
 use crate::text::line::{columns, cut, cut_before_name, width};
@@ -32,7 +33,10 @@ pub fn print(plan: &Plan<'_>, style: Style, out: &mut impl Write) -> io::Result<
     let runs = plan.work.with(&[Standing::Stale, Standing::Waits]);
     let outside = plan.work.with(&[Standing::Outside]);
     let (files, are) = subject(plan);
-    if runs.is_empty() && outside.is_empty() {
+    for file in plan.kept {
+        writeln!(out, "note: {}", refusal_text::kept(file))?;
+    }
+    if runs.is_empty() && outside.is_empty() && !plan.has_stale_edit() {
         let count = plan.work.steps.len();
         return writeln!(
             out,
@@ -50,6 +54,13 @@ pub fn print(plan: &Plan<'_>, style: Style, out: &mut impl Write) -> io::Result<
             "{before}Not run, because the files are outside {directory} (--outside runs them):"
         )?;
         table(plan, &outside, style, out)?;
+    }
+    if !plan.refusals.is_empty() {
+        writeln!(out, "\nrerun refuses to run them:")?;
+        for (at, refusal) in &plan.refusals {
+            let line = refusal_text::sentence(&plan.work.steps[*at], refusal);
+            writeln!(out, "  {}", style.paint(Role::Bad, &line))?;
+        }
     }
     let asked: Vec<String> = kinds(plan);
     if !asked.is_empty() {
@@ -142,11 +153,6 @@ pub fn file(step: &PlannedStep) -> String {
         Some(((path, _), [])) => commands::near(path),
         Some(((path, _), more)) => format!("{} (+{})", commands::near(path), more.len()),
     }
-}
-
-/// The command of a step in one line, from its program on.
-pub fn command(step: &PlannedStep) -> String {
-    one_line(&step.headline.replace('\n', "; "))
 }
 
 /// The reason why a step runs.

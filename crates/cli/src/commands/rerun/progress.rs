@@ -9,8 +9,10 @@ use backstory_replay::rerun::execution::{StepOutcome, StepProgress};
 use backstory_replay::rerun::work_list::Standing;
 use backstory_store::{ActivityKey, Store};
 
-use super::Plan;
-use super::plan_text::{command, file, subject};
+use super::convergence::Convergence;
+use super::plan_text::{file, subject};
+use super::refusal_text::command;
+use super::{Plan, refusal_text};
 use crate::ending;
 use crate::text::line::{Line, columns, cut};
 use crate::text::style::{Role, Style};
@@ -82,21 +84,24 @@ impl ProgressLines {
         plan: &Plan<'_>,
         done: &[StepOutcome],
         took: Duration,
-        notes: &[String],
+        end: &Convergence,
         out: &mut impl Write,
     ) -> io::Result<()> {
-        for note in notes {
+        let kept = plan.kept.iter().map(refusal_text::kept);
+        for note in end.notes.iter().chain(&end.stale).cloned().chain(kept) {
             writeln!(out, "note: {note}")?;
         }
         let count = |is: &dyn Fn(&StepOutcome) -> bool| done.iter().filter(|done| is(done)).count();
         let ran = count(&|done| matches!(done, StepOutcome::Again(_)));
         let same =
             count(&|done| matches!(done, StepOutcome::Again(different) if different.is_empty()));
-        let failed = count(&|done| matches!(done, StepOutcome::Failed(_)));
+        let failed =
+            count(&|done| matches!(done, StepOutcome::Failed(_) | StepOutcome::NotMade(_)));
         let left = count(&|done| matches!(done, StepOutcome::NotBegun));
         let outside = count(&|done| matches!(done, StepOutcome::Outside));
         let (files, are) = subject(plan);
-        if ran + failed + left + outside == 0 {
+        let is_stale = !end.stale.is_empty() || plan.has_stale_edit();
+        if ran + failed + left + outside == 0 && !is_stale {
             return writeln!(
                 out,
                 "{files} {are} up to date: {}",
@@ -121,7 +126,7 @@ impl ProgressLines {
                 .map(|(count, what)| format!("{count} {what}")),
         );
         let state = match failed + left + outside {
-            0 => self.style.paint(Role::Good, &format!("{are} up to date")),
+            0 if !is_stale => self.style.paint(Role::Good, &format!("{are} up to date")),
             _ => self
                 .style
                 .paint(Role::Bad, &format!("{are} not up to date")),
@@ -193,6 +198,10 @@ impl StepProgress for ProgressLines {
                     &format!("failed, and the old files were put back ({took})"),
                     "",
                 );
+            }
+            StepOutcome::NotMade(paths) => {
+                let text = format!("did not make {} ({took})", refusal_text::some(paths));
+                self.print(at, step, Role::Bad, &text, "");
             }
             StepOutcome::Current | StepOutcome::NotBegun | StepOutcome::Outside => {}
         }

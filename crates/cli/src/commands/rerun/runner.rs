@@ -1,6 +1,6 @@
 //! Runs a step under `record`, so that its outputs have a history.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -8,25 +8,36 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
+use backstory_contents::Contents;
 use backstory_eventlog::event::Bytes;
+use backstory_ordering::SmallSort;
 use backstory_query as query;
 use backstory_replay::rerun::PlannedStep;
 use backstory_replay::rerun::execution::StepRunner;
 use backstory_replay::rerun::hazards::outputs_made_anew;
+use backstory_replay::rerun::kept_files::NeededSteps;
 use backstory_replay::rerun::output_states::OutputStates;
+use backstory_replay::rerun::unit_files::UnitFiles;
 use backstory_store::{GraphStore, Store};
 use backstory_vocabulary::{ContentsMode, Word};
 use backstory_workflow::paths::base_name;
 
+use super::{preparation, standard_input};
 use crate::commands::near;
 use crate::current_store::CurrentStore;
 use crate::ending::{self, AtWork};
 use crate::error::{Failure, complain};
+use crate::subject;
 use crate::text::when;
+use crate::undo_note::digest_of;
 
 /// The begin of the name of a run that repeats another.
 const PREFIX: &str = "rerun-of-";
+
+/// The kernel's limit for one argument, with its NUL (`MAX_ARG_STRLEN`, execve(2)).
+const LONGEST: usize = 32 * 4096;
 
 /// Runs steps under `record`.
 pub struct StepRecorder {
@@ -40,6 +51,15 @@ pub struct StepRecorder {
     grouped: bool,
     /// Steps print on standard error, because standard output is for the answer.
     apart: bool,
+    /// The recorded changes of files of each step, by its name.
+    units: HashMap<String, UnitFiles>,
+    /// A person's work may be overwritten.
+    overwrite: bool,
+    contents: PathBuf,
+    /// The files that steps of this `rerun` have changed.
+    made: Mutex<HashSet<Bytes>>,
+    /// The new run of each step, by its name.
+    new_runs: Mutex<HashMap<String, String>>,
 }
 
 impl StepRecorder {
@@ -69,11 +89,30 @@ impl StepRecorder {
             anew,
             grouped,
             apart,
+            units: HashMap::new(),
+            overwrite: false,
+            contents: current.home.contents_dir(),
+            made: Mutex::default(),
+            new_runs: Mutex::default(),
         })
     }
 
+    /// Takes in the recorded changes of files. `overwrite`: they may overwrite a person's work.
+    pub fn units(&mut self, needed: &NeededSteps, overwrite: bool) {
+        let all = needed.steps.iter().zip(&needed.units);
+        self.units = all
+            .map(|(step, unit)| (step.name.clone(), unit.clone()))
+            .collect();
+        self.overwrite = overwrite;
+    }
+
+    fn is_made(&self, path: &Bytes) -> bool {
+        let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        made.contains(path)
+    }
+
     /// `summary`: the file to which `record` writes the new run's id.
-    fn command(&self, step: &PlannedStep, summary: &Path) -> Command {
+    fn command(&self, step: &PlannedStep, summary: &Path) -> io::Result<Command> {
         let os = |bytes: &[u8]| OsStr::from_bytes(bytes).to_owned();
         let contents = step.contents.unwrap_or(ContentsMode::Off);
         // The lines need a shell that knows `$'…'`.
@@ -92,15 +131,32 @@ impl StepRecorder {
         if let Some(name) = self.names.get(&step.run) {
             command.args(["--name", name]);
         }
-        command.arg("--").arg(shell).args(options).arg(&step.script);
+        command.arg("--").arg(shell);
+        match step.script.len() < LONGEST {
+            true => command.args(options).arg(&step.script),
+            false => command
+                .args(options.iter().filter(|option| **option != "-c"))
+                .arg(long_script(&self.store, &step.script)?),
+        };
         command
             .env_clear()
             .envs(step.env.iter().map(|(name, value)| (os(name), os(value))));
+        let input = standard_input::of(self.units.get(&step.name))?;
         command
             .current_dir(OsStr::from_bytes(&step.cwd))
-            .stdin(Stdio::null());
-        command
+            .stdin(input.map_or_else(Stdio::null, Stdio::from));
+        Ok(command)
     }
+}
+
+/// Writes a script that is too long for an argument into the store's directory. It stays, so that
+/// the new run can be repeated.
+fn long_script(store: &Path, script: &str) -> io::Result<PathBuf> {
+    let directory = store.join("scripts");
+    std::fs::create_dir_all(&directory)?;
+    let path = directory.join(format!("{}.sh", digest_of(script.as_bytes())?));
+    std::fs::write(&path, script)?;
+    Ok(path)
 }
 
 /// The name of a run that repeats this one. A repetition of a repetition has the same name.
@@ -114,10 +170,17 @@ fn name(store: &dyn Store, run: &str) -> Result<String, Failure> {
 }
 
 impl StepRunner for StepRecorder {
-    fn run(&self, step: &PlannedStep, started: &dyn Fn(u32)) -> io::Result<i32> {
-        for directory in &step.directories {
-            std::fs::create_dir_all(OsStr::from_bytes(directory))?;
-        }
+    fn changes(&self, step: &PlannedStep) -> Vec<Bytes> {
+        let mut all: Vec<Bytes> = step.outputs.iter().map(|(path, _)| path.clone()).collect();
+        let unit = self.units.get(&step.name);
+        let changed = unit.into_iter().flat_map(|unit| &unit.changed);
+        all.extend(changed.map(|file| file.path.clone()));
+        all.sort_small();
+        all.dedup();
+        all
+    }
+
+    fn prepare(&self, step: &PlannedStep) -> io::Result<()> {
         let cwd = Path::new(OsStr::from_bytes(&step.cwd));
         if !cwd.is_dir() {
             return Err(io::Error::other(format!(
@@ -127,16 +190,59 @@ impl StepRunner for StepRecorder {
         }
         // They are aside already.
         for output in self.anew.get(&step.name).into_iter().flatten() {
-            remove(Path::new(OsStr::from_bytes(output)))?;
+            preparation::remove(Path::new(OsStr::from_bytes(output)))?;
         }
+        let unit = self.units.get(&step.name);
+        for file in unit.into_iter().flat_map(|unit| &unit.changed) {
+            if self.is_made(&file.path) {
+                continue;
+            }
+            if !self.overwrite && !file.is_as_left(&self.store) {
+                let path = near(&file.path);
+                return Err(io::Error::other(format!(
+                    "{path} was changed since a recorded command left it, and would be overwritten: copy it away, or give --overwrite"
+                )));
+            }
+            preparation::bring_back(file, &self.contents)?;
+        }
+        preparation::directories(step, unit.map_or(&[], |unit| &unit.directories))
+    }
+
+    fn may_leave(&self, step: &PlannedStep, output: &[u8]) -> bool {
+        let unit = self.units.get(&step.name);
+        let mut changed = unit.into_iter().flat_map(|unit| &unit.changed);
+        // The recorded step removed it, too.
+        let is_temporary = changed.any(|file| *file.path == *output && !file.remains);
+        let new_runs = self.new_runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let run = new_runs.get(&step.name).cloned();
+        drop(new_runs);
+        is_temporary || run.is_some_and(|run| examines(&self.store, run, output))
+    }
+
+    fn is_stored(&self, copy: &Path) -> bool {
+        let digest = subject::digest_of_file(copy);
+        let contents = Contents::open(&self.contents);
+        let found = digest.zip(contents.ok());
+        found.is_some_and(|(digest, contents)| contents.has(&digest).unwrap_or(false))
+    }
+
+    fn run(&self, step: &PlannedStep, started: &dyn Fn(u32)) -> io::Result<i32> {
         let summary = tempfile::NamedTempFile::new()?;
-        let mut command = self.command(step, summary.path());
+        let mut command = self.command(step, summary.path())?;
         let printed = PrintedOutput::of(&mut command, self.grouped, step.is_imported)?;
         if self.apart && printed.is_none() {
             command.stdout(io::stderr().as_fd().try_clone_to_owned()?);
         }
         let states = OutputStates::of(step);
         let status = ended(command.spawn()?, started)?;
+        let changed = self.changes(step);
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        made.extend(changed);
+        drop(made);
+        if let Ok(Some(run)) = recorded_run(summary.path()) {
+            let mut runs = self.new_runs.lock().unwrap_or_else(PoisonError::into_inner);
+            runs.insert(step.name.clone(), run);
+        }
         // A step may leave an equal output alone (`cmp new out || mv new out`), but looks at it.
         let untouched = step.is_imported && status == 0 && states.are_untouched(step);
         let missed = untouched && !examines_output(&self.store, summary.path(), step);
@@ -191,19 +297,23 @@ fn killed(store: &Path, summary: &Path) -> Result<Option<String>, Failure> {
 /// True if the new run has read or looked up an output that exists. A run that is not in the store
 /// yet, or cannot be read, has not.
 fn examines_output(store: &Path, summary: &Path, step: &PlannedStep) -> bool {
+    let run = recorded_run(summary).ok().flatten().unwrap_or_default();
+    let mut outputs = step.outputs.iter();
+    outputs.any(|(path, _)| examines(store, run.clone(), path))
+}
+
+/// The same of one output. `run`: the id of the new run.
+fn examines(store: &Path, run: String, output: &[u8]) -> bool {
+    let path = Path::new(OsStr::from_bytes(output));
+    let wanted = query::Touches {
+        lookups: true,
+        run: Some(run),
+    };
     let examined = || -> Result<bool, Failure> {
         let current = CurrentStore::open(Some(store))?;
-        let run = Some(recorded_run(summary)?.unwrap_or_default());
-        let wanted = query::Touches { lookups: true, run };
-        let mut paths = step
-            .outputs
-            .iter()
-            .map(|(path, _)| Path::new(OsStr::from_bytes(path)));
-        Ok(paths.any(|path| {
-            path.exists() && query::TouchSearch::new(&current.store, path, &wanted).is_ok()
-        }))
+        Ok(query::TouchSearch::new(&current.store, path, &wanted).is_ok())
     };
-    examined().unwrap_or(false)
+    path.exists() && examined().unwrap_or(false)
 }
 
 /// The sentence on an imported step that has written no output.
@@ -224,13 +334,6 @@ fn without_output(step: &PlannedStep, printed: Option<&PrintedOutput>) -> String
     format!(
         "it {outputs}: the imported record has no redirection to it{hidden}; run the command yourself under backstory record"
     )
-}
-
-fn remove(output: &Path) -> io::Result<()> {
-    match output.symlink_metadata() {
-        Ok(found) if !found.is_dir() => std::fs::remove_file(output),
-        _ => Ok(()),
-    }
 }
 
 fn ended(mut child: Child, started: &dyn Fn(u32)) -> io::Result<i32> {

@@ -18,10 +18,10 @@ use crate::text::words::counted;
 
 /// Writes the files that no recorded step made: the user's own, then those of packages. If the
 /// user's own do not fit a screen, those of one directory and ending are one line. `files` lists
-/// all.
+/// all. `deciding`: the lines of files that decided on the subject.
 pub fn inputs(
     account: &Account,
-    packages: &PackageTally,
+    (packages, deciding): (&PackageTally, &[String]),
     files: bool,
     sheet: Sheet<'_>,
     out: &mut impl Write,
@@ -36,7 +36,8 @@ pub fn inputs(
         .iter()
         .flat_map(|line| wrapped("(packages) ", line, sheet.width))
         .collect();
-    if !files && own.len() + tail.len() > sheet.height {
+    let beside = deciding.len().min(sheet.height / 4) + tail.len();
+    if !files && own.len() + beside > sheet.height {
         let paths: Vec<&[u8]> = own.iter().map(|&at| &*account.files[at].path).collect();
         for group in StepWriter::new(account, sheet).groups(&paths, sheet.here, usize::MAX) {
             writeln!(out, "{group}")?;
@@ -51,8 +52,20 @@ pub fn inputs(
             writeln!(out, "{}", name(&account.files[file].path, sheet))?;
         }
     }
+    match files || deciding.len() <= sheet.height / 4 {
+        true => deciding
+            .iter()
+            .try_for_each(|line| writeln!(out, "{line}"))?,
+        false => {
+            let count = counted(deciding.len(), "more file", "more files");
+            let text = format!("({count} decided or came through commands; --files lists them)");
+            writeln!(out, "{}", sheet.style.paint(Role::Dim, &text))?;
+        }
+    }
     if files {
-        for file in account.packaged() {
+        let packaged = account.packaged().into_iter();
+        // A compiled module stands for its package, and may be of the user's own.
+        for file in packaged.filter(|&file| !account.files[file].cache) {
             let text = name(&account.files[file].path, sheet);
             writeln!(out, "{}", sheet.style.paint(Role::Dim, &text))?;
         }

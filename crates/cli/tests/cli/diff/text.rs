@@ -293,6 +293,31 @@ fn a_table_is_compared_by_its_cells() {
     assert_eq!(all[0]["content"]["cells_changed"], 1, "{answer}");
 }
 
+/// A parameter and a variable differ for certain. The file that could not be compared stands first.
+#[test]
+fn an_own_file_that_could_not_be_compared_comes_before_all_known_causes() {
+    let place = Place::new();
+    let keep = |rate: &str, word: &str| {
+        place.write_aged("p.json", &format!("{{\"rate\": {rate}}}"));
+        let options = ["--contents=off", "--param-from", "p.json"];
+        place.keep(&format!("cat p.json > out; : {word}"), &options)
+    };
+    let (a, b) = (keep("1", "x"), keep("2", "y"));
+    let text = view(&place, &[&a, &b]);
+    let first = line_of(&text, "Not compared, so it may be the cause");
+    let named = line_of(&text, "  p.json");
+    let known = line_of(&text, "These differ, and may be the cause, too");
+    let parameter = line_of(&text, "  parameter rate  1 → 2");
+    assert!(
+        first < named && named < known && known < parameter,
+        "{text}"
+    );
+    assert!(!text.contains("Causes"), "{text}");
+    let all = place.run(&["diff", &a, &b, "--level", "process"]).out;
+    let unknown = line_of(&all, "p.json could not be compared, and may differ first");
+    assert!(unknown < line_of(&all, "differs first in"), "{all}");
+}
+
 #[test]
 fn diff_says_which_content_it_lacks_and_what_helps() {
     let place = Place::new();

@@ -268,6 +268,36 @@ pub(super) fn a_program_that_was_refused_a_listener_is_reported() {
     place.is_complete_without_reasons();
 }
 
+/// The recorder of the inner recording has the outer one's gate, so the outer guard does not see
+/// the calls of its programs.
+#[test]
+pub(super) fn a_recording_into_another_store_leaves_a_gap() {
+    let place = Place::new();
+    place.write("in", "text\n");
+    let program = place.program();
+    let inner = |store: &str| format!("'{program}' record {store} -- sort in -o out");
+    let line = inner("--store inner 2>/dev/null");
+    place.write("inner.sh", &format!("{line}\ncat out > final\n"));
+    place.summarized("$B record --wait -- sh inner.sh");
+    place.is_reported("another recording ran inside this one; the files of its command are known");
+    let because = place.json(&["show", "--json"])["incomplete_because"].clone();
+    let store = place.path("inner");
+    assert!(because[0].as_str().unwrap().contains(&store), "{because}");
+    // The runs of one store are joined by the identity of a file. It is certain if the file did not
+    // change just before its use.
+    let place = Place::new();
+    place.write_aged("in", "text\n");
+    place.write(
+        "inner.sh",
+        &format!("{}\nsleep 0.1\ncat out > final\n", inner("2>/dev/null")),
+    );
+    place.summarized("$B record --wait --name outer -- sh inner.sh");
+    let show = place.json(&["show", "outer", "--json"]);
+    assert_eq!(show["incomplete_because"], serde_json::json!([]), "{show}");
+    let tree = place.run(&["of", "final", "--tree"]).out;
+    assert!(tree.contains("sort in -o out"), "{tree}");
+}
+
 /// `strace` stops its tracees at each call and reads their memory: that changes nothing.
 #[test]
 fn a_run_with_a_tracer_that_only_looks_is_complete() {

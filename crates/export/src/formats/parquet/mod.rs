@@ -5,12 +5,14 @@
 //! bytes, beside its readable form.
 
 mod column;
+mod file;
 mod tables;
+mod thrift;
 
 use crate::family::Family;
 use crate::format::{Format, Shape, Target};
 use crate::{Error, Result, View};
-use column::write;
+use file::write;
 use tables::{activities, edges, entities, runs};
 
 /// `parquet`

@@ -24,6 +24,9 @@ impl StepRunner for Writes<'_> {
     fn run(&self, step: &PlannedStep, started: &dyn Fn(u32)) -> io::Result<i32> {
         started(std::process::id());
         self.1.lock().unwrap().push(step.name.clone());
+        if step.name.starts_with("forgets") {
+            return Ok(0);
+        }
         for (path, _) in &step.outputs {
             std::fs::write(OsStr::from_bytes(path), self.0)?;
         }
@@ -97,6 +100,7 @@ impl Bench {
             jobs,
             keep_going,
             aside: &aside,
+            overwritten: &self.path("overwritten"),
         };
         let done = bring_up_to_date(&work, options, &runner, &mut Silent);
         (done, runner.1.into_inner().unwrap())
@@ -167,6 +171,21 @@ fn a_failed_step_leaves_its_old_outputs_and_none_that_it_began() {
     let old = std::fs::read_to_string(bench.path("p/old")).unwrap();
     assert_eq!(old, "from before");
     assert!(!bench.path("p/new").exists());
+}
+
+#[test]
+fn a_step_that_does_not_make_its_output_is_a_failure() {
+    let bench = Bench::new();
+    std::fs::write(bench.path("p/a"), "from before").unwrap();
+    let steps = [
+        bench.step("forgets", "p/a", &[], true),
+        bench.step("fed", "p/b", &[(0, "p/a")], true),
+    ];
+    let (done, _) = bench.done(&steps, "x", 1, false, &[]);
+    let missed = StepOutcome::NotMade(vec![bench.bytes("p/a").to_vec()]);
+    assert_eq!(done, [missed, StepOutcome::NotBegun]);
+    let old = std::fs::read_to_string(bench.path("p/a")).unwrap();
+    assert_eq!(old, "from before");
 }
 
 #[test]

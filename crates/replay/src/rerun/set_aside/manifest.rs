@@ -1,13 +1,21 @@
 //! The list of the outputs that are aside, and each output in it.
 
-use std::fs::{self, File, FileTimes, Metadata, OpenOptions};
+use std::collections::HashMap;
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use backstory_files::regular;
 use backstory_workflow::paths::to_path;
+use rustix::fs::{AtFlags, CWD, linkat};
 
+use crate::rerun::faithful_copy::{self, has_more_than_bytes};
 use crate::rerun::inode_state::InodeState;
+use crate::rerun::overwritten_files;
+use crate::rerun::restored_files;
 
 /// The file with the list: fields of all entries, each ended by a NUL.
 const MANIFEST: &str = "manifest";
@@ -35,9 +43,24 @@ pub struct Entry {
     former: Former,
 }
 
+/// The inodes of the former files, as far as a restoration knows them.
+#[derive(Debug, Default)]
+pub struct FormerInodes {
+    /// Files with several hard links, by the number of the entry. They are open, so that a file can
+    /// get its name back as long as another name of it exists.
+    pub open: HashMap<usize, File>,
+    /// Where files are that were restored as new files: device, inode, and the path.
+    anew: HashMap<(u64, u64), PathBuf>,
+}
+
 impl Entry {
     /// Puts the file at `path` aside.
-    pub fn take(directory: &Path, number: usize, path: &[u8]) -> io::Result<Entry> {
+    pub fn take(
+        directory: &Path,
+        number: usize,
+        path: &[u8],
+        inodes: &mut FormerInodes,
+    ) -> io::Result<Entry> {
         let at = to_path(path);
         let former = match at.symlink_metadata() {
             Err(error) if is_absence(&error) => Former::Absent,
@@ -46,9 +69,11 @@ impl Entry {
                 Former::Link(fs::read_link(at)?.into_os_string().into_vec())
             }
             Ok(found) if found.is_file() => {
-                let copy = copy_path(directory, number);
-                fs::copy(at, &copy)?;
-                set_times(&OpenOptions::new().read(true).open(&copy)?, &found)?;
+                let mut file = regular::open(at)?;
+                faithful_copy::copy(&mut file, &mut new_file(&copy_path(directory, number))?)?;
+                if found.nlink() > 1 {
+                    inodes.open.insert(number, file);
+                }
                 let state = InodeState::of(&found);
                 Former::Regular { number, state }
             }
@@ -75,7 +100,7 @@ impl Entry {
     }
 
     /// Restores the former state. True if the file was different.
-    pub fn restore(&self, directory: &Path) -> io::Result<bool> {
+    pub fn restore(&self, directory: &Path, inodes: &mut FormerInodes) -> io::Result<bool> {
         let now = match self.at().symlink_metadata() {
             Err(error) if is_absence(&error) => None,
             found => Some(found?),
@@ -88,7 +113,13 @@ impl Entry {
             },
             (Former::Link(text), now) => self.restore_link(text, now.as_ref()),
             (Former::Regular { number, state }, now) => {
-                self.restore_file(&copy_path(directory, *number), state, now.as_ref())
+                let copy = copy_path(directory, *number);
+                let is_different =
+                    self.restore_file(*number, &copy, state, now.as_ref(), inodes)?;
+                if is_different {
+                    restored_files::note(directory, &self.path);
+                }
+                Ok(is_different)
             }
         }
     }
@@ -105,35 +136,75 @@ impl Entry {
 
     fn restore_file(
         &self,
+        number: usize,
         copy: &Path,
         former: &InodeState,
         now: Option<&Metadata>,
+        inodes: &mut FormerInodes,
     ) -> io::Result<bool> {
         let now = now.filter(|now| now.is_file()).map(InodeState::of);
         if now.as_ref() == Some(former) {
             return Ok(false);
         }
-        let found = copy.metadata()?;
-        if now.is_some_and(|now| now.is_same_inode(former)) {
+        let mut from = File::open(copy)?;
+        let is_former = now.is_some_and(|now| now.is_same_inode(former));
+        if is_former || self.relink(inodes.open.get(&number)) {
             // The step may have written into the file. With its inode and times it stays the
             // version that was recorded.
-            let written = OpenOptions::new()
-                .write(true)
-                .truncate(true)
-                .open(self.at());
+            let written = OpenOptions::new().write(true).open(self.at());
             if let Ok(mut file) = written {
-                io::copy(&mut File::open(copy)?, &mut file)?;
-                file.set_permissions(found.permissions())?;
-                return set_times(&file, &found).map(|()| true);
+                return faithful_copy::copy(&mut from, &mut file).map(|()| true);
             }
         }
         if let Some(parent) = self.at().parent() {
             fs::create_dir_all(parent)?;
         }
         let new = beside(self.at());
-        fs::copy(copy, &new)?;
-        set_times(&File::open(&new)?, &found)?;
+        let linked = inodes.anew.get(&former.inode());
+        if linked.is_none_or(|linked| fs::hard_link(linked, &new).is_err()) {
+            let to = &mut new_file(&new)?;
+            faithful_copy::copy(&mut from, to)?;
+            inodes.anew.insert(former.inode(), self.at().to_owned());
+        }
         fs::rename(new, self.at()).map(|()| true)
+    }
+
+    /// Gives an open file its name back. False if it has no other name any more.
+    fn relink(&self, former: Option<&File>) -> bool {
+        let Some(former) = former else {
+            return false;
+        };
+        let open = format!("/proc/self/fd/{}", former.as_raw_fd());
+        let new = beside(self.at());
+        linkat(CWD, open, CWD, &new, AtFlags::SYMLINK_FOLLOW).is_ok()
+            && fs::rename(&new, self.at()).is_ok()
+    }
+
+    /// Keeps the former file for `undo` below `root`, if the step changed the file. `is_stored`:
+    /// true if the bytes of a file are available elsewhere.
+    pub fn archive(
+        &self,
+        directory: &Path,
+        root: &Path,
+        is_stored: &dyn Fn(&Path) -> bool,
+    ) -> io::Result<()> {
+        let Former::Regular { number, state } = &self.former else {
+            return Ok(());
+        };
+        let now = self.at().symlink_metadata().ok();
+        let now = now
+            .filter(Metadata::is_file)
+            .map(|now| InodeState::of(&now));
+        if now.as_ref() == Some(state) {
+            return Ok(());
+        }
+        let copy = copy_path(directory, *number);
+        let links = state.links > 1;
+        if !links && !has_more_than_bytes(&File::open(&copy)?)? && is_stored(&copy) {
+            return Ok(());
+        }
+        let inode = links.then(|| state.inode());
+        fs::rename(copy, overwritten_files::place_for(root, &self.path, inode)?)
     }
 
     fn fields(&self) -> [Vec<u8>; FIELDS] {
@@ -204,6 +275,14 @@ fn copy_path(directory: &Path, number: usize) -> PathBuf {
     directory.join(format!("{number}.copy"))
 }
 
+/// A new file that no other user may read until it has its mode.
+fn new_file(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(true);
+    options.mode(0o600).open(path)
+}
+
 /// A name for a new file in the same directory.
 fn beside(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
@@ -216,11 +295,4 @@ fn is_absence(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
     )
-}
-
-fn set_times(file: &File, like: &Metadata) -> io::Result<()> {
-    let times = FileTimes::new()
-        .set_accessed(like.accessed()?)
-        .set_modified(like.modified()?);
-    file.set_times(times)
 }

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, symlink};
 
 use super::*;
+use crate::rerun::overwritten_files;
 
 /// A place with the files `written`, `replaced`, `removed` and the link `link`, all of which a step
 /// changes. The step makes `new`.
@@ -120,7 +121,7 @@ fn a_running_process_keeps_what_it_put_aside_and_a_killed_one_does_not() {
             .is_empty()
     );
     // A killed process loses its lock.
-    own().retain(|directory| *directory != aside.directory);
+    own().retain(|(directory, _)| *directory != aside.directory);
     drop(aside);
     let left = restore_left(&place.path("aside"), &|_| false);
     assert!(
@@ -142,5 +143,58 @@ fn what_is_aside_without_a_manifest_is_removed_and_changes_nothing() {
             .restored
             .is_empty()
     );
+    assert_eq!(place.aside(), 0);
+}
+
+#[test]
+fn hard_links_attributes_and_holes_come_back() {
+    let place = Place::new();
+    for (name, other) in [("written", "written2"), ("replaced", "replaced2")] {
+        fs::hard_link(place.path(name), place.path(other)).unwrap();
+    }
+    let sparse = File::create(place.path("removed")).unwrap();
+    sparse.set_len(4 << 20).unwrap();
+    let inode = |name: &str| place.path(name).metadata().unwrap().ino();
+    let before = ["written", "replaced"].map(inode);
+    let aside = place.take();
+    place.step();
+    aside.restore().unwrap();
+    assert_eq!(["written", "replaced"].map(inode), before);
+    assert_eq!(["written2", "replaced2"].map(inode), before);
+    let texts = ["written", "replaced2"].map(|name| fs::read_to_string(place.path(name)).unwrap());
+    assert_eq!(texts, ["written", "replaced"]);
+    let removed = place.path("removed").metadata().unwrap();
+    assert!(removed.len() == 4 << 20 && removed.blocks() * 512 < 1 << 20);
+}
+
+#[test]
+fn two_names_of_one_file_are_linked_again_after_a_kill() {
+    let place = Place::new();
+    fs::remove_file(place.path("removed")).unwrap();
+    fs::hard_link(place.path("replaced"), place.path("removed")).unwrap();
+    let aside = place.take();
+    place.step();
+    own().retain(|(directory, _)| *directory != aside.directory);
+    drop(aside);
+    restore_left(&place.path("aside"), &|_| false);
+    let inode = |name: &str| place.path(name).metadata().unwrap().ino();
+    assert_eq!(inode("replaced"), inode("removed"));
+}
+
+#[test]
+fn what_a_step_overwrote_is_kept_unless_its_bytes_are_stored() {
+    let place = Place::new();
+    let (kept, path) = (place.path("kept"), place.path("replaced"));
+    let path = path.as_os_str().as_bytes();
+    let aside = place.take();
+    place.step();
+    aside
+        .archive(&kept, &|copy| fs::read(copy).unwrap() == b"removed")
+        .unwrap();
+    let found = overwritten_files::of(&kept, path);
+    assert_eq!(found.len(), 1);
+    assert_eq!(fs::read_to_string(&found[0].copy).unwrap(), "replaced");
+    let removed = place.path("removed");
+    assert!(overwritten_files::of(&kept, removed.as_os_str().as_bytes()).is_empty());
     assert_eq!(place.aside(), 0);
 }

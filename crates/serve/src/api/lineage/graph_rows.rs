@@ -1,6 +1,7 @@
 //! The nodes and links of a lineage, as answers have them.
 
 use serde::Serialize;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 use crate::api::run_row::RunRow;
@@ -8,7 +9,8 @@ use crate::api::version_view::PackageRow;
 use crate::path_text::PathText;
 
 /// A graph around a file.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct LineageView {
     /// The ids of the subjects.
     pub roots: Vec<String>,
@@ -29,7 +31,8 @@ pub struct LineageView {
 }
 
 /// A page of the nodes that stand behind one folded node.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct FoldPage {
     /// The folded nodes of this page.
     pub members: Vec<GraphNode>,
@@ -42,7 +45,8 @@ pub struct FoldPage {
 }
 
 /// A node of a lineage.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum GraphNode {
     /// A version of a file, a pipe, a socket …
@@ -68,7 +72,8 @@ impl GraphNode {
 }
 
 /// A version of a file, a pipe, a socket …
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct FileNode {
     /// The id of the version.
     pub id: String,
@@ -99,7 +104,8 @@ pub struct FileNode {
 }
 
 /// A program that a process executed.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct ProcessNode {
     /// The id of the process.
     pub id: String,
@@ -124,7 +130,8 @@ pub struct ProcessNode {
 }
 
 /// A command as a person would have written it, or several alike.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct CommandNode {
     /// Its id: the same in each answer, and that of no other command or group of commands.
     pub id: String,
@@ -149,7 +156,8 @@ pub struct CommandNode {
 }
 
 /// Several files, counted. `/lineage/fold` opens them.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct FoldNode {
     /// Its id. It is found again by the same question.
     pub id: String,
@@ -166,7 +174,8 @@ pub struct FoldNode {
 }
 
 /// A link, in the direction in which data flowed.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub struct GraphLink {
     /// The node that the data came from.
     pub from: String,

@@ -203,10 +203,15 @@ impl LineageQuestion {
 
     fn lineage(&self, reading: &Reading<'_>, roots: &[EntityKey]) -> Answer<Lineage> {
         let scope = self.scope(reading)?;
-        Ok(match self.direction {
+        let lineage = match self.direction {
             Direction::Back => query::ancestry_of(reading.store, roots, &scope)?,
             Direction::Forth => query::influence_of(reading.store, roots, &scope)?,
-        })
+        };
+        Ok(query::keep_copies_apart(
+            reading.store,
+            lineage,
+            self.direction,
+        )?)
     }
 
     fn drafted(&self, reading: &Reading<'_>, lineage: &Lineage) -> Answer<DraftedGraph> {

@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use axum::extract::State;
 use axum::response::Response;
 
-use super::graph_rows::{FoldPage, LineageView};
+use super::graph_rows::FoldPage;
 use super::question::{LineageQuestion, PARAMETERS};
 use crate::api::row_stream::RowRange;
 use crate::params::Params;
-use crate::problem::{Answer, Problem, ProblemBody};
+use crate::problem::{Answer, Problem};
 use crate::site::Site;
 
 /// Rows of a page, usually and at most.
@@ -22,7 +22,7 @@ const MOST: usize = 5000;
 /// Files of packages, of the system and of caches are counted nodes, unless `noise=show`. `depth`
 /// counts commands at the level of commands, else processes. `exclude`, `only` and `through` are
 /// globs of paths.
-#[utoipa::path(
+#[cfg_attr(test, utoipa::path(
     get,
     path = "/lineage",
     params(
@@ -36,8 +36,8 @@ const MOST: usize = 5000;
         ("through" = Option<Vec<String>>, Query),
         ("noise" = Option<String>, Query, description = "fold or show"),
     ),
-    responses((status = 200, body = LineageView), (status = "4XX", body = ProblemBody))
-)]
+    responses((status = 200, body = super::graph_rows::LineageView), (status = "4XX", body = crate::problem::ProblemBody))
+))]
 pub async fn lineage_view(State(site): State<Site>, params: Params) -> Answer<Response> {
     params.only(&PARAMETERS)?;
     let question = LineageQuestion::new(&params)?;
@@ -46,7 +46,7 @@ pub async fn lineage_view(State(site): State<Site>, params: Params) -> Answer<Re
 
 /// The nodes around one node. With the token `reach` of that node, only those that the subject of
 /// the first question can have come from.
-#[utoipa::path(
+#[cfg_attr(test, utoipa::path(
     get,
     path = "/lineage/hop",
     params(
@@ -57,8 +57,8 @@ pub async fn lineage_view(State(site): State<Site>, params: Params) -> Answer<Re
         ("noise" = Option<String>, Query), ("depth" = Option<usize>, Query),
         ("run" = Option<String>, Query),
     ),
-    responses((status = 200, body = LineageView), (status = "4XX", body = ProblemBody))
-)]
+    responses((status = 200, body = super::graph_rows::LineageView), (status = "4XX", body = crate::problem::ProblemBody))
+))]
 pub async fn lineage_hop(State(site): State<Site>, params: Params) -> Answer<Response> {
     let known: Vec<&str> = PARAMETERS
         .iter()
@@ -77,7 +77,7 @@ pub async fn lineage_hop(State(site): State<Site>, params: Params) -> Answer<Res
 
 /// The files that stand behind a counted node: `fold` is its id, and the other parameters are those
 /// of the question that had it in its answer.
-#[utoipa::path(
+#[cfg_attr(test, utoipa::path(
     get,
     path = "/lineage/fold",
     params(
@@ -90,8 +90,8 @@ pub async fn lineage_hop(State(site): State<Site>, params: Params) -> Answer<Res
         ("lookups" = Option<bool>, Query), ("exclude" = Option<Vec<String>>, Query),
         ("only" = Option<Vec<String>>, Query), ("through" = Option<Vec<String>>, Query),
     ),
-    responses((status = 200, body = FoldPage), (status = "4XX", body = ProblemBody))
-)]
+    responses((status = 200, body = FoldPage), (status = "4XX", body = crate::problem::ProblemBody))
+))]
 pub async fn lineage_fold(State(site): State<Site>, params: Params) -> Answer<Response> {
     let own = ["fold", "limit", "cursor"];
     let known: Vec<&str> = PARAMETERS.iter().chain(&own).copied().collect();

@@ -1,0 +1,193 @@
+//! The sources of a result, and the results of a source, by the same influence that `status`
+//! judges.
+//!
+//! In: versions, or a path. Out: files that no recorded run makes, each with how it reached the
+//! result. A source was *read* if its content can be in the result. It *decided* if it reached the
+//! result through words, the environment, conditions or look-ups only.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use backstory_eventlog::event::{Bytes, Time};
+use backstory_graph::lineage::uses;
+use backstory_graph::model::{Entity, EntityKind, Relation};
+use backstory_query::Asked;
+use backstory_store::{ActivityKey, EntityKey, RunKey, Store};
+use backstory_workflow::paths::is_of_kernel;
+
+use crate::Result;
+use crate::influence::{Extent, Influences};
+use crate::judgement::{Judge, Judging};
+use crate::loaded_runs::LoadedRun;
+use crate::reductions;
+
+/// A file on which a result depends, or a result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InfluencingFile {
+    /// The absolute path.
+    pub path: Bytes,
+    /// Content reached the result. False: the file decided.
+    pub is_read: bool,
+    /// The words of the program that used the source.
+    pub by: Vec<Bytes>,
+}
+
+/// The sources of versions, by path. Files of packages are among them.
+///
+/// # Errors
+///
+/// If the store fails.
+pub fn sources(store: &dyn Store, versions: &[EntityKey]) -> Result<Vec<InfluencingFile>> {
+    let _one_state = store.reading()?;
+    Judge::new(store).judging(|judging| {
+        let behind = |extent| judging.search.of_all(versions.iter().copied(), extent);
+        let (all, content) = (behind(Extent::All)?, behind(Extent::Content)?);
+        let mut found: BTreeMap<Bytes, InfluencingFile> = BTreeMap::new();
+        for &key in all.until.keys() {
+            let run = judging.runs.get(key.run())?;
+            for (entity, start, relation) in taken(&run, key, &all) {
+                if entity.version > 0
+                    || !is_shown(entity, relation)
+                    || judging.makers.of(&run, entity)?.is_some()
+                {
+                    continue;
+                }
+                let is_read = uses(relation, false) && content.counts(key, entity.id, start);
+                let source = || InfluencingFile {
+                    path: entity.path.clone(),
+                    is_read,
+                    by: run.recording.activities[key.local().0 as usize]
+                        .argv
+                        .clone(),
+                };
+                let known = found.entry(entity.path.clone()).or_insert_with(source);
+                if is_read && !known.is_read {
+                    *known = source();
+                }
+            }
+        }
+        Ok(found.into_values().collect())
+    })
+}
+
+/// The files that runs left and that depend on the file at a path.
+///
+/// # Errors
+///
+/// If the store fails.
+pub fn influenced(store: &dyn Store, path: &Path) -> Result<Vec<InfluencingFile>> {
+    let _one_state = store.reading()?;
+    let asked = Asked::new(path)?;
+    let names: HashSet<Bytes> = asked.names().into_iter().map(Bytes::from).collect();
+    let file = path.metadata().ok().map(|found| (found.dev(), found.ino()));
+    let asked = AskedFile { names, file };
+    let names = &asked.names;
+    Judge::new(store).judging(|judging| {
+        let mut found: BTreeMap<Bytes, InfluencingFile> = BTreeMap::new();
+        for run in runs_after(judging, store, names)? {
+            let run = judging.runs.get(run)?;
+            for version in run.results() {
+                let key = EntityKey::new(run.recording.key, version.id);
+                if names.contains(&version.path) || judging.runs.is_undone(key.run())? {
+                    continue;
+                }
+                let Some(by) = use_of(judging, key, Extent::All, &asked)? else {
+                    continue;
+                };
+                let is_read = use_of(judging, key, Extent::Content, &asked)?.is_some();
+                let result = InfluencingFile {
+                    path: version.path.clone(),
+                    is_read,
+                    by,
+                };
+                found.insert(version.path.clone(), result);
+            }
+        }
+        Ok(found.into_values().collect())
+    })
+}
+
+/// The versions that an activity took in and on which results depend, each with the moment and the
+/// relation.
+fn taken<'r>(
+    run: &'r LoadedRun,
+    key: ActivityKey,
+    behind: &'r Influences,
+) -> impl Iterator<Item = (&'r Entity, Time, Relation)> {
+    let at = key.local().0 as usize;
+    let edges = run.recording.edges[at].iter();
+    let used = edges.filter(move |edge| reductions::takes_in(run, at, edge));
+    let used = used.map(|edge| (edge.entity, edge.interval.start, edge.relation));
+    let linked = run.linked(at);
+    let linked = linked.map(|derived| (derived.from, derived.time, Relation::Read));
+    let all = used.chain(linked);
+    let all = all.filter(move |(entity, start, _)| behind.counts(key, *entity, *start));
+    all.map(|(entity, start, relation)| (run.recording.entity(entity), start, relation))
+}
+
+/// True for what is shown as a source: files, links, and directories whose names were read.
+fn is_shown(entity: &Entity, relation: Relation) -> bool {
+    let counts = match entity.kind {
+        EntityKind::File | EntityKind::Symlink => true,
+        EntityKind::Directory => relation == Relation::List,
+        _ => false,
+    };
+    counts && entity.path.starts_with(b"/") && !is_of_kernel(&entity.path)
+}
+
+/// A file, by its names, and by its device and inode if it exists.
+struct AskedFile {
+    names: HashSet<Bytes>,
+    file: Option<(u64, u64)>,
+}
+
+impl AskedFile {
+    fn is(&self, entity: &Entity) -> bool {
+        let mut all = std::iter::once(&entity.path).chain(&entity.aliases);
+        let known = entity.ident.map(|ident| (ident.dev, ident.ino));
+        all.any(|name| self.names.contains(name)) || known.is_some() && known == self.file
+    }
+}
+
+/// The words of a program that used the file, if a version depends on the use.
+fn use_of(
+    judging: &Judging<'_>,
+    version: EntityKey,
+    extent: Extent,
+    asked: &AskedFile,
+) -> Result<Option<Vec<Bytes>>> {
+    let behind = judging.search.of(version, extent)?;
+    for &key in behind.until.keys() {
+        let run = judging.runs.get(key.run())?;
+        let is_used = taken(&run, key, &behind).any(|(entity, _, relation)| {
+            (extent == Extent::All || uses(relation, false)) && asked.is(entity)
+        });
+        if is_used {
+            let activity = &run.recording.activities[key.local().0 as usize];
+            return Ok(Some(activity.argv.clone()));
+        }
+    }
+    Ok(None)
+}
+
+/// The runs that used a file, and those that used what these left, and so on.
+fn runs_after(
+    judging: &Judging<'_>,
+    store: &dyn Store,
+    names: &HashSet<Bytes>,
+) -> Result<BTreeSet<RunKey>> {
+    let mut runs = BTreeSet::new();
+    let mut paths: Vec<Bytes> = names.iter().cloned().collect();
+    let mut seen: HashSet<Bytes> = names.clone();
+    while let Some(path) = paths.pop() {
+        for key in store.at_path(&path)? {
+            if runs.insert(key.run()) {
+                let run = judging.runs.get(key.run())?;
+                let left = run.results().map(|version| version.path.clone());
+                paths.extend(left.filter(|path| seen.insert(path.clone())));
+            }
+        }
+    }
+    Ok(runs)
+}

@@ -1,0 +1,5 @@
+//! The tests of this crate: one program.
+#![allow(clippy::unwrap_used)]
+
+mod plan;
+mod process;

@@ -1,0 +1,4 @@
+//! The tests of this crate: one program.
+#![allow(clippy::unwrap_used)]
+
+mod tones;
