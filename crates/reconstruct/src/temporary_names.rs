@@ -34,6 +34,8 @@ const OF_CALLER: i32 = O_APPEND | O_CLOEXEC | O_SYNC;
 const FEWEST: usize = 6;
 /// Most letters of a template.
 const MOST: usize = 10;
+/// Letters of a directory that Python names.
+const OF_PYTHON: usize = 8;
 /// Fewest letters that differ. Numbers that a program counts up differ in fewer, mostly. Of six
 /// letters that were chosen twice, so few differ once in a million names.
 const FEWEST_DIFFERING: usize = 3;
@@ -80,14 +82,17 @@ impl TemporaryName {
     ///
     /// Python and Ruby make directories by the same call, with lower-case letters and digits, and
     /// have a copy of the name. So a directory that may be theirs needs a capital letter in one of
-    /// the two names.
+    /// the two names. Python's names have eight letters, and Ruby's at most seven, behind a `-`.
     pub fn letters(&self, creation: Creation, came: &[u8]) -> Option<Range<usize>> {
         if self.creation != creation {
             return None;
         }
         let letters = differing_letters(&self.path, came)?;
         let has_capital = |name: &[u8]| name[letters.clone()].iter().any(u8::is_ascii_uppercase);
-        let is_sure = self.is_libcs || creation != Creation::Directory;
+        let is_sure = self.is_libcs
+            || creation != Creation::Directory
+            || letters.len() > OF_PYTHON
+            || has_six_letters(came, &letters);
         (is_sure || has_capital(&self.path) || has_capital(came)).then_some(letters)
     }
 }
@@ -109,6 +114,15 @@ fn differing_letters(one: &[u8], other: &[u8]) -> Option<Range<usize>> {
     let most = before.count() + letters.len() + behind.count();
     let is_chosen = differing.len() >= FEWEST_DIFFERING && letters.len() <= MOST && most >= FEWEST;
     (is_chosen && are_letters(one) && are_letters(other)).then_some(letters)
+}
+
+/// True if exactly six letters stand together around these, and not behind a `-`.
+fn has_six_letters(name: &[u8], letters: &Range<usize>) -> bool {
+    let is_letter = |byte: &&u8| byte.is_ascii_alphanumeric();
+    let before = name[..letters.start].iter().rev().take_while(is_letter);
+    let start = letters.start - before.count();
+    let run = name[start..].iter().take_while(is_letter).count();
+    run == FEWEST && !name[..start].ends_with(b"-")
 }
 
 #[cfg(test)]
@@ -152,10 +166,16 @@ mod tests {
     fn a_directory_of_python_or_ruby_is_none_of_libc() {
         let file = Creation::File(0);
         for (recorded, came, directory) in [
-            ("/tmp/d_mugrxv", "/tmp/d_6sf8qG", Some(7..13)),
-            ("/tmp/d_mugRxv", "/tmp/d_6sf8qg", Some(7..13)),
-            ("/tmp/d_mugrxv", "/tmp/d_6sf8qg", None),
-            ("/tmp/D_mugrxv", "/tmp/D_6sf8qg", None),
+            ("/tmp/d_mugrxvab", "/tmp/d_6sf8qGab", Some(7..13)),
+            ("/tmp/d_mugRxvab", "/tmp/d_6sf8qgab", Some(7..13)),
+            ("/tmp/d_mugrxvab", "/tmp/d_6sf8qgab", None),
+            ("/tmp/D_mugrxvab", "/tmp/D_6sf8qgab", None),
+            ("/tmp/d-mugrxv", "/tmp/d-6sf8qg", None),
+            ("/tmp/d-mugrxV", "/tmp/d-6sf8qg", Some(7..13)),
+            // Six letters, or more than eight, which are neither Python's nor Ruby's.
+            ("/tmp/d_mugrxv", "/tmp/d_6sf8qg", Some(7..13)),
+            ("/tmp/d_mugrxv.z", "/tmp/d_6sf8qg.z", Some(7..13)),
+            ("/tmpdmugrxvabcd", "/tmpd6sf8qgefgh", Some(5..15)),
         ] {
             let letters = |recorded_as, is_libcs, creation| {
                 let name = TemporaryName {
@@ -168,8 +188,9 @@ mod tests {
             };
             let made = Creation::Directory;
             assert_eq!(letters(made, false, made), directory, "{recorded}");
-            assert_eq!(letters(made, true, made), Some(7..13), "{recorded}");
-            assert_eq!(letters(file, false, file), Some(7..13), "{recorded}");
+            let all = differing_letters(recorded.as_bytes(), came.as_bytes());
+            assert_eq!(letters(made, true, made), all, "{recorded}");
+            assert_eq!(letters(file, false, file), all, "{recorded}");
             assert_eq!(letters(file, false, made), None, "{recorded}");
         }
     }

@@ -23,11 +23,14 @@ server.serve_forever()
 server.server_close()
 "#;
 
+/// Each request begins in the middle of a second. Between the record's last call and the question
+/// for the date, no second may begin: the record does not say on which side of it the question was.
 const ASKS: &str = r#"
 import urllib.request
 CONNECT
 for path in ("one", "slow", "two", "three", "last"):
-    time.sleep(0.6)
+    time.sleep(0.1)
+    time.sleep((0.55 - time.time()) % 1)
     urllib.request.urlopen(f"http://127.0.0.1:{open('port').read()}/{path}").read()
 "#;
 
