@@ -106,8 +106,8 @@ class Backstory:
         return found, answer.status
 
     def sources_of(self, path: str) -> set[str]:
-        """Returns the words of `of PATH --inputs`."""
-        return self.words("of", "--inputs", "--", path)
+        """Returns the words of `of PATH --inputs --files`: without it, only a screen is filled."""
+        return self.words("of", "--inputs", "--files", "--", path)
 
     def words(self, *call: str) -> set[str]:
         """Returns the words of an answer, as paths without punctuation."""

@@ -12,8 +12,9 @@ if os.environ.get("TRUTH_BIN"):
         if os.path.exists(os.path.join(os.environ["TRUTH_BIN"], caller)):
             row(f"{caller}-word", f'"$TRUTH_BIN"/{caller} word {{num}} {{lines}} > {{out}}')
             row(f"{caller}-status", f'"$TRUTH_BIN"/{caller} status {{flag}} {{lines}} > {{out}}')
-            row(f"{caller}-look", f'"$TRUTH_BIN"/{caller} look {{maybe}} {{lines}} > {{out}}')
-            row(f"{caller}-size", f'"$TRUTH_BIN"/{caller} size {{lines}} > {{out}}')
+            looks = "" if caller == "dynamic" else "unseen"
+            row(f"{caller}-look", f'"$TRUTH_BIN"/{caller} look {{maybe}} {{lines}} > {{out}}', flags=looks)
+            row(f"{caller}-size", f'"$TRUTH_BIN"/{caller} size {{lines}} > {{out}}', flags=looks)
             row(f"{caller}-copy", f'"$TRUTH_BIN"/{caller} copy {{lines}} {{out}}')
 row(
     "node-read",

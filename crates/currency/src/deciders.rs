@@ -45,7 +45,7 @@ impl Deciders {
         // A step does not repeat what a forked process did before it executed a program.
         let is_forked = |(run, at): (usize, usize)| runs[run].recording.activities[at].epoch == 0;
         let (mut all, mut callers) = (Vec::new(), vec![Vec::new(); runs.len()]);
-        for (&key, &until) in &behind.until {
+        for &key in behind.until.keys() {
             let Some(&number) = numbers.get(&key.run()) else {
                 continue;
             };
@@ -55,7 +55,7 @@ impl Deciders {
                 all.push(place);
             }
             if !is_member || is_forked(place) {
-                callers[number].push((key, until));
+                callers[number].extend(behind.reached(key));
             }
         }
         let steps: FxHashSet<ActivityKey> = members
@@ -105,7 +105,7 @@ impl Deciders {
             let (run, at) = (&runs[number], key.local().0 as usize);
             for edge in &run.recording.edges[at] {
                 let entity = run.recording.entity(edge.entity);
-                if deciding.counts(key, edge.entity, edge.interval.start)
+                if deciding.counts(key, &run.taking(at, edge))
                     && edge.relation != Relation::Missing
                     && reductions::takes_in(run, at, edge)
                     && let Some(&from) = makers.get(&entity.path)

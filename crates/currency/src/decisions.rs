@@ -49,11 +49,8 @@ pub fn decisions(
     for &(number, at) in &deciders.all {
         let key = key(runs, number, at);
         let until = deciders.behind.until[&key];
-        let counts = |edge: &&Edge| {
-            deciders
-                .behind
-                .counts(key, edge.entity, edge.interval.start)
-        };
+        let run = &runs[number];
+        let counts = |edge: &&Edge| deciders.behind.counts(key, &run.taking(at, edge));
         let here = found.entry(number).or_default();
         here.extend(facts[number].of_decider(at, until, counts));
     }

@@ -13,18 +13,21 @@
 //! nothing.
 
 use std::collections::{BTreeSet, hash_map::Entry};
+use std::rc::Rc;
 
 use backstory_eventlog::event::Time;
 use backstory_graph::lineage::{forgets, uses};
-use backstory_graph::model::{ActivityId, EntityId, Informed, Relation};
+use backstory_graph::model::{ActivityId, Edge, EntityId, EntityKind, Informed, Relation};
 use backstory_store::{ActivityKey, EntityKey, RunKey};
-use backstory_workflow::paths::is_of_kernel;
+use backstory_workflow::paths::{base_name, is_of_kernel};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Result;
-use crate::loaded_runs::{LoadedRun, LoadedRuns};
+use crate::loaded_runs::{Heard, LoadedRun, LoadedRuns, Taking};
 use crate::present_makers::PresentMakers;
 use crate::reductions;
+use crate::repetition::repetition;
+use crate::shell_flow::{Given, Range, ShellFlow, Statements};
 
 /// The activities that a result depends on.
 #[derive(Debug, Clone, Default)]
@@ -37,14 +40,69 @@ pub struct Influences {
     pub runs: BTreeSet<RunKey>,
     /// Files that a program copied: of what it took in later, only these count.
     copied: FxHashSet<(ActivityKey, EntityId)>,
+    /// Shells of which some statements count only. All of another activity counts.
+    given: FxHashMap<ActivityKey, Given>,
 }
 
 impl Influences {
-    /// True if the result depends on what an activity took in of a file at a moment.
-    pub fn counts(&self, key: ActivityKey, entity: EntityId, start: Time) -> bool {
+    /// True if the result depends on what an activity took in.
+    pub fn counts(&self, key: ActivityKey, taking: &Taking) -> bool {
         let until = self.until.get(&key);
-        until.is_some_and(|until| start <= *until) || self.copied.contains(&(key, entity))
+        let is_before = until.is_some_and(|until| taking.start <= *until);
+        is_before && self.leads(key, taking.by, false)
+            || self.copied.contains(&(key, taking.entity))
     }
+
+    /// True if what counts of an activity can depend on what some of its statements took in.
+    fn leads(&self, key: ActivityKey, by: Option<Range>, is_status: bool) -> bool {
+        let given = self.given.get(&key);
+        given.is_none_or(|given| given.flow.leads(by, &given.by, is_status))
+    }
+
+    /// What counts of activities, for a search that goes on from there.
+    pub fn reached(&self, key: ActivityKey) -> Option<Reached> {
+        let until = *self.until.get(&key)?;
+        let by = self.given.get(&key).map(|given| given.by.clone());
+        Some(Reached { key, until, by })
+    }
+
+    /// Notes that an activity counts. False if all of that counted already.
+    fn reach(&mut self, one: &Reached, flow: Option<Rc<ShellFlow>>) -> bool {
+        let Reached { key, until, by } = one;
+        let given = by.as_ref().zip(flow);
+        let Some(known) = self.until.get_mut(key) else {
+            self.until.insert(*key, *until);
+            self.runs.insert(key.run());
+            if let Some((by, flow)) = given {
+                let by = by.clone();
+                self.given.insert(*key, Given { flow, by });
+            }
+            return true;
+        };
+        let is_later = *known < *until;
+        *known = (*known).max(*until);
+        let grows = match (self.given.get_mut(key), given) {
+            (None, _) => false,
+            (Some(_), None) => self.given.remove(key).is_some(),
+            (Some(known), Some((by, _))) => {
+                let count = known.by.len();
+                known.by.extend(by);
+                known.by.len() > count
+            }
+        };
+        is_later || grows
+    }
+}
+
+/// An activity that counts.
+#[derive(Debug, Clone)]
+pub struct Reached {
+    /// The activity.
+    pub key: ActivityKey,
+    /// The last moment that counts.
+    pub until: Time,
+    /// The statements of a shell that count. `None`: all.
+    pub by: Option<Statements>,
 }
 
 /// How much of what an activity took in counts.
@@ -61,7 +119,7 @@ pub enum Extent {
 /// The nodes that a search has still to visit, each with the last moment that counts.
 #[derive(Default)]
 struct SearchQueue {
-    activities: Vec<(ActivityKey, Time)>,
+    activities: Vec<Reached>,
     versions: Vec<(EntityKey, Time, bool)>,
     seen: FxHashMap<EntityKey, Time>,
     /// Activities whose success is no matter of the search.
@@ -70,8 +128,13 @@ struct SearchQueue {
 
 impl SearchQueue {
     fn activity(&mut self, run: RunKey, at: usize, until: Time) {
+        self.statements(run, at, until, None);
+    }
+
+    /// Adds some statements of a shell. `None`: all.
+    fn statements(&mut self, run: RunKey, at: usize, until: Time, by: Option<Statements>) {
         let key = ActivityKey::new(run, ActivityId(at as u32));
-        self.activities.push((key, until));
+        self.activities.push(Reached { key, until, by });
     }
 
     fn version(&mut self, run: RunKey, entity: EntityId, until: Time) {
@@ -154,7 +217,7 @@ impl<'s> InfluenceSearch<'s> {
     /// its former success decides nothing.
     pub fn of_activities(
         &self,
-        activities: Vec<(ActivityKey, Time)>,
+        activities: Vec<Reached>,
         steps: FxHashSet<ActivityKey>,
     ) -> Result<Influences> {
         let queue = SearchQueue {
@@ -176,12 +239,14 @@ impl<'s> InfluenceSearch<'s> {
                 if queue.visit(key, until) {
                     self.version((key, until, is_result), extent, &mut queue, &mut found)?;
                 }
-            } else if let Some((key, until)) = queue.activities.pop() {
-                let known = found.until.get(&key).copied();
-                if known.is_none_or(|known| known < until) {
-                    found.until.insert(key, until);
-                    found.runs.insert(key.run());
-                    self.activity((key, until), extent, &mut queue)?;
+            } else if let Some(one) = queue.activities.pop() {
+                let run = self.runs.get(one.key.run())?;
+                let flow = one
+                    .by
+                    .as_ref()
+                    .and_then(|_| run.flow(one.key.local().0 as usize));
+                if found.reach(&one, flow) {
+                    self.activity((one.key, one.until), extent, &mut queue, &found)?;
                 }
             } else {
                 return Ok(found);
@@ -222,6 +287,7 @@ impl<'s> InfluenceSearch<'s> {
                 continue;
             }
             // A program that copies files puts the content of one into one.
+            let (start, end) = (interval.start, until.min(interval.end));
             let last = match run.copied_from(at, entity) {
                 Some(files) => {
                     let by = ActivityKey::new(key.run(), ActivityId(at as u32));
@@ -233,7 +299,12 @@ impl<'s> InfluenceSearch<'s> {
                 }
                 None => interval.end,
             };
-            queue.activity(key.run(), at, until.min(last));
+            let flow = run.flow(at);
+            let by = flow.map(|flow| flow.made(&run, entity, start, end));
+            queue.statements(key.run(), at, until.min(last), by);
+        }
+        for &(at, time) in run.movers(entity.id) {
+            queue.activity(key.run(), at, until.min(time));
         }
         for derived in run.sources_of(entity.id) {
             if derived.time <= until {
@@ -254,6 +325,7 @@ impl<'s> InfluenceSearch<'s> {
         (key, until): (ActivityKey, Time),
         extent: Extent,
         queue: &mut SearchQueue,
+        found: &Influences,
     ) -> Result<()> {
         let run = &*self.runs.get(key.run())?;
         let recording = &run.recording;
@@ -262,10 +334,15 @@ impl<'s> InfluenceSearch<'s> {
         let follows = |parent: &ActivityId| parent.0 as usize != at && extent != Extent::Content;
         if let Some(parent) = activity.parent.filter(follows) {
             let start = activity.interval.start;
-            queue.activity(key.run(), parent.0 as usize, until.min(start));
+            let flow = run.flow(parent.0 as usize);
+            let by = flow.and_then(|flow| flow.child(at));
+            queue.statements(key.run(), parent.0 as usize, until.min(start), by);
         }
         for edge in &recording.edges[at] {
-            if edge.interval.start > until || !reductions::takes_in(run, at, edge) {
+            if edge.interval.start > until
+                || !reductions::takes_in(run, at, edge)
+                || !found.leads(key, run.taking(at, edge).by, false)
+            {
                 continue;
             }
             if extent == Extent::Content && !uses(edge.relation, false) {
@@ -274,22 +351,30 @@ impl<'s> InfluenceSearch<'s> {
             let last = until.min(edge.interval.end);
             queue.version(key.run(), edge.entity, last);
             if edge.relation == Relation::List {
-                self.names(run, &recording.entity(edge.entity).path, last, queue);
+                self.names(run, (at, edge), last, queue)?;
             }
         }
         let heard = run.heard(at).iter();
+        let flow = run.flow(at);
         for heard in heard.filter(|_| extent != Extent::Content) {
+            let by = flow.as_ref();
+            let by = by.and_then(|flow| flow.heard(recording, heard.from));
+            if !found.leads(key, by, true) {
+                continue;
+            }
             let from = ActivityKey::new(key.run(), ActivityId(heard.from as u32));
             let is_success = recording.activities[heard.from].exit == Some(0);
             if heard.why == Informed::Wait && is_success && queue.steps.contains(&from) {
                 continue;
             }
-            if heard.time <= until && reductions::hears(run, at, heard, until) {
+            let hears =
+                || reductions::hears(run, at, heard, until) || self.fails_now(run, at, heard);
+            if heard.time <= until && hears() {
                 let end = match heard.why {
                     Informed::Wait => Time::MAX,
                     _ => heard.time,
                 };
-                queue.activity(key.run(), heard.from, end);
+                self.go_on(run, heard.from, end, queue)?;
             }
         }
         for other in reductions::sharers(run, at) {
@@ -298,12 +383,59 @@ impl<'s> InfluenceSearch<'s> {
         Ok(())
     }
 
+    /// True if a status counts because the program would fail now: a file that it read is gone.
+    fn fails_now(&self, run: &LoadedRun, at: usize, heard: &Heard) -> bool {
+        let uses_status = || !run.is_driver(at) && !run.texts.ignores_statuses(&run.recording, at);
+        heard.why == Informed::Wait
+            && uses_status()
+            && run.recording.edges[heard.from].iter().any(|edge| {
+                let read = run.recording.entity(edge.entity);
+                edge.relation == Relation::Read
+                    && (read.kind, read.version) == (EntityKind::File, 0)
+                    && run.left(&read.path).is_none()
+                    && self.makers.is_gone(&read.path)
+            })
+    }
+
+    /// Goes on to an activity whose status, signal or names were taken in.
+    fn go_on(
+        &self,
+        run: &LoadedRun,
+        from: usize,
+        end: Time,
+        queue: &mut SearchQueue,
+    ) -> Result<()> {
+        let this = run.recording.key;
+        let Some(later) = repetition(self.runs, self.makers, run, from)? else {
+            let flow = run.flow(from).filter(|_| end != Time::MAX);
+            let by = flow.map(|flow| flow.during(end, end));
+            queue.statements(this, from, end, by);
+            return Ok(());
+        };
+        queue.activity(later.run(), later.local().0 as usize, Time::MAX);
+        // Its words still are those that the shell computed.
+        let activity = &run.recording.activities[from];
+        if let Some(parent) = activity.parent {
+            queue.activity(this, parent.0 as usize, activity.interval.start);
+        }
+        Ok(())
+    }
+
     /// The names in a directory depend on the activities that gave or took them.
-    fn names(&self, run: &LoadedRun, directory: &[u8], until: Time, queue: &mut SearchQueue) {
-        for &(at, time) in run.worked_in(directory) {
-            if time <= until {
-                queue.activity(run.recording.key, at, time);
+    fn names(
+        &self,
+        run: &LoadedRun,
+        (lister, edge): (usize, &Edge),
+        until: Time,
+        queue: &mut SearchQueue,
+    ) -> Result<()> {
+        let directory = &run.recording.entity(edge.entity).path;
+        for &(at, time, file) in run.worked_in(directory) {
+            let name = base_name(&run.recording.entity(file).path);
+            if time <= until && run.may_take(lister, edge, name) {
+                self.go_on(run, at, time, queue)?;
             }
         }
+        Ok(())
     }
 }

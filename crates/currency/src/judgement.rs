@@ -74,8 +74,15 @@ pub fn plan(
     let _one_state = store.reading()?;
     Judge::new(store).with(paths, |judging, results| {
         let group = judging.group(results, env)?;
-        let wanted = results.iter().map(|result| result.maker(&group));
-        planned(&group, &wanted.collect::<Result<Vec<_>>>()?)
+        let (mut wanted, mut stale) = (Vec::new(), Vec::new());
+        for result in results {
+            let made = result.maker(&group)?;
+            if !env.is_empty() || judging.status(result)?.state != FileState::Current {
+                stale.push(made.clone());
+            }
+            wanted.push(made);
+        }
+        planned(&group, &wanted, &stale)
     })
 }
 

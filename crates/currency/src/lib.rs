@@ -10,9 +10,11 @@
 //! | `results` | Which recorded version does a path stand for? |
 //! | `influence`, `reductions` | Which activities does it depend on, and until when? |
 //! | `present_makers` | Which run makes the file that is at a path now? |
+//! | `repetition` | Which later execution stands for an activity? |
 //! | `takings` | What did an activity take in that has changed? |
 //! | `step_inputs`, `looks` | Would a use of a file, or a look at it, find the same now? |
 //! | `program_texts` | What does the text of a script prove? |
+//! | `shell_flow` | Which children of a shell can depend on what it took in? |
 //! | `step_group` | Why is a step stale? |
 //! | `deciders`, `decisions`, `decision` | May a step stand alone, or did something decide on it? |
 //! | `derived_views`, `library_index` | What did a program take from a file that everybody reads? |
@@ -46,7 +48,9 @@ mod present_makers;
 mod program_texts;
 mod reason;
 mod reductions;
+mod repetition;
 mod results;
+mod shell_flow;
 mod sources;
 mod step_group;
 mod step_inputs;

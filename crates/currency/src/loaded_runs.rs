@@ -19,6 +19,7 @@ use backstory_workflow::tools::knowledge;
 use crate::Result;
 use crate::file_state::CLOCK_LAG;
 use crate::program_texts::{ProgramTexts, inputs_of_children};
+use crate::shell_flow::{Range, ShellFlow};
 
 /// Reads runs. Each is read once.
 pub struct LoadedRuns<'s> {
@@ -78,6 +79,7 @@ pub struct LoadedRun {
     makers: HashMap<EntityId, Vec<(usize, Interval)>>,
     mode_changes: HashMap<EntityId, Vec<(usize, Interval)>>,
     origins: HashMap<EntityId, Vec<Derived>>,
+    movers: HashMap<EntityId, Vec<(usize, Time)>>,
     left: HashMap<Bytes, EntityId>,
     before: OnceCell<HashMap<Bytes, EntityId>>,
     heard: OnceCell<HashMap<usize, Vec<Heard>>>,
@@ -86,6 +88,7 @@ pub struct LoadedRun {
     memory_sharers: OnceCell<HashMap<usize, Vec<usize>>>,
     worked_in: OnceCell<WorkByDirectory>,
     inputs_of_children: RefCell<HashMap<usize, Rc<HashSet<EntityId>>>>,
+    flows: RefCell<HashMap<usize, Option<Rc<ShellFlow>>>>,
     /// The texts of programs.
     pub texts: Rc<ProgramTexts>,
 }
@@ -94,7 +97,7 @@ pub struct LoadedRun {
 const READING: [&[u8]; 6] = [b"read", b"mapfile", b"select", b"eval", b"source", b"$(<"];
 
 /// The activities that gave or took names, by directory.
-type WorkByDirectory = HashMap<Vec<u8>, Vec<(usize, Time)>>;
+type WorkByDirectory = HashMap<Vec<u8>, Vec<(usize, Time, EntityId)>>;
 
 /// A fact that an activity learned of another one without a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,6 +108,17 @@ pub struct Heard {
     pub why: Informed,
     /// When.
     pub time: Time,
+}
+
+/// What an activity took in of a file or channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taking {
+    /// The version.
+    pub entity: EntityId,
+    /// The begin of the use.
+    pub start: Time,
+    /// The statements of a shell's text to which the use can belong. `None`: it counts for all.
+    pub by: Option<Range>,
 }
 
 impl LoadedRun {
@@ -144,6 +158,12 @@ impl LoadedRun {
         for derived in &recording.derived {
             origins.entry(derived.entity).or_default().push(*derived);
         }
+        let mut movers: HashMap<EntityId, Vec<(usize, Time)>> = HashMap::new();
+        let moved = recording.derived.iter();
+        for derived in moved.filter(|derived| !makers.contains_key(&derived.entity)) {
+            let movers = movers.entry(derived.entity).or_default();
+            movers.push((derived.activity.0 as usize, derived.time));
+        }
         let summary = &recording.details.summary;
         Ok(LoadedRun {
             ended: summary.ended.unwrap_or(summary.started) + CLOCK_LAG,
@@ -159,11 +179,46 @@ impl LoadedRun {
             worked_in: OnceCell::new(),
             texts,
             inputs_of_children: RefCell::default(),
+            flows: RefCell::default(),
             makers,
             mode_changes,
             origins,
+            movers,
             recording,
         })
+    }
+
+    /// The flow through the text of an activity, if it is a shell whose text is understood.
+    pub fn flow(&self, at: usize) -> Option<Rc<ShellFlow>> {
+        if let Some(known) = self.flows.borrow().get(&at) {
+            return known.clone();
+        }
+        let flow = is_shell(&self.recording, at).then(|| ShellFlow::of(self, at));
+        let flow = flow.flatten().map(Rc::new);
+        self.flows.borrow_mut().insert(at, flow.clone());
+        flow
+    }
+
+    /// True if an activity that listed a directory may have taken a name from there.
+    pub fn may_take(&self, at: usize, listed: &Edge, name: &[u8]) -> bool {
+        if self.is_driver(at) {
+            let name = name.to_vec();
+            return self
+                .texts
+                .may_match(&self.recording, at, std::iter::once(&name));
+        }
+        let flow = self.flow(at);
+        flow.is_none_or(|flow| flow.may_match(flow.taking(self, listed), name))
+    }
+
+    /// What an activity took in by a use of a file or channel.
+    pub fn taking(&self, at: usize, edge: &Edge) -> Taking {
+        let flow = self.flow(at);
+        Taking {
+            entity: edge.entity,
+            start: edge.interval.start,
+            by: flow.and_then(|flow| flow.taking(self, edge)),
+        }
     }
 
     /// The run's commands.
@@ -372,8 +427,9 @@ impl LoadedRun {
         sharers.get(&at).map_or(&[], Vec::as_slice)
     }
 
-    /// The activities that gave or took names in a directory, each with the begin of the operation.
-    pub fn worked_in(&self, directory: &[u8]) -> &[(usize, Time)] {
+    /// The activities that gave or took names in a directory, each with the begin of the operation
+    /// and the file.
+    pub fn worked_in(&self, directory: &[u8]) -> &[(usize, Time, EntityId)] {
         let worked = self.worked_in.get_or_init(|| {
             let mut worked = WorkByDirectory::new();
             for (at, edges) in self.recording.edges.iter().enumerate() {
@@ -386,7 +442,7 @@ impl LoadedRun {
                     };
                     if names {
                         let here = worked.entry(parent(&entity.path).to_vec()).or_default();
-                        here.push((at, edge.interval.start));
+                        here.push((at, edge.interval.start, edge.entity));
                     }
                 }
             }
@@ -442,6 +498,11 @@ impl LoadedRun {
         (!same.is_empty()).then_some(same)
     }
 
+    /// The activities that gave a version its name with a directory above it, each with the moment.
+    pub fn movers(&self, entity: EntityId) -> &[(usize, Time)] {
+        self.movers.get(&entity).map_or(&[], Vec::as_slice)
+    }
+
     /// How the kernel made this version from others.
     pub fn origins(&self, entity: EntityId) -> &[Derived] {
         self.origins.get(&entity).map_or(&[], Vec::as_slice)
@@ -468,7 +529,9 @@ impl LoadedRun {
         let all = self.recording.entities.iter();
         let links = all.filter(|entity| entity.version == 0 && !self.makers(entity.id).is_empty());
         let left = left.chain(links);
-        left.filter(|version| version.last && version.kind == EntityKind::File)
+        left.filter(|version| {
+            version.last && matches!(version.kind, EntityKind::File | EntityKind::Symlink)
+        })
     }
 
     /// The version that should be at the path of a version that the run used. It is the one that

@@ -14,8 +14,14 @@ use crate::step_group::StepGroup;
 use crate::whole_run;
 
 /// The steps behind results, makers before users. `wanted`: the results, each with the step that
-/// makes it.
-pub fn planned(group: &StepGroup<'_>, wanted: &[(usize, Bytes)]) -> Result<Vec<PlannedStep>> {
+/// makes it. `stale`: those of them that are not current. A step that none of these needs does not
+/// run: it may make something else that is stale.
+pub fn planned(
+    group: &StepGroup<'_>,
+    wanted: &[(usize, Bytes)],
+    stale: &[(usize, Bytes)],
+) -> Result<Vec<PlannedStep>> {
+    let needed: BTreeSet<usize> = order_behind(group, stale)?.into_tree();
     let order = order_behind(group, wanted)?;
     let mut draft = Draft::new(group, &order, wanted)?;
     for &at in &order {
@@ -26,13 +32,16 @@ pub fn planned(group: &StepGroup<'_>, wanted: &[(usize, Bytes)]) -> Result<Vec<P
         draft.make_temporary_files(at)?;
     }
     let mut guided: BTreeMap<usize, Vec<Reason>> = draft.guided;
+    let runs: BTreeSet<usize> = needed.iter().map(|&at| group.steps[at].run).into_tree();
+    guided.retain(|run, _| runs.contains(run));
     let mut steps = Vec::new();
     let numbers: HashMap<usize, usize> = order.iter().copied().zip(0..).collect();
     for &at in &order {
         let facts = group.facts(at)?;
         let fed = facts.fed_by.iter();
         let fed_by = fed.filter_map(|(from, path)| Some((*numbers.get(from)?, path.clone())));
-        let reasons = draft.reasons.remove(&at).unwrap_or_default();
+        let reasons = draft.reasons.remove(&at);
+        let reasons = reasons.filter(|_| needed.contains(&at)).unwrap_or_default();
         if group.whole.contains(&at) {
             guided.entry(group.steps[at].run).or_default();
         }

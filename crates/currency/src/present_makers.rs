@@ -14,6 +14,7 @@ use backstory_graph::model::{Entity, EntityKind};
 use backstory_ordering::SmallSort;
 use backstory_store::{EntityKey, Store, VersionMatch};
 use backstory_workflow::paths::is_system;
+use rustix::io::Errno;
 
 use crate::Result;
 use crate::file_state::{FileComparison, FileState};
@@ -46,6 +47,12 @@ impl<'s> PresentMakers<'s> {
             by_path: RefCell::default(),
             by_identity: RefCell::default(),
         }
+    }
+
+    /// True if no file is at a path of the user's own.
+    pub fn is_gone(&self, path: &Bytes) -> bool {
+        let found = self.files.present.link(path);
+        !is_system(path) && matches!(found, Err(Errno::NOENT | Errno::NOTDIR))
     }
 
     /// The version of another run that stands for a version of this one. `None`: this run's own

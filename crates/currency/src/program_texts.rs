@@ -11,8 +11,10 @@ use std::rc::Rc;
 use backstory_eventlog::event::Bytes;
 use backstory_files::regular;
 use backstory_graph::model::{Edge, Entity, EntityId, EntityKind, Relation};
+use backstory_query::try_present_identity;
 use backstory_store::RunKey;
-use backstory_workflow::paths::{contains, is_tool, to_path};
+use backstory_wildcards::matches as fits;
+use backstory_workflow::paths::{base_name, contains, is_tool, to_path};
 use backstory_workflow::recording::Recording;
 use backstory_workflow::steps::{ShellCall, is_interpreted};
 
@@ -26,8 +28,7 @@ const LISTING: [&[u8]; 9] = [
 ];
 
 /// Words by which rules of builders match names.
-const MATCHING: [&[u8]; 7] = [
-    b"wildcard",
+const MATCHING: [&[u8]; 6] = [
     b"glob",
     b"GLOB",
     b"Glob",
@@ -147,6 +148,24 @@ impl ProgramTexts {
         })
     }
 
+    /// The script of an activity and its text, if the file is still as it was read.
+    pub fn script(
+        &self,
+        recording: &Recording,
+        at: usize,
+        path: &[u8],
+    ) -> Option<(EntityId, Rc<Vec<u8>>)> {
+        let read = recording.edges[at].iter().find_map(|edge| {
+            let entity = recording.entity(edge.entity);
+            let mut names = std::iter::once(&entity.path).chain(&entity.aliases);
+            let is_read = matches!(edge.relation, Relation::Read | Relation::Execute);
+            (is_read && names.any(|name| **name == *path)).then_some(entity)
+        })?;
+        let now = try_present_identity(to_path(&read.path), true).ok()?;
+        let is_same = read.ident?.version_id() == now.version_id();
+        is_same.then(|| Some((read.id, self.file(&read.path)?)))?
+    }
+
     /// The text of a shell: its script or the word of `-c`, and the own files that it read. A file
     /// that it opened as the standard input of a program is data. `None`
     /// if its commands come from standard input, or a text cannot be read now.
@@ -209,13 +228,19 @@ impl ProgramTexts {
 
 /// True if a text has a word for matching names, and may match one of these.
 fn matches<'n>(texts: &[Rc<Vec<u8>>], names: impl Iterator<Item = &'n Vec<u8>>) -> bool {
+    let mut patterns: Vec<&[u8]> = Vec::new();
     let matching = texts.iter().filter(|text| {
         let mut words = MATCHING.iter();
-        words.any(|word| contains(text, word))
+        let known = wildcards(text);
+        patterns.extend(known.iter().flatten());
+        known.is_none() || words.any(|word| contains(text, word))
     });
     let matching: Vec<_> = matching.collect();
     let mut names = names;
     names.any(|name| {
+        if patterns.iter().any(|pattern| fits(pattern, name)) {
+            return true;
+        }
         let ending = name.iter().rposition(|&byte| byte == b'.');
         let ending = ending.map_or(&name[..0], |dot| &name[dot..]);
         // A pattern names the ending of a file, or matches any name.
@@ -226,6 +251,27 @@ fn matches<'n>(texts: &[Rc<Vec<u8>>], names: impl Iterator<Item = &'n Vec<u8>>) 
                 || contains(text, b"**")
         })
     })
+}
+
+/// The patterns of names in calls of make's function `wildcard`, one for each directory level.
+/// `None`: one has a variable.
+fn wildcards(text: &[u8]) -> Option<Vec<&[u8]>> {
+    let mut found: Vec<&[u8]> = Vec::new();
+    for at in memchr::memmem::find_iter(text, b"wildcard") {
+        let call = text[at..]
+            .split(|byte| matches!(byte, b')' | b'}'))
+            .next()?;
+        if contains(call, b"$") || contains(call, b"[") {
+            return None;
+        }
+        let words = call.split(u8::is_ascii_whitespace).skip(1);
+        for word in words.filter(|word| !word.is_empty()) {
+            let parts = word.split(|byte| *byte == b'/');
+            found.extend(parts.filter(|part| part.iter().any(|byte| b"*?".contains(byte))));
+            found.push(base_name(word));
+        }
+    }
+    Some(found)
 }
 
 /// The activity and those that it was forked from, back to the one that executed its program. A

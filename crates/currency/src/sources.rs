@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use backstory_eventlog::event::{Bytes, Time};
+use backstory_eventlog::event::Bytes;
 use backstory_graph::lineage::uses;
 use backstory_graph::model::{Entity, EntityKind, Relation};
 use backstory_query::Asked;
@@ -19,7 +19,7 @@ use backstory_workflow::paths::is_of_kernel;
 use crate::Result;
 use crate::influence::{Extent, Influences};
 use crate::judgement::{Judge, Judging};
-use crate::loaded_runs::LoadedRun;
+use crate::loaded_runs::{LoadedRun, Taking};
 use crate::reductions;
 
 /// A file on which a result depends, or a result.
@@ -46,14 +46,15 @@ pub fn sources(store: &dyn Store, versions: &[EntityKey]) -> Result<Vec<Influenc
         let mut found: BTreeMap<Bytes, InfluencingFile> = BTreeMap::new();
         for &key in all.until.keys() {
             let run = judging.runs.get(key.run())?;
-            for (entity, start, relation) in taken(&run, key, &all) {
+            for (taking, relation) in taken(&run, key, &all) {
+                let entity = run.recording.entity(taking.entity);
                 if entity.version > 0
                     || !is_shown(entity, relation)
                     || judging.makers.of(&run, entity)?.is_some()
                 {
                     continue;
                 }
-                let is_read = uses(relation, false) && content.counts(key, entity.id, start);
+                let is_read = uses(relation, false) && content.counts(key, &taking);
                 let source = || InfluencingFile {
                     path: entity.path.clone(),
                     is_read,
@@ -108,22 +109,24 @@ pub fn influenced(store: &dyn Store, path: &Path) -> Result<Vec<InfluencingFile>
     })
 }
 
-/// The versions that an activity took in and on which results depend, each with the moment and the
-/// relation.
+/// What an activity took in and on which results depend, each with the relation.
 fn taken<'r>(
     run: &'r LoadedRun,
     key: ActivityKey,
     behind: &'r Influences,
-) -> impl Iterator<Item = (&'r Entity, Time, Relation)> {
+) -> impl Iterator<Item = (Taking, Relation)> {
     let at = key.local().0 as usize;
     let edges = run.recording.edges[at].iter();
     let used = edges.filter(move |edge| reductions::takes_in(run, at, edge));
-    let used = used.map(|edge| (edge.entity, edge.interval.start, edge.relation));
+    let used = used.map(move |edge| (run.taking(at, edge), edge.relation));
     let linked = run.linked(at);
-    let linked = linked.map(|derived| (derived.from, derived.time, Relation::Read));
+    let linked = linked.map(|derived| {
+        let (entity, start) = (derived.from, derived.time);
+        let by = None;
+        (Taking { entity, start, by }, Relation::Read)
+    });
     let all = used.chain(linked);
-    let all = all.filter(move |(entity, start, _)| behind.counts(key, *entity, *start));
-    all.map(|(entity, start, relation)| (run.recording.entity(entity), start, relation))
+    all.filter(move |(taking, _)| behind.counts(key, taking))
 }
 
 /// True for what is shown as a source: files, links, and directories whose names were read.
@@ -160,7 +163,8 @@ fn use_of(
     let behind = judging.search.of(version, extent)?;
     for &key in behind.until.keys() {
         let run = judging.runs.get(key.run())?;
-        let is_used = taken(&run, key, &behind).any(|(entity, _, relation)| {
+        let is_used = taken(&run, key, &behind).any(|(taking, relation)| {
+            let entity = run.recording.entity(taking.entity);
             (extent == Extent::All || uses(relation, false)) && asked.is(entity)
         });
         if is_used {

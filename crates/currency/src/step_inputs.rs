@@ -194,6 +194,10 @@ impl InputJudge<'_> {
         if *then == now.names {
             return None;
         }
+        let mut others = now.names.symmetric_difference(then);
+        if !others.any(|name| run.may_take(at, edge, name)) {
+            return None;
+        }
         let appeared: BTreeSet<&Vec<u8>> = now.names.difference(then).into_tree();
         if self.views.is_module_search(run, at, path, &appeared) {
             return None;

@@ -9,15 +9,17 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use backstory_eventlog::event::{Bytes, Time};
-use backstory_graph::model::{Entity, EntityId, EntityKind, Relation};
+use backstory_graph::model::{Edge, Entity, EntityId, EntityKind, Relation};
 use backstory_store::{ActivityKey, EntityKey, Store};
+use backstory_workflow::paths::{absolute, is_system};
 use backstory_workflow::steps::is_one;
 use backstory_workflow::tools::knowledge;
 use rustc_hash::FxHashMap;
 
 use crate::Result;
+use crate::file_state::FileState;
 use crate::influence::Influences;
-use crate::loaded_runs::{LoadedRun, LoadedRuns};
+use crate::loaded_runs::{LoadedRun, LoadedRuns, Taking};
 use crate::reason::Reason;
 use crate::reductions;
 use crate::step_inputs::InputJudge;
@@ -25,13 +27,11 @@ use crate::step_inputs::InputJudge;
 /// A reason that one use gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StaleUse {
-    /// The begin of the use.
-    pub start: Time,
+    /// What was taken in.
+    pub taking: Taking,
     /// The moment from which on another use counts instead: the activity then read the content of
     /// the file that it had looked at.
     pub end: Option<Time>,
-    /// The version that was used.
-    pub entity: EntityId,
     /// The file that was used, by its recorded path.
     pub path: Bytes,
     /// True if its content was read or executed.
@@ -45,7 +45,7 @@ impl StaleUse {
     pub fn counts(&self, key: ActivityKey, influences: &Influences) -> bool {
         let until = influences.until.get(&key);
         let is_over = until.is_some_and(|until| self.end.is_some_and(|end| end <= *until));
-        !is_over && influences.counts(key, self.entity, self.start)
+        !is_over && influences.counts(key, &self.taking)
     }
 }
 
@@ -129,21 +129,24 @@ impl<'j> TakingsJudge<'j> {
                 continue;
             }
             stale.push(StaleUse {
-                start: edge.interval.start,
+                taking: run.taking(at, edge),
                 end: reductions::end_of_look(&run, at, edge),
-                entity: edge.entity,
                 path: entity.path.clone(),
                 is_read: is_read(edge.relation, entity),
                 reason,
             });
         }
+        stale.extend(self.named_files(&run, at)?);
         for derived in run.linked(at) {
             let entity = run.recording.entity(derived.from);
             if let Some(reason) = self.inputs.origin(&run, entity)? {
                 stale.push(StaleUse {
-                    start: derived.time,
+                    taking: Taking {
+                        entity: derived.from,
+                        start: derived.time,
+                        by: None,
+                    },
                     end: None,
-                    entity: derived.from,
                     path: entity.path.clone(),
                     is_read: true,
                     reason,
@@ -151,6 +154,53 @@ impl<'j> TakingsJudge<'j> {
             }
         }
         Ok(stale)
+    }
+
+    /// Changed files that the words of a program name whose look-ups no recorder saw.
+    fn named_files(&self, run: &LoadedRun, at: usize) -> Result<Vec<StaleUse>> {
+        let activity = &run.recording.activities[at];
+        let mut stale = Vec::new();
+        if activity.lookups_known || activity.epoch == 0 {
+            return Ok(stale);
+        }
+        for word in activity.argv.iter().skip(1) {
+            let path = Bytes::from(absolute(word, &activity.cwd));
+            let used = |edge: &Edge| run.recording.entity(edge.entity).path == path;
+            if is_system(&path) || run.recording.edges[at].iter().any(used) {
+                continue;
+            }
+            if self.has_changed(run, &path)? {
+                stale.push(StaleUse {
+                    taking: Taking {
+                        entity: EntityId(u32::MAX),
+                        start: activity.interval.start,
+                        by: None,
+                    },
+                    end: None,
+                    path: path.clone(),
+                    is_read: false,
+                    reason: Reason::MayHaveRead(path),
+                });
+            }
+        }
+        Ok(stale)
+    }
+
+    /// True if a file that a word may name is another one than at the end of the run.
+    fn has_changed(&self, run: &LoadedRun, path: &Bytes) -> Result<bool> {
+        let files = self.inputs.files;
+        if let Some(known) = run.left(path).or_else(|| run.before(path)) {
+            let state = files.state(path, known, run.ended)?;
+            return Ok(state != FileState::Current);
+        }
+        Ok(match files.present.link(path) {
+            Ok(now) => now.mtime.max(now.ctime) > run.ended,
+            // Some run has seen a file there.
+            Err(_) => self.store.at_path(path)?.iter().any(|key| {
+                let seen = self.runs.get(key.run());
+                seen.is_ok_and(|run| run.recording.entity(key.local()).kind == EntityKind::File)
+            }),
+        })
     }
 
     /// The last time at which recorded runs worked in a directory.

@@ -146,6 +146,7 @@ mod root;
 mod runs;
 mod sandboxes;
 mod scene;
+mod script_statements;
 mod search;
 mod spade;
 mod spade_itself;

@@ -15,9 +15,11 @@ use std::rc::Rc;
 use backstory_currency::PlannedStep;
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_files::{Digest, Ident};
-use backstory_graph::model::{ActivityId, Edge, Entity, EntityId, EntityKind, Relation};
+use backstory_graph::model::{
+    ActivityId, Derived, Edge, Entity, EntityId, EntityKind, Relation,
+};
 use backstory_graph::standard;
-use backstory_ordering::SmallCollect;
+use backstory_ordering::{SmallCollect, SmallSort};
 use backstory_query as query;
 use backstory_store::{ActivityKey, RunKey, RunRecord, Store};
 use backstory_workflow::paths::{base_name, is_below_kernel, is_cache, is_record};
@@ -244,6 +246,7 @@ impl<'s> UnitSearch<'s> {
         files: &mut UnitFiles,
     ) -> Result<MemberEdges> {
         let mut all = MemberEdges::default();
+        let mut moved = Vec::new();
         for &activity in activities {
             let activity = ActivityKey::new(key, activity);
             let program = self.store.activity(activity)?;
@@ -253,12 +256,14 @@ impl<'s> UnitSearch<'s> {
             let derived = stream.derived.iter();
             all.derived
                 .extend(derived.map(|derived| (derived.entity, derived.from)));
+            moved.extend(stream.derived);
             for edge in stream.edges {
                 if let Some(entity) = run.entities.get(edge.entity.0 as usize) {
                     all.add(&edge, entity);
                 }
             }
         }
+        all.add_moved(moved);
         Ok(all)
     }
 
@@ -458,6 +463,16 @@ impl<'s> UnitSearch<'s> {
 }
 
 impl MemberEdges {
+    /// Adds the files that the members made and then moved with a directory above them.
+    fn add_moved(&mut self, mut moved: Vec<Derived>) {
+        moved.sort_small_by_key(|derived| derived.time);
+        for one in moved {
+            if self.made.contains_key(&one.from) {
+                self.made.entry(one.entity).or_insert((one.time, one.time));
+            }
+        }
+    }
+
     fn add(&mut self, edge: &Edge, entity: &Entity) {
         let id = edge.entity;
         if entity.kind == EntityKind::Directory {
