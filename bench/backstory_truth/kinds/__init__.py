@@ -64,8 +64,8 @@ def row(name: str, text: str, lang: str = "sh", flags: str = "", needs: str = ""
     """Adds a kind of line. `needs` names programs without which the kind is left out.
 
     Flags: `rmw` (it rewrites a source), `src` (its files are sources, never results: it compares
-    times), `slow`, `fails` (a maker fails on purpose), `unseen` (its looks at files are not recorded,
-    so that `of` and `uses` do not know them).
+    times), `slow`, `fails` (a maker fails on purpose). With `unseen`, looks at files are not
+    recorded: `of` and `uses` do not know them.
     """
     if all(shutil.which(p) for p in needs.split()):
         ROWS[lang].append(Row(name, lang, text, flags.split()))

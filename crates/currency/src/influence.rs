@@ -59,7 +59,7 @@ impl Influences {
         given.is_none_or(|given| given.flow.leads(by, &given.by, is_status))
     }
 
-    /// What counts of activities, for a search that goes on from there.
+    /// The part of an activity that counts, for a search that goes on from there.
     pub fn reached(&self, key: ActivityKey) -> Option<Reached> {
         let until = *self.until.get(&key)?;
         let by = self.given.get(&key).map(|given| given.by.clone());
@@ -300,7 +300,7 @@ impl<'s> InfluenceSearch<'s> {
                 None => interval.end,
             };
             let flow = run.flow(at);
-            let by = flow.map(|flow| flow.made(&run, entity, start, end));
+            let by = flow.map(|flow| flow.made(&run.recording, entity, start, end));
             queue.statements(key.run(), at, until.min(last), by);
         }
         for &(at, time) in run.movers(entity.id) {

@@ -110,7 +110,7 @@ pub struct Heard {
     pub time: Time,
 }
 
-/// What an activity took in of a file or channel.
+/// A file or channel that an activity took in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taking {
     /// The version.
@@ -193,7 +193,8 @@ impl LoadedRun {
         if let Some(known) = self.flows.borrow().get(&at) {
             return known.clone();
         }
-        let flow = is_shell(&self.recording, at).then(|| ShellFlow::of(self, at));
+        let flow =
+            is_shell(&self.recording, at).then(|| ShellFlow::of(&self.recording, &self.texts, at));
         let flow = flow.flatten().map(Rc::new);
         self.flows.borrow_mut().insert(at, flow.clone());
         flow
@@ -208,16 +209,16 @@ impl LoadedRun {
                 .may_match(&self.recording, at, std::iter::once(&name));
         }
         let flow = self.flow(at);
-        flow.is_none_or(|flow| flow.may_match(flow.taking(self, listed), name))
+        flow.is_none_or(|flow| flow.may_match(flow.taking(&self.recording, listed, &[]), name))
     }
 
-    /// What an activity took in by a use of a file or channel.
+    /// The taking that a use of a file or channel is.
     pub fn taking(&self, at: usize, edge: &Edge) -> Taking {
         let flow = self.flow(at);
         Taking {
             entity: edge.entity,
             start: edge.interval.start,
-            by: flow.and_then(|flow| flow.taking(self, edge)),
+            by: flow.and_then(|flow| flow.taking(&self.recording, edge, self.makers(edge.entity))),
         }
     }
 

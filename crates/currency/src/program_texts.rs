@@ -161,9 +161,14 @@ impl ProgramTexts {
             let is_read = matches!(edge.relation, Relation::Read | Relation::Execute);
             (is_read && names.any(|name| **name == *path)).then_some(entity)
         })?;
+        Some((read.id, self.unchanged(read)?))
+    }
+
+    /// The text of a file that is still as it was read.
+    pub fn unchanged(&self, read: &Entity) -> Option<Rc<Vec<u8>>> {
         let now = try_present_identity(to_path(&read.path), true).ok()?;
         let is_same = read.ident?.version_id() == now.version_id();
-        is_same.then(|| Some((read.id, self.file(&read.path)?)))?
+        is_same.then(|| self.file(&read.path))?
     }
 
     /// The text of a shell: its script or the word of `-c`, and the own files that it read. A file

@@ -109,7 +109,7 @@ pub fn influenced(store: &dyn Store, path: &Path) -> Result<Vec<InfluencingFile>
     })
 }
 
-/// What an activity took in and on which results depend, each with the relation.
+/// The takings of an activity on which results depend, each with the relation.
 fn taken<'r>(
     run: &'r LoadedRun,
     key: ActivityKey,

@@ -27,7 +27,7 @@ use crate::step_inputs::InputJudge;
 /// A reason that one use gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StaleUse {
-    /// What was taken in.
+    /// The taking.
     pub taking: Taking,
     /// The moment from which on another use counts instead: the activity then read the content of
     /// the file that it had looked at.

@@ -23,8 +23,8 @@ server.serve_forever()
 server.server_close()
 "#;
 
-/// Each request begins in the middle of a second. Between the record's last call and the question
-/// for the date, no second may begin: the record does not say on which side of it the question was.
+/// Each request begins in the middle of a second. The record does not say whether a second began
+/// before or after the question for the date. So none may begin near it.
 const ASKS: &str = r#"
 import urllib.request
 CONNECT

@@ -41,7 +41,21 @@ const INDEPENDENT: [(&str, &str); 12] = [
 ];
 
 /// Scripts that make `o`, each with a change on which `o` depends.
-const DEPENDENT: [(&str, &str); 17] = [
+const DEPENDENT: [(&str, &str); 22] = [
+    ("read x < link; sort n > p; echo $x > o", "echo 1 > n"),
+    (
+        "exec 3< data; if grep -q 3 n; then read a <&3; fi; read b <&3; echo $b > o",
+        "echo 1 > n",
+    ),
+    (". ./functions; N=$(cat n); show > o", "echo 1 > n"),
+    (
+        "exec 5> o; head -n $(cat n) data >&5; sort data >&5",
+        "echo 1 > n",
+    ),
+    (
+        "trap 'cp $T o' EXIT; T=$(cat place)/a.txt; sort data > p",
+        "echo e > place",
+    ),
     (
         "N=$(cat n); sort data > p; head -n $N data > o",
         "echo 1 > n",
@@ -94,6 +108,7 @@ fn place(script: &str) -> Place {
         ("place", "d\n"),
         ("separator", ":\n"),
         ("settings", "W=2\n"),
+        ("functions", "show() { head -n $N data; }\n"),
         ("d/a.txt", "in d\n"),
         ("e/a.txt", "in e\n"),
         ("stage", "#!/bin/sh\nhead -n $(cat \"$1\") data > staged\n"),
@@ -101,7 +116,7 @@ fn place(script: &str) -> Place {
     ] {
         place.write_aged(name, text);
     }
-    place.sh("chmod +x stage");
+    place.sh("chmod +x stage; ln -s n link");
     place
 }
 

@@ -37,8 +37,11 @@ pub const SETTING: [&str; 11] = [
 /// Variables that such a builtin sets without a word for them.
 pub const SET_BY_THEM: [&str; 4] = ["REPLY", "MAPFILE", "OPTARG", "OPTIND"];
 
-/// Builtins that interpret a text, and so may use and do everything.
-pub const INTERPRETING: [&str; 5] = ["eval", "source", ".", "builtin", "fc"];
+/// Builtins that interpret a text that is not known. It may define functions.
+pub const EVALUATING: [&str; 3] = ["eval", "builtin", "fc"];
+
+/// Builtins that interpret a file, and so may use and do everything.
+pub const INTERPRETING: [&str; 2] = ["source", "."];
 
 /// Builtins with other effects: everything may depend on them.
 pub const OTHER: [&str; 21] = [

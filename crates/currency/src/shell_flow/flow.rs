@@ -1,4 +1,4 @@
-//! What the statements of a shell's text can pass to each other.
+//! The state that the statements of a shell's text can pass to each other.
 //!
 //! In: the statements. Out: for each statement, the later ones that can depend on what it took in.
 //! A statement passes on
@@ -98,7 +98,7 @@ impl Statement {
     }
 }
 
-/// What a statement uses of the shell's state.
+/// The names of the shell's state that a statement uses.
 fn uses(statement: &Statement) -> HashSet<&str> {
     let text = &statement.text;
     let mut uses = words(text);
@@ -126,7 +126,7 @@ fn uses(statement: &Statement) -> HashSet<&str> {
 struct Search<'t> {
     text: &'t ShellText,
     environment: &'t HashSet<String>,
-    /// What each statement uses.
+    /// The names that each statement uses.
     uses: Vec<HashSet<&'t str>>,
 }
 

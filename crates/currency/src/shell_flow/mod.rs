@@ -1,12 +1,16 @@
-//! The flow through the text of a shell: which of its children can depend on what it took in.
+//! The flow through the text of a shell: the children that can depend on what it took in.
 //!
 //! A shell computes the words of a command from what earlier commands printed. Without its text,
 //! each child depends on all that the shell took in before. With the text, a child depends on it
 //! only if the child's statement is the same one, or uses state that may come from there.
 //!
-//! In: the record of a shell, and its text. Out: a [`ShellFlow`]. [`statements`] and [`reader`] read the
-//! text, [`flow`] says which statements depend on which, and [`events`] finds the statement of each
-//! child. The rule is `script` in `docs/influence.md`.
+//! In: the record of a shell, and its text. Out: a [`ShellFlow`].
+//!
+//! - [`text`] and [`reader`] read the text as [`statements`].
+//! - [`flow`] says which statements depend on which.
+//! - [`events`] finds the statement of each child.
+//!
+//! `docs/influence.md` states the rules, under "Statements of a script".
 //!
 //! Invariant: there is no flow for a text that is not understood, or that may not be the one that
 //! the shell executed. Then everything counts.
@@ -17,23 +21,25 @@ mod events;
 mod flow;
 mod reader;
 mod statements;
+mod text;
 
 use std::collections::HashSet;
 use std::rc::Rc;
 
 use backstory_eventlog::event::Time;
-use backstory_graph::model::{Edge, Entity, EntityId, EntityKind, Relation};
+use backstory_graph::model::{Edge, Entity, EntityId, EntityKind, Interval, Relation};
 use backstory_wildcards::matches;
 use backstory_workflow::paths::{base_name, contains, is_system};
 use backstory_workflow::recording::{Recording, split};
 use backstory_workflow::steps::{is_interpreted, names_shell, program, script};
 use rustc_hash::FxHashSet;
 
-use crate::loaded_runs::LoadedRun;
+use crate::program_texts::ProgramTexts;
 use events::Children;
 pub use events::Range;
 use flow::Flow;
-use statements::{Dialect, Statement, option_letters, parse};
+use statements::{Dialect, Statement, option_letters};
+use text::parse;
 
 /// The largest text that is read, in bytes.
 const MOST: usize = 64 << 10;
@@ -59,19 +65,22 @@ pub struct ShellFlow {
 
 impl ShellFlow {
     /// The flow of an activity, if it is a shell whose text is understood.
-    pub fn of(run: &LoadedRun, at: usize) -> Option<ShellFlow> {
-        let recording = &run.recording;
+    pub fn of(recording: &Recording, texts: &ProgramTexts, at: usize) -> Option<ShellFlow> {
         let activity = &recording.activities[at];
         let dialect = dialect(recording, at)?;
         if activity.epoch == 0 || !activity.lookups_known {
             return None;
         }
         let environment = environment(recording, at)?;
-        let (script, text, letters) = text_of(run, at)?;
+        let (script, text, letters) = text_of(recording, texts, at)?;
         if text.len() > MOST {
             return None;
         }
         let text = parse(std::str::from_utf8(&text).ok()?, dialect, &letters)?;
+        let interprets = text.statements.iter().any(|one| one.interprets);
+        if shares_input(recording, at) || interprets && may_define(recording, texts, at, script) {
+            return None;
+        }
         let children = Children::of(recording, at, &text.statements)?;
         let unquoted = |one: &Statement| one.text.replace(['\'', '"', '\\'], "");
         Some(ShellFlow {
@@ -96,18 +105,17 @@ impl ShellFlow {
 
     /// The statements that can have made a file in an interval: those with a redirection to it. Any
     /// statement may write to a file that the shell inherited, or opened by `exec`.
-    pub fn made(&self, run: &LoadedRun, file: &Entity, start: Time, end: Time) -> Statements {
+    pub fn made(&self, recording: &Recording, file: &Entity, start: Time, end: Time) -> Statements {
         let all = self.during(start, end);
-        let recording = &run.recording;
         let standard = recording.standard[self.shell].all();
         let mut inherited = standard.iter().flatten();
         if inherited.any(|end| recording.entity(end.entity).path == file.path) {
             return all;
         }
-        let name = base_name(&file.path);
+        let names = names_of(file);
         let may_be = |target: &Option<String>| {
             let target = target.as_ref();
-            target.is_none_or(|target| base_name(target.as_bytes()) == name)
+            target.is_none_or(|target| names.contains(&base_name(target.as_bytes())))
         };
         let opens = |one: &Statement| one.opens && one.targets.iter().any(may_be);
         if self.statements.iter().any(opens) {
@@ -121,9 +129,15 @@ impl ShellFlow {
         }
     }
 
-    /// The statements that can have taken something in. `None`: it counts for all.
-    pub fn taking(&self, run: &LoadedRun, edge: &Edge) -> Option<Range> {
-        let entity = run.recording.entity(edge.entity);
+    /// The statements that can have taken something in. `None`: it counts for all. `makers`: the
+    /// activities that made it.
+    pub fn taking(
+        &self,
+        recording: &Recording,
+        edge: &Edge,
+        makers: &[(usize, Interval)],
+    ) -> Option<Range> {
+        let entity = recording.entity(edge.entity);
         let during = || self.children.during(edge.interval.start, edge.interval.end);
         if edge.relation == Relation::Execute || Some(edge.entity) == self.script {
             return None;
@@ -133,7 +147,7 @@ impl ShellFlow {
             return self.listing(self.children.expanding(interval.start, interval.end));
         }
         match entity.kind {
-            EntityKind::Pipe => self.pipe(run, edge.entity, during()),
+            EntityKind::Pipe => self.pipe(recording, makers, during()),
             EntityKind::File
             | EntityKind::Directory
             | EntityKind::Symlink
@@ -143,7 +157,7 @@ impl ShellFlow {
                 if is_system(&entity.path) || is_search {
                     return None;
                 }
-                self.named(&entity.path, during())
+                self.named(&names_of(entity), during())
             }
             _ => None,
         }
@@ -174,12 +188,17 @@ impl ShellFlow {
     }
 
     /// The statements that can have read from a pipe: those whose children wrote to it.
-    fn pipe(&self, run: &LoadedRun, pipe: EntityId, during: Range) -> Option<Range> {
+    fn pipe(
+        &self,
+        recording: &Recording,
+        writers: &[(usize, Interval)],
+        during: Range,
+    ) -> Option<Range> {
         let mut found: Option<Range> = None;
-        for (writer, _) in run.makers(pipe) {
+        for (writer, _) in writers {
             let one = match *writer == self.shell {
                 true => during,
-                false => self.heard(&run.recording, *writer)?,
+                false => self.heard(recording, *writer)?,
             };
             found = Some(found.map_or(one, |(first, last)| (first.min(one.0), last.max(one.1))));
         }
@@ -195,10 +214,13 @@ impl ShellFlow {
 
     /// Of some statements, the first and the last one whose text may have led to a file. `None`: no
     /// text names the file.
-    fn named(&self, path: &[u8], (first, last): Range) -> Option<Range> {
-        let name = base_name(path);
-        let names = |at: &usize| contains(self.plain[*at].as_bytes(), name);
-        if name.is_empty() || !(0..self.plain.len()).any(|at| names(&at)) {
+    fn named(&self, known: &[&[u8]], (first, last): Range) -> Option<Range> {
+        let names = |at: &usize| {
+            let text = self.plain[*at].as_bytes();
+            known.iter().any(|name| contains(text, name))
+        };
+        let is_empty = known.iter().any(|name| name.is_empty());
+        if is_empty || !(0..self.plain.len()).any(|at| names(&at)) {
             return None;
         }
         let expands = |at: &usize| self.plain[*at].contains(['$', '`', '*', '?', '[', '{', '~']);
@@ -238,6 +260,63 @@ pub struct Given {
     pub flow: Rc<ShellFlow>,
     /// The statements that gave something out.
     pub by: Statements,
+}
+
+/// The names of a file, without directories: also those of links that led to it.
+fn names_of(file: &Entity) -> Vec<&[u8]> {
+    let all = std::iter::once(&file.path).chain(&file.aliases);
+    all.map(|path| base_name(path)).collect()
+}
+
+/// True if the shell's standard input has an offset that its statements share: one of them may
+/// have read from it.
+fn shares_input(recording: &Recording, at: usize) -> bool {
+    let Some(input) = recording.standard[at].input else {
+        return false;
+    };
+    let kind = recording.entity(input.entity).kind;
+    let reads = |edge: &Edge| edge.entity == input.entity && edge.relation == Relation::Read;
+    kind != EntityKind::Device && recording.edges.iter().flatten().any(reads)
+}
+
+/// True if a file that the shell read may define functions or other names of commands, or set
+/// options or what is exported.
+fn may_define(
+    recording: &Recording,
+    texts: &ProgramTexts,
+    at: usize,
+    script: Option<EntityId>,
+) -> bool {
+    let signs: [&[u8]; 12] = [
+        b"()",
+        b"function",
+        b"alias",
+        b"eval",
+        b"trap",
+        b"set ",
+        b"export",
+        b"declare",
+        b"typeset",
+        b"shopt",
+        b"exec",
+        b"builtin",
+    ];
+    let files = recording.edges[at].iter().filter(|edge| {
+        let entity = recording.entity(edge.entity);
+        let is_text = edge.relation == Relation::Read && entity.kind == EntityKind::File;
+        is_text && Some(edge.entity) != script && !is_library(&entity.path)
+    });
+    let mut files = files.map(|edge| recording.entity(edge.entity));
+    files.any(|file| {
+        let text = texts.unchanged(file);
+        text.is_none_or(|text| signs.iter().any(|sign| contains(&text, sign)))
+    })
+}
+
+/// True for a file that the loader or libc reads into each program.
+fn is_library(path: &[u8]) -> bool {
+    let name = base_name(path);
+    contains(name, b".so") || contains(path, b"/locale") || name == b"ld.so.cache"
 }
 
 fn numbers((first, last): Range) -> Statements {
@@ -302,14 +381,17 @@ fn environment(recording: &Recording, at: usize) -> Option<HashSet<String>> {
 }
 
 /// The text of a shell: its script, if it is one, the text, and the letters of its options.
-fn text_of(run: &LoadedRun, at: usize) -> Option<(Option<EntityId>, Vec<u8>, String)> {
-    let recording = &run.recording;
+fn text_of(
+    recording: &Recording,
+    texts: &ProgramTexts,
+    at: usize,
+) -> Option<(Option<EntityId>, Vec<u8>, String)> {
     let argv = &recording.activities[at].argv;
     let words = argv.iter().map(|word| std::str::from_utf8(word).ok());
     let words: Vec<&str> = words.collect::<Option<_>>()?;
     // `sh` is a link to dash, and no script of dash.
     if is_interpreted(recording, at) && !names_shell(program(recording, at)) {
-        let (script, text) = run.texts.script(recording, at, &script(recording, at)?)?;
+        let (script, text) = texts.script(recording, at, &script(recording, at)?)?;
         let first = text.split(|byte| *byte == b'\n').next()?;
         let first = std::str::from_utf8(first.strip_prefix(b"#!")?).ok()?;
         let mut options = first.trim().splitn(2, [' ', '\t']).skip(1);
@@ -336,7 +418,7 @@ fn text_of(run: &LoadedRun, at: usize) -> Option<(Option<EntityId>, Vec<u8>, Str
     if has_c {
         return Some((None, first.as_bytes().to_vec(), letters));
     }
-    let (script, text) = run.texts.script(recording, at, &script(recording, at)?)?;
+    let (script, text) = texts.script(recording, at, &script(recording, at)?)?;
     Some((Some(script), text.to_vec(), letters))
 }
 

@@ -28,7 +28,7 @@ pub struct Reader<'t, 'f> {
     copies: usize,
     /// Options that the statement sets, if it does nothing else. `None`: not understood.
     pub options: Option<String>,
-    /// What was found.
+    /// The statement as far as it was read.
     pub statement: Statement,
     /// It reads a part of a command that is no top-level statement by itself.
     is_nested: bool,
@@ -140,6 +140,7 @@ impl<'t, 'f> Reader<'t, 'f> {
         match compound {
             CompoundCommand::Arithmetic(_) => {
                 self.tests();
+                self.end();
                 self.set_all_words();
                 Some(())
             }
@@ -205,7 +206,12 @@ impl<'t, 'f> Reader<'t, 'f> {
         match redirect {
             IoRedirect::File(_, _, target) => match target {
                 IoFileRedirectTarget::Filename(word) => self.target(word),
-                IoFileRedirectTarget::Duplicate(word) => self.word(word),
+                IoFileRedirectTarget::Duplicate(word) => {
+                    // The offset moves, also if a copy of the shell moves it.
+                    let names = words_of(&word.value);
+                    self.statement.sets.names.extend(names);
+                    self.word(word)
+                }
                 IoFileRedirectTarget::Fd(_) => Some(()),
                 IoFileRedirectTarget::ProcessSubstitution(_, shell) => {
                     self.copy(|reader| reader.list(&shell.0))
@@ -219,6 +225,9 @@ impl<'t, 'f> Reader<'t, 'f> {
 
     fn target(&mut self, word: &Word) -> Option<()> {
         let literal = Argument::of(word, self.dialect).literal;
+        if literal.is_none() {
+            self.tests();
+        }
         self.statement.targets.push(literal);
         self.word(word)
     }
@@ -227,8 +236,13 @@ impl<'t, 'f> Reader<'t, 'f> {
     fn word(&mut self, word: &Word) -> Option<()> {
         let text = &word.value;
         // `${x:=…}` and `$((x = …))` set variables.
-        if text.contains("((") || text.contains("$[") || text.contains("=") && text.contains("${") {
+        let is_arithmetic = text.contains("((") || text.contains("$[");
+        if is_arithmetic || text.contains("=") && text.contains("${") {
             self.set_all_words();
+        }
+        // A wrong number ends the shell.
+        if is_arithmetic || text.contains("${") && text.contains(":$") {
+            self.end();
         }
         if text.contains("${") && text.contains('?') {
             self.end();
@@ -317,8 +331,13 @@ impl<'t, 'f> Reader<'t, 'f> {
             self.command_of(&words)?;
         }
         let literal = words.first().and_then(|word| word.literal.as_deref());
+        // An error of a special builtin ends the shell.
+        let is_special = literal.is_some_and(|name| STAYING.contains(&name));
+        if is_special && self.statement.targets.iter().any(Option::is_none) {
+            self.end();
+        }
         let is_temporary = literal.is_some_and(|name| {
-            !STAYING.contains(&name)
+            !is_special
                 && !INTERPRETING.contains(&name)
                 && !OTHER.contains(&name)
                 && !self.functions.contains_key(name)
@@ -355,7 +374,13 @@ impl<'t, 'f> Reader<'t, 'f> {
         } else if SETTING.contains(&name) {
             self.tests();
             self.set_by(name, arguments)?;
+        } else if EVALUATING.contains(&name) {
+            if self.copies == 0 {
+                return None;
+            }
+            self.other();
         } else if INTERPRETING.contains(&name) {
+            self.statement.interprets |= self.copies == 0;
             self.other();
         } else if OTHER.contains(&name) {
             self.set_everything();
@@ -366,7 +391,11 @@ impl<'t, 'f> Reader<'t, 'f> {
                     let state = ["OLDPWD", "PWD", DIRECTORY];
                     state.iter().for_each(|name| self.set(name));
                 }
-                "shift" => self.set(POSITIONAL),
+                // Without enough parameters, dash ends.
+                "shift" => {
+                    self.end();
+                    self.set(POSITIONAL);
+                }
                 "return" if !self.within.is_empty() => {}
                 "exit" | "return" => self.end(),
                 "set" => self.options(arguments)?,
@@ -448,6 +477,7 @@ impl<'t, 'f> Reader<'t, 'f> {
             let is_assignment = text[name.len()..].starts_with(['=', '+', '[']);
             if builtin == "let" || argument.literal.is_none() && !is_assignment {
                 self.set_all_words();
+                self.end();
                 if builtin != "read" {
                     self.exported.extend(words_of(&self.statement.text));
                 }

@@ -15,9 +15,7 @@ use std::rc::Rc;
 use backstory_currency::PlannedStep;
 use backstory_eventlog::event::{Bytes, Time};
 use backstory_files::{Digest, Ident};
-use backstory_graph::model::{
-    ActivityId, Derived, Edge, Entity, EntityId, EntityKind, Relation,
-};
+use backstory_graph::model::{ActivityId, Derived, Edge, Entity, EntityId, EntityKind, Relation};
 use backstory_graph::standard;
 use backstory_ordering::{SmallCollect, SmallSort};
 use backstory_query as query;
