@@ -19,7 +19,7 @@ use crate::influence::{InfluenceSearch, Influences};
 use crate::loaded_runs::LoadedRun;
 use crate::reason::Reason;
 use crate::reductions;
-use crate::takings::TakingsJudge;
+use crate::takings::{StaleUse, TakingsJudge};
 
 /// The deciders of some steps.
 pub struct Deciders {
@@ -78,9 +78,13 @@ impl Deciders {
         takings: &TakingsJudge<'_>,
     ) -> Result<BTreeMap<usize, Vec<Reason>>> {
         let mut found: BTreeMap<usize, Vec<Reason>> = BTreeMap::new();
-        for (number, key, deciding) in self.deciding(runs) {
+        let deciding = self.deciding(runs);
+        let deciding = deciding.map(|(number, key, deciding)| (number, key, deciding, false));
+        for (number, key, deciding, is_copy) in deciding.chain(self.copies(runs)) {
             let stale = takings.stale_uses(key)?;
-            for stale in stale.iter().filter(|stale| stale.counts(key, deciding)) {
+            let counts =
+                |stale: &&StaleUse| stale.counts(key, deciding) && (stale.is_listed || !is_copy);
+            for stale in stale.iter().filter(counts) {
                 let reason = match stale.reason.is_uncertain() {
                     true => stale.reason.clone(),
                     false => Reason::GuideChanged(stale.reason.subject().clone()),
@@ -116,6 +120,19 @@ impl Deciders {
             }
         }
         found
+    }
+
+    /// Programs as which a copy of a shell may have expanded patterns of names.
+    fn copies<'d>(
+        &'d self,
+        runs: &'d [Rc<LoadedRun>],
+    ) -> impl Iterator<Item = (usize, ActivityKey, &'d Influences, bool)> {
+        let numbers = numbers(runs);
+        self.behind.until.keys().filter_map(move |&key| {
+            let number = *numbers.get(&key.run())?;
+            let lacks = runs[number].lacks_fork(key.local().0 as usize);
+            lacks.then_some((number, key, &self.behind, true))
+        })
     }
 
     /// The activities that the deciders of each run depend on in that run.

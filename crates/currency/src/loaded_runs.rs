@@ -200,6 +200,16 @@ impl LoadedRun {
         flow
     }
 
+    /// True for a program that a shell started and of which no part before the program is known, as
+    /// in a recorded shell. The shell's copy may have expanded patterns of names as this activity.
+    pub fn lacks_fork(&self, at: usize) -> bool {
+        let all = &self.recording.activities;
+        let parent = all[at].parent.map(|parent| parent.0 as usize);
+        let is_other = |parent: &usize| all[*parent].pid != all[at].pid;
+        let shell = parent.filter(is_other);
+        all[at].epoch > 0 && shell.is_some_and(|shell| is_shell(&self.recording, shell))
+    }
+
     /// True if an activity that listed a directory may have taken a name from there.
     pub fn may_take(&self, at: usize, listed: &Edge, name: &[u8]) -> bool {
         if self.is_driver(at) {

@@ -36,6 +36,8 @@ pub struct StaleUse {
     pub path: Bytes,
     /// True if its content was read or executed.
     pub is_read: bool,
+    /// True if it is a directory whose names were read.
+    pub is_listed: bool,
     /// Why the same use would now find something else.
     pub reason: Reason,
 }
@@ -133,6 +135,7 @@ impl<'j> TakingsJudge<'j> {
                 end: reductions::end_of_look(&run, at, edge),
                 path: entity.path.clone(),
                 is_read: is_read(edge.relation, entity),
+                is_listed: edge.relation == Relation::List,
                 reason,
             });
         }
@@ -149,6 +152,7 @@ impl<'j> TakingsJudge<'j> {
                     end: None,
                     path: entity.path.clone(),
                     is_read: true,
+                    is_listed: false,
                     reason,
                 });
             }
@@ -179,6 +183,7 @@ impl<'j> TakingsJudge<'j> {
                     end: None,
                     path: path.clone(),
                     is_read: false,
+                    is_listed: false,
                     reason: Reason::MayHaveRead(path),
                 });
             }
