@@ -393,13 +393,6 @@ impl<'r> RunFacts<'r> {
         {
             found.push(self.decision(at, Fact::OuterInput, &outer.path));
         }
-        if self.run.lacks_fork(at) {
-            let listed = recording.edges[at].iter();
-            let listed = listed.filter(|edge| edge.relation == Relation::List);
-            let listed = listed.map(|edge| &recording.entity(edge.entity).path);
-            let listed = listed.filter(|path| self.is_listed(at, path));
-            found.extend(listed.map(|path| self.decision(at, Fact::Listed, path)));
-        }
         let link = self.linked_directory(at);
         found.extend(link.map(|link| self.decision(at, Fact::Link, &link)));
         found.extend(

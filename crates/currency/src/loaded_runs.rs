@@ -13,7 +13,9 @@ use backstory_query::{self as query, Globs};
 use backstory_store::{RunKey, Store};
 use backstory_workflow::paths::{base_name, is_cache, parent};
 use backstory_workflow::recording::Recording;
-use backstory_workflow::steps::{RunCommands, is_builder, is_one, is_shell, is_unbuffered};
+use backstory_workflow::steps::{
+    RunCommands, is_builder, is_one, is_shell, is_unbuffered, program,
+};
 use backstory_workflow::tools::knowledge;
 
 use crate::Result;
@@ -200,14 +202,16 @@ impl LoadedRun {
         flow
     }
 
-    /// True for a program that a shell started and of which no part before the program is known, as
-    /// in a recorded shell. The shell's copy may have expanded patterns of names as this activity.
+    /// True for a program that bash started and of which no part before the program is known, as in
+    /// a recorded shell. The copy of bash may have expanded patterns of names as this activity.
+    /// Dash expands them itself, and shares its memory with such a child.
     pub fn lacks_fork(&self, at: usize) -> bool {
         let all = &self.recording.activities;
         let parent = all[at].parent.map(|parent| parent.0 as usize);
         let is_other = |parent: &usize| all[*parent].pid != all[at].pid;
         let shell = parent.filter(is_other);
-        all[at].epoch > 0 && shell.is_some_and(|shell| is_shell(&self.recording, shell))
+        let is_bash = |shell| base_name(program(&self.recording, shell)) == b"bash";
+        all[at].epoch > 0 && shell.is_some_and(is_bash)
     }
 
     /// True if an activity that listed a directory may have taken a name from there.

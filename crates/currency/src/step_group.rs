@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use backstory_eventlog::event::Bytes;
 use backstory_files::Digest;
-use backstory_graph::model::{Certainty, Entity, EntityId};
+use backstory_graph::model::{Certainty, Entity, EntityId, Informed};
 use backstory_workflow::paths::base_name;
 use backstory_workflow::recording::split;
 use backstory_workflow::selection::{MakingPart, WholeCommand};
@@ -32,7 +32,7 @@ use crate::takings::{TakingsJudge, failed, failed_maker, is_read};
 pub struct StepFacts {
     /// Why the step itself is stale.
     pub reasons: BTreeSet<Reason>,
-    /// Others than the step's members also wrote to one of its outputs.
+    /// Others than the step's members also wrote to one of its outputs, or sent it a signal.
     pub is_part: bool,
     /// The files that other steps make for it: the step, and the path.
     pub fed_by: BTreeSet<(usize, Bytes)>,
@@ -248,6 +248,10 @@ impl<'j> StepGroup<'j> {
             let own = stale.iter();
             let own = own.filter(|stale| !(stale.is_read && fed.contains(&stale.path)));
             facts.reasons.extend(own.map(|stale| stale.reason.clone()));
+            // Alone, the step would wait for a signal that nothing sends.
+            let mut heard = run.heard(member).iter();
+            facts.is_part |= heard
+                .any(|heard| heard.why == Informed::Signal && !self.is_member(at, run, heard.from));
         }
         for output in &step.outputs {
             if let Some((run, version)) = self.newest(at, output) {

@@ -160,3 +160,17 @@ fn a_result_is_outdated_if_a_statement_passes_the_change_on() {
         }
     }
 }
+
+#[test]
+fn a_command_that_waits_for_a_signal_of_the_script_is_not_executed_alone() {
+    let waits = "sh -c 'trap \"cat n > o; exit 0\" TERM; : > up; while :; do sleep 0.01; done' &";
+    let place = place(&format!(
+        "{waits}\np=$!\nuntil [ -e up ]; do sleep 0.01; done\nkill -TERM $p\nwait $p\nrm up"
+    ));
+    place.sh("record sh run.sh");
+    place.sh("echo 1 > n");
+    let answer = place.run(&["rerun", "--yes", "o"]);
+    assert_eq!(answer.status, 0, "{answer:?}");
+    assert_eq!(fs::read_to_string(place.path("o")).unwrap(), "1\n");
+    assert!(!place.work().join("up").exists());
+}
