@@ -84,6 +84,14 @@ def used(files: Files, run: Step, types: str = "") -> list[str]:
     ]
 
 
+def run_of_text(rng: Random, number: int = 1) -> tuple[Files, Step, str] | None:
+    """Returns a run with its files, and a text that it reads."""
+    files = Files(rng)
+    run = small_run(rng, files, number)
+    texts = used(files, run, TEXT)
+    return (files, run, rng.choice(texts)) if texts else None
+
+
 TEXT = "lines num word flag list config odd"
 
 
@@ -137,12 +145,10 @@ def edited_then_hand(rng: Random) -> Case | None:
 @session("maker-then-hand")
 def made_then_hand(rng: Random) -> Case | None:
     """A recorded copy over a source; then the copied file or the copy is changed by hand."""
-    files = Files(rng)
-    run = small_run(rng, files)
-    texts = used(files, run, TEXT)
-    if not texts:
+    found = run_of_text(rng)
+    if not found:
         return None
-    name = rng.choice(texts)
+    files, run, name = found
     edit, more = editor(
         rng, name, first_line(rng, files, name), rng.choice(["cp", "cat", "install", "dd", "tee", "sort"])
     )
@@ -154,12 +160,10 @@ def made_then_hand(rng: Random) -> Case | None:
 @session("made-first")
 def made_first(rng: Random) -> Case | None:
     """A source is itself a recorded copy of a template; then it or the template is edited."""
-    files = Files(rng)
-    run = small_run(rng, files, 2)
-    texts = used(files, run, TEXT)
-    if not texts:
+    found = run_of_text(rng, 2)
+    if not found:
         return None
-    name = rng.choice(texts)
+    files, run, name = found
     old = files.sources[name][2][0]
     make, _ = editor(rng, name, "x", rng.choice(["cp", "cat", "tee", "install"]))
     entries = [e for e in all_entries(files) if e.path != name] + [Entry("new", "file", old.data, 0o644, old.mtime)]
@@ -265,12 +269,10 @@ def undone(rng: Random) -> Case | None:
 
     Then `undo` brings the input back.
     """
-    files = Files(rng)
-    run = small_run(rng, files)
-    texts = used(files, run, TEXT)
-    if not texts:
+    found = run_of_text(rng)
+    if not found:
         return None
-    name = rng.choice(texts)
+    files, run, name = found
     edit, more = editor(
         rng, name, first_line(rng, files, name), rng.choice(["cp", "cat", "sed-i", "perl-pi", "mv-new"])
     )

@@ -42,19 +42,13 @@ const DECIDED: [(&str, &str); 10] = [
 
 /// A place with the files that the scripts read.
 fn place() -> Place {
-    let place = Place::new();
-    for name in ["d", "e"] {
-        place.stage.directory(&format!("work/{name}")).unwrap();
-    }
-    for (name, text) in [
+    let place = Place::with_files(&[
         ("data", "c\nb\na\nd\n"),
         ("n", "3\n"),
         ("settings", "W=2\n"),
         ("d/a", "in d\n"),
         ("e/a", "in e\n"),
-    ] {
-        place.write_aged(name, text);
-    }
+    ]);
     std::os::unix::fs::symlink("d", place.path("link")).unwrap();
     place
 }

@@ -260,6 +260,19 @@ impl Place {
         self.age(name);
     }
 
+    /// A place with files and their directories. Each is older than the granularity of the clock.
+    fn with_files(files: &[(&str, &str)]) -> Place {
+        let place = Place::new();
+        for (name, text) in files {
+            if let Some((directory, _)) = name.rsplit_once('/') {
+                place.stage.directory(&format!("work/{directory}")).unwrap();
+            }
+            place.write(name, text);
+        }
+        files.iter().for_each(|(name, _)| place.age(name));
+        place
+    }
+
     /// Waits until a file is older than the granularity of the clock that stamps files.
     fn age(&self, name: &str) {
         use std::os::unix::fs::MetadataExt;

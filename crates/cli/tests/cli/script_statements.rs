@@ -98,11 +98,7 @@ const DEPENDENT: [(&str, &str); 22] = [
 
 /// A place with the files that the scripts read, and the script.
 fn place(script: &str) -> Place {
-    let place = Place::new();
-    for name in ["d", "e"] {
-        place.stage.directory(&format!("work/{name}")).unwrap();
-    }
-    for (name, text) in [
+    let place = Place::with_files(&[
         ("data", "c\nb\na\nd\n"),
         ("n", "3\n"),
         ("place", "d\n"),
@@ -113,9 +109,7 @@ fn place(script: &str) -> Place {
         ("e/a.txt", "in e\n"),
         ("stage", "#!/bin/sh\nhead -n $(cat \"$1\") data > staged\n"),
         ("run.sh", script),
-    ] {
-        place.write_aged(name, text);
-    }
+    ]);
     place.sh("chmod +x stage; ln -s n link");
     place
 }
