@@ -51,7 +51,7 @@ pub fn commands(recording: &Recording, outside: &HashSet<EntityId>) -> Vec<usize
     // A process that redirects its output before it executes a program does so for the program.
     for at in 0..of.len() {
         if recording.activities[at].epoch == 0
-            && let Some(next) = became(recording, at)
+            && let Some(next) = recording.became(at)
         {
             of[at] = of[next];
         }
@@ -64,16 +64,6 @@ fn continues(recording: &Recording, outer: usize, at: usize) -> bool {
     let (before, own) = (&recording.activities[outer], &recording.activities[at]);
     let is_same = own.pid == before.pid && own.argv == before.argv;
     is_same && own.epoch > before.epoch + 1 && recording.marked.contains(at)
-}
-
-/// The program that a forked process executed.
-fn became(recording: &Recording, at: usize) -> Option<usize> {
-    let activity = &recording.activities[at];
-    let same = |child: &&usize| {
-        recording.activities[**child].pid == activity.pid && !recording.marked.contains(**child)
-    };
-    let next = recording.children[at].iter().find(same);
-    next.copied().filter(|_| activity.execed)
 }
 
 /// True if the activity and everything below it are one command.

@@ -16,7 +16,7 @@ use rustc_hash::FxHashSet;
 
 use crate::Result;
 use crate::influence::{InfluenceSearch, Influences};
-use crate::loaded_runs::LoadedRun;
+use crate::loaded_runs::{CountedUse, LoadedRun};
 use crate::reason::Reason;
 use crate::reductions;
 use crate::takings::{StaleUse, TakingsJudge};
@@ -107,11 +107,10 @@ impl Deciders {
         let mut found: BTreeMap<usize, BTreeSet<(usize, Bytes)>> = BTreeMap::new();
         for (number, key, deciding) in self.deciding(runs) {
             let (run, at) = (&runs[number], key.local().0 as usize);
-            for edge in &run.recording.edges[at] {
+            for CountedUse { edge, taking, .. } in reductions::counted_uses(run, at).iter() {
                 let entity = run.recording.entity(edge.entity);
-                if deciding.counts(key, &run.taking(at, edge))
+                if deciding.counts(key, taking)
                     && edge.relation != Relation::Missing
-                    && reductions::takes_in(run, at, edge)
                     && let Some(&from) = makers.get(&entity.path)
                 {
                     let read = found.entry(number).or_default();

@@ -26,7 +26,7 @@ use crate::Result;
 use crate::deciders::{Deciders, key};
 use crate::decision::{Decision, Fact};
 use crate::derived_views::ViewRule;
-use crate::loaded_runs::{Heard, LoadedRun};
+use crate::loaded_runs::{CountedUse, Heard, LoadedRun};
 use crate::looks;
 use crate::reductions;
 use crate::step_inputs::InputJudge;
@@ -49,8 +49,7 @@ pub fn decisions(
     for &(number, at) in &deciders.all {
         let key = key(runs, number, at);
         let until = deciders.behind.until[&key];
-        let run = &runs[number];
-        let counts = |edge: &&Edge| deciders.behind.counts(key, &run.taking(at, edge));
+        let counts = |one: &&CountedUse| deciders.behind.counts(key, &one.taking);
         let here = found.entry(number).or_default();
         here.extend(facts[number].of_decider(at, until, counts));
     }
@@ -161,13 +160,18 @@ impl<'r> RunFacts<'r> {
     }
 
     /// The facts that a decider took in until a moment. `counts`: true for the uses that count.
-    fn of_decider(&self, at: usize, until: Time, counts: impl Fn(&&Edge) -> bool) -> Vec<Decision> {
+    fn of_decider(
+        &self,
+        at: usize,
+        until: Time,
+        counts: impl Fn(&&CountedUse) -> bool,
+    ) -> Vec<Decision> {
         if self.is_packaging(at) || helps_launcher(self.recording(), at) {
             return Vec::new();
         }
-        let uses = self.recording().edges[at].iter().filter(counts);
-        let uses = uses.filter(|edge| reductions::takes_in(self.run, at, edge));
-        let uses = uses.filter_map(|edge| self.of_use(at, edge));
+        let uses = reductions::counted_uses(self.run, at);
+        let uses = uses.iter().filter(counts);
+        let uses = uses.filter_map(|one| self.of_use(at, &one.edge));
         let heard = self.run.heard(at).iter();
         let heard = heard.filter(|heard| heard.time <= until && self.is_used(at, heard, until));
         let heard = heard.map(|heard| self.decision(at, Fact::Status, self.name(heard.from)));
@@ -308,10 +312,13 @@ impl<'r> RunFacts<'r> {
             return false;
         }
         let names = self.run.listings.get(&**directory);
-        let names = names.into_iter().flatten();
+        let mut names = names.into_iter().flatten();
         let has_rules = |file: &Entity| self.is_rules_file(at, file);
-        let texts = &self.run.texts;
-        !self.run.is_driver(at) || texts.matches(self.recording(), at, names, has_rules)
+        !self.run.is_driver(at) || {
+            let texts = &self.run.texts;
+            let rules = texts.certain_rules(self.recording(), at, has_rules);
+            names.any(|name| rules.may_match(name))
+        }
     }
 
     /// True if a look-up decides something. A shell without a condition only searches for commands
@@ -350,7 +357,7 @@ impl<'r> RunFacts<'r> {
     /// True if the activity went by something that it heard.
     fn is_used(&self, at: usize, heard: &Heard, until: Time) -> bool {
         let recording = self.recording();
-        if !reductions::hears(self.run, at, heard, until) {
+        if !reductions::hears(self.run, at, heard, until, self.inputs.files.present) {
             return false;
         }
         let answers = &knowledge().programs.answers_by_status;

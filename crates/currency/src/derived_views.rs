@@ -101,19 +101,6 @@ impl ViewJudge {
         })
     }
 
-    /// True if a name that appeared or disappeared in a directory may match a pattern of names in
-    /// the rules that a builder read (`$(wildcard src/*.c)`).
-    pub fn matches_pattern(
-        &self,
-        run: &LoadedRun,
-        at: usize,
-        then: &BTreeSet<Vec<u8>>,
-        now: &BTreeSet<Vec<u8>>,
-    ) -> bool {
-        let differ = then.symmetric_difference(now);
-        run.texts.may_match(&run.recording, at, differ)
-    }
-
     /// True if names that appeared in a directory are of no concern. The activity looked for
     /// modules in a tool's directory or in that of its script, and it looked for none of these
     /// names.

@@ -12,22 +12,22 @@
 //! Invariant: the search leaves out only what a rule of [`crate::reductions`] proves to carry
 //! nothing.
 
+use std::cell::RefCell;
 use std::collections::{BTreeSet, hash_map::Entry};
-use std::rc::Rc;
 
 use backstory_eventlog::event::Time;
 use backstory_graph::lineage::{forgets, uses};
-use backstory_graph::model::{ActivityId, Edge, EntityId, EntityKind, Informed, Relation};
+use backstory_graph::model::{ActivityId, EntityId, Informed};
 use backstory_store::{ActivityKey, EntityKey, RunKey};
-use backstory_workflow::paths::{base_name, is_of_kernel};
+use backstory_workflow::paths::is_of_kernel;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Result;
-use crate::loaded_runs::{Heard, LoadedRun, LoadedRuns, Taking};
+use crate::loaded_runs::{CountedUse, LoadedRun, LoadedRuns, Taking};
 use crate::present_makers::PresentMakers;
 use crate::reductions;
 use crate::repetition::repetition;
-use crate::shell_flow::{Given, Range, ShellFlow, Statements};
+use crate::shell_flow::{Given, Range};
 
 /// The activities that a result depends on.
 #[derive(Debug, Clone, Default)]
@@ -62,31 +62,27 @@ impl Influences {
     /// The part of an activity that counts, for a search that goes on from there.
     pub fn reached(&self, key: ActivityKey) -> Option<Reached> {
         let until = *self.until.get(&key)?;
-        let by = self.given.get(&key).map(|given| given.by.clone());
+        let by = self.given.get(&key).cloned();
         Some(Reached { key, until, by })
     }
 
     /// Notes that an activity counts. False if all of that counted already.
-    fn reach(&mut self, one: &Reached, flow: Option<Rc<ShellFlow>>) -> bool {
+    fn reach(&mut self, one: Reached) -> bool {
         let Reached { key, until, by } = one;
-        let given = by.as_ref().zip(flow);
-        let Some(known) = self.until.get_mut(key) else {
-            self.until.insert(*key, *until);
+        let Some(known) = self.until.get_mut(&key) else {
+            self.until.insert(key, until);
             self.runs.insert(key.run());
-            if let Some((by, flow)) = given {
-                let by = by.clone();
-                self.given.insert(*key, Given { flow, by });
-            }
+            self.given.extend(by.map(|by| (key, by)));
             return true;
         };
-        let is_later = *known < *until;
-        *known = (*known).max(*until);
-        let grows = match (self.given.get_mut(key), given) {
+        let is_later = *known < until;
+        *known = (*known).max(until);
+        let grows = match (self.given.get_mut(&key), by) {
             (None, _) => false,
-            (Some(_), None) => self.given.remove(key).is_some(),
-            (Some(known), Some((by, _))) => {
+            (Some(_), None) => self.given.remove(&key).is_some(),
+            (Some(known), Some(given)) => {
                 let count = known.by.len();
-                known.by.extend(by);
+                known.by.extend(given.by);
                 known.by.len() > count
             }
         };
@@ -102,7 +98,7 @@ pub struct Reached {
     /// The last moment that counts.
     pub until: Time,
     /// The statements of a shell that count. `None`: all.
-    pub by: Option<Statements>,
+    pub by: Option<Given>,
 }
 
 /// How much of what an activity took in counts.
@@ -132,7 +128,7 @@ impl SearchQueue {
     }
 
     /// Adds some statements of a shell. `None`: all.
-    fn statements(&mut self, run: RunKey, at: usize, until: Time, by: Option<Statements>) {
+    fn statements(&mut self, run: RunKey, at: usize, until: Time, by: Option<Given>) {
         let key = ActivityKey::new(run, ActivityId(at as u32));
         self.activities.push(Reached { key, until, by });
     }
@@ -163,12 +159,18 @@ pub struct InfluenceSearch<'s> {
     /// The runs.
     pub runs: &'s LoadedRuns<'s>,
     makers: &'s PresentMakers<'s>,
+    /// The later executions that stand for activities.
+    repetitions: RefCell<FxHashMap<ActivityKey, Option<ActivityKey>>>,
 }
 
 impl<'s> InfluenceSearch<'s> {
     /// A search over the runs of a store.
     pub fn new(runs: &'s LoadedRuns<'s>, makers: &'s PresentMakers<'s>) -> InfluenceSearch<'s> {
-        InfluenceSearch { runs, makers }
+        InfluenceSearch {
+            runs,
+            makers,
+            repetitions: RefCell::default(),
+        }
     }
 
     /// The activities that gave out a version, each until when, sorted. Versions with the same ones
@@ -240,13 +242,9 @@ impl<'s> InfluenceSearch<'s> {
                     self.version((key, until, is_result), extent, &mut queue, &mut found)?;
                 }
             } else if let Some(one) = queue.activities.pop() {
-                let run = self.runs.get(one.key.run())?;
-                let flow = one
-                    .by
-                    .as_ref()
-                    .and_then(|_| run.flow(one.key.local().0 as usize));
-                if found.reach(&one, flow) {
-                    self.activity((one.key, one.until), extent, &mut queue, &found)?;
+                let (key, until) = (one.key, one.until);
+                if found.reach(one) {
+                    self.activity((key, until), extent, &mut queue, &found)?;
                 }
             } else {
                 return Ok(found);
@@ -299,8 +297,10 @@ impl<'s> InfluenceSearch<'s> {
                 }
                 None => interval.end,
             };
-            let flow = run.flow(at);
-            let by = flow.map(|flow| flow.made(&run.recording, entity, start, end));
+            let by = run.flow(at).map(|flow| Given {
+                by: flow.made(&run.recording, entity, start, end),
+                flow,
+            });
             queue.statements(key.run(), at, until.min(last), by);
         }
         for &(at, time) in run.movers(entity.id) {
@@ -330,19 +330,16 @@ impl<'s> InfluenceSearch<'s> {
         let run = &*self.runs.get(key.run())?;
         let recording = &run.recording;
         let at = key.local().0 as usize;
-        let activity = &recording.activities[at];
-        let follows = |parent: &ActivityId| parent.0 as usize != at && extent != Extent::Content;
-        if let Some(parent) = activity.parent.filter(follows) {
-            let start = activity.interval.start;
-            let flow = run.flow(parent.0 as usize);
-            let by = flow.and_then(|flow| flow.child(at));
-            queue.statements(key.run(), parent.0 as usize, until.min(start), by);
+        if extent != Extent::Content {
+            starter(run, at, until, queue);
         }
-        for edge in &recording.edges[at] {
-            if edge.interval.start > until
-                || !reductions::takes_in(run, at, edge)
-                || !found.leads(key, run.taking(at, edge).by, false)
-            {
+        for CountedUse {
+            edge,
+            taking,
+            names,
+        } in reductions::counted_uses(run, at).iter()
+        {
+            if edge.interval.start > until || !found.leads(key, taking.by, false) {
                 continue;
             }
             if extent == Extent::Content && !uses(edge.relation, false) {
@@ -350,8 +347,9 @@ impl<'s> InfluenceSearch<'s> {
             }
             let last = until.min(edge.interval.end);
             queue.version(key.run(), edge.entity, last);
-            if edge.relation == Relation::List {
-                self.names(run, (at, edge), last, queue)?;
+            // The names in a directory depend on the activities that gave or took them.
+            for &(at, time) in names.iter().filter(|(_, time)| *time <= last) {
+                self.go_on(run, at, time, queue)?;
             }
         }
         let heard = run.heard(at).iter();
@@ -367,9 +365,8 @@ impl<'s> InfluenceSearch<'s> {
             if heard.why == Informed::Wait && is_success && queue.steps.contains(&from) {
                 continue;
             }
-            let hears =
-                || reductions::hears(run, at, heard, until) || self.fails_now(run, at, heard);
-            if heard.time <= until && hears() {
+            let present = self.makers.present();
+            if heard.time <= until && reductions::hears(run, at, heard, until, present) {
                 let end = match heard.why {
                     Informed::Wait => Time::MAX,
                     _ => heard.time,
@@ -383,18 +380,15 @@ impl<'s> InfluenceSearch<'s> {
         Ok(())
     }
 
-    /// True if a status counts because the program would fail now: a file that it read is gone.
-    fn fails_now(&self, run: &LoadedRun, at: usize, heard: &Heard) -> bool {
-        let uses_status = || !run.is_driver(at) && !run.texts.ignores_statuses(&run.recording, at);
-        heard.why == Informed::Wait
-            && uses_status()
-            && run.recording.edges[heard.from].iter().any(|edge| {
-                let read = run.recording.entity(edge.entity);
-                edge.relation == Relation::Read
-                    && (read.kind, read.version) == (EntityKind::File, 0)
-                    && run.left(&read.path).is_none()
-                    && self.makers.is_gone(&read.path)
-            })
+    /// The later execution that stands for an activity. It is looked for once.
+    fn repetition(&self, run: &LoadedRun, at: usize) -> Result<Option<ActivityKey>> {
+        let key = ActivityKey::new(run.recording.key, ActivityId(at as u32));
+        if let Some(known) = self.repetitions.borrow().get(&key) {
+            return Ok(*known);
+        }
+        let found = repetition(self.runs, self.makers, run, at)?;
+        self.repetitions.borrow_mut().insert(key, found);
+        Ok(found)
     }
 
     /// Goes on to an activity whose status, signal or names were taken in.
@@ -406,36 +400,33 @@ impl<'s> InfluenceSearch<'s> {
         queue: &mut SearchQueue,
     ) -> Result<()> {
         let this = run.recording.key;
-        let Some(later) = repetition(self.runs, self.makers, run, from)? else {
+        let Some(later) = self.repetition(run, from)? else {
             let flow = run.flow(from).filter(|_| end != Time::MAX);
-            let by = flow.map(|flow| flow.during(end, end));
+            let by = flow.map(|flow| Given {
+                by: flow.during(end, end),
+                flow,
+            });
             queue.statements(this, from, end, by);
             return Ok(());
         };
         queue.activity(later.run(), later.local().0 as usize, Time::MAX);
         // Its words still are those that the shell computed.
-        let activity = &run.recording.activities[from];
-        if let Some(parent) = activity.parent {
-            queue.activity(this, parent.0 as usize, activity.interval.start);
-        }
+        starter(run, from, Time::MAX, queue);
         Ok(())
     }
+}
 
-    /// The names in a directory depend on the activities that gave or took them.
-    fn names(
-        &self,
-        run: &LoadedRun,
-        (lister, edge): (usize, &Edge),
-        until: Time,
-        queue: &mut SearchQueue,
-    ) -> Result<()> {
-        let directory = &run.recording.entity(edge.entity).path;
-        for &(at, time, file) in run.worked_in(directory) {
-            let name = base_name(&run.recording.entity(file).path);
-            if time <= until && run.may_take(lister, edge, name) {
-                self.go_on(run, at, time, queue)?;
-            }
-        }
-        Ok(())
-    }
+/// Goes on to the activity that started one, until the start.
+fn starter(run: &LoadedRun, at: usize, until: Time, queue: &mut SearchQueue) {
+    let activity = &run.recording.activities[at];
+    let parent = activity.parent.map(|parent| parent.0 as usize);
+    let Some(parent) = parent.filter(|parent| *parent != at) else {
+        return;
+    };
+    let by = run.flow(parent).and_then(|flow| {
+        let by = flow.child(at)?;
+        Some(Given { flow, by })
+    });
+    let until = until.min(activity.interval.start);
+    queue.statements(run.recording.key, parent, until, by);
 }

@@ -13,7 +13,7 @@
 //! | `repetition` | Which later execution stands for an activity? |
 //! | `takings` | What did an activity take in that has changed? |
 //! | `step_inputs`, `looks` | Would a use of a file, or a look at it, find the same now? |
-//! | `program_texts` | What does the text of a script prove? |
+//! | `program_texts`, `name_patterns` | What does the text of a script prove? |
 //! | `shell_flow` | Which children of a shell can depend on what it took in? |
 //! | `step_group` | Why is a step stale? |
 //! | `deciders`, `decisions`, `decision` | May a step stand alone, or did something decide on it? |
@@ -41,6 +41,7 @@ mod kept_results;
 mod library_index;
 mod loaded_runs;
 mod looks;
+mod name_patterns;
 mod planned_step;
 mod planning;
 mod present_files;

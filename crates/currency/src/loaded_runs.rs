@@ -17,9 +17,11 @@ use backstory_workflow::steps::{
     RunCommands, is_builder, is_one, is_shell, is_unbuffered, program,
 };
 use backstory_workflow::tools::knowledge;
+use rustc_hash::FxHashMap;
 
 use crate::Result;
 use crate::file_state::CLOCK_LAG;
+use crate::name_patterns::NamePatterns;
 use crate::program_texts::{ProgramTexts, inputs_of_children};
 use crate::shell_flow::{Range, ShellFlow};
 
@@ -91,6 +93,7 @@ pub struct LoadedRun {
     worked_in: OnceCell<WorkByDirectory>,
     inputs_of_children: RefCell<HashMap<usize, Rc<HashSet<EntityId>>>>,
     flows: RefCell<HashMap<usize, Option<Rc<ShellFlow>>>>,
+    uses: RefCell<FxHashMap<usize, Rc<Vec<CountedUse>>>>,
     /// The texts of programs.
     pub texts: Rc<ProgramTexts>,
 }
@@ -121,6 +124,18 @@ pub struct Taking {
     pub start: Time,
     /// The statements of a shell's text to which the use can belong. `None`: it counts for all.
     pub by: Option<Range>,
+}
+
+/// A use of a file or channel that counts, by the rules of [`crate::reductions`].
+#[derive(Debug, Clone)]
+pub struct CountedUse {
+    /// The use.
+    pub edge: Edge,
+    /// The same as a taking.
+    pub taking: Taking,
+    /// Of a listing: the activities that gave or took a name that it may have taken, each with the
+    /// moment.
+    pub names: Vec<(usize, Time)>,
 }
 
 impl LoadedRun {
@@ -182,6 +197,7 @@ impl LoadedRun {
             texts,
             inputs_of_children: RefCell::default(),
             flows: RefCell::default(),
+            uses: RefCell::default(),
             makers,
             mode_changes,
             origins,
@@ -214,16 +230,27 @@ impl LoadedRun {
         all[at].epoch > 0 && shell.is_some_and(is_bash)
     }
 
-    /// True if an activity that listed a directory may have taken a name from there.
-    pub fn may_take(&self, at: usize, listed: &Edge, name: &[u8]) -> bool {
-        if self.is_driver(at) {
-            let name = name.to_vec();
-            return self
-                .texts
-                .may_match(&self.recording, at, std::iter::once(&name));
+    /// The names that an activity that listed a directory may have taken from there.
+    pub fn name_patterns(&self, at: usize, listed: &Edge) -> NamePatterns {
+        match (self.is_driver(at), self.flow(at)) {
+            (true, _) => self.texts.rules(&self.recording, at),
+            (false, Some(flow)) => flow.patterns(self.taking(at, listed).by),
+            (false, None) => NamePatterns::all(),
         }
-        let flow = self.flow(at);
-        flow.is_none_or(|flow| flow.may_match(flow.taking(&self.recording, listed, &[]), name))
+    }
+
+    /// The uses of files and channels by an activity that count. They are found once.
+    pub fn uses_once(
+        &self,
+        at: usize,
+        find: impl FnOnce() -> Vec<CountedUse>,
+    ) -> Rc<Vec<CountedUse>> {
+        if let Some(known) = self.uses.borrow().get(&at) {
+            return known.clone();
+        }
+        let found = Rc::new(find());
+        self.uses.borrow_mut().insert(at, found.clone());
+        found
     }
 
     /// The taking that a use of a file or channel is.
@@ -285,23 +312,28 @@ impl LoadedRun {
         input.is_some_and(|end| end.entity == entity)
     }
 
-    /// True if the activity puts a new file in the place of one that it found, or makes one where
-    /// it found none. A shell's builtins may do so under a condition.
-    pub fn replaces(&self, at: usize, found: EntityId) -> bool {
-        let entity = self.recording.entity(found);
-        if entity.version > 0 || is_shell(&self.recording, at) {
-            return false;
+    /// The files that the activity found and replaces by new ones, and those that it makes where it
+    /// found none. A shell's builtins may do so under a condition.
+    pub fn replaced(&self, at: usize) -> HashSet<EntityId> {
+        if is_shell(&self.recording, at) {
+            return HashSet::new();
         }
-        let mut edges = self.recording.edges[at].iter();
-        edges.any(|edge| {
-            let made = self.recording.entity(edge.entity);
-            let derives = || {
-                self.origins(made.id)
-                    .iter()
-                    .any(|origin| origin.from == found)
-            };
-            generates(edge.relation) && made.path == entity.path && made.id != found && !derives()
-        })
+        let edges = &self.recording.edges[at];
+        let mut made: HashMap<&Bytes, Vec<EntityId>> = HashMap::new();
+        for edge in edges.iter().filter(|edge| generates(edge.relation)) {
+            let path = &self.recording.entity(edge.entity).path;
+            made.entry(path).or_default().push(edge.entity);
+        }
+        let found = edges.iter().map(|edge| self.recording.entity(edge.entity));
+        let found = found.filter(|found| found.version == 0);
+        let replaced = found.filter(|found| {
+            let mut made = made.get(&found.path).into_iter().flatten();
+            made.any(|&made| {
+                let mut origins = self.origins(made).iter();
+                made != found.id && !origins.any(|origin| origin.from == found.id)
+            })
+        });
+        replaced.map(|found| found.id).collect()
     }
 
     /// True if a shell opened the file only as the standard input of a program that it started, and

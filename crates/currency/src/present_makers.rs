@@ -14,11 +14,11 @@ use backstory_graph::model::{Entity, EntityKind};
 use backstory_ordering::SmallSort;
 use backstory_store::{EntityKey, Store, VersionMatch};
 use backstory_workflow::paths::is_system;
-use rustix::io::Errno;
 
 use crate::Result;
 use crate::file_state::{FileComparison, FileState};
 use crate::loaded_runs::{LoadedRun, LoadedRuns};
+use crate::present_files::PresentFiles;
 use crate::results::ResultFinder;
 
 /// Finds the makers of files. Each path is looked up once.
@@ -49,10 +49,9 @@ impl<'s> PresentMakers<'s> {
         }
     }
 
-    /// True if no file is at a path of the user's own.
-    pub fn is_gone(&self, path: &Bytes) -> bool {
-        let found = self.files.present.link(path);
-        !is_system(path) && matches!(found, Err(Errno::NOENT | Errno::NOTDIR))
+    /// The files of this machine.
+    pub fn present(&self) -> &'s PresentFiles {
+        self.files.present
     }
 
     /// The version of another run that stands for a version of this one. `None`: this run's own

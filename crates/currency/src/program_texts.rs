@@ -13,10 +13,11 @@ use backstory_files::regular;
 use backstory_graph::model::{Edge, Entity, EntityId, EntityKind, Relation};
 use backstory_query::try_present_identity;
 use backstory_store::RunKey;
-use backstory_wildcards::matches as fits;
-use backstory_workflow::paths::{base_name, contains, is_tool, to_path};
+use backstory_workflow::paths::{contains, is_tool, to_path};
 use backstory_workflow::recording::Recording;
 use backstory_workflow::steps::{ShellCall, is_interpreted};
+
+use crate::name_patterns::NamePatterns;
 
 /// The largest text that is searched, in bytes. A larger one proves nothing.
 const MOST: u64 = 1 << 20;
@@ -25,16 +26,6 @@ const MOST: u64 = 1 << 20;
 const LISTING: [&[u8]; 9] = [
     b"glob", b"listdir", b"scandir", b"walk", b"iterdir", b"readdir", b"opendir", b"import(",
     b"exec(",
-];
-
-/// Words by which rules of builders match names.
-const MATCHING: [&[u8]; 6] = [
-    b"glob",
-    b"GLOB",
-    b"Glob",
-    b"run_command",
-    b"(shell",
-    b"{shell",
 ];
 
 /// The run and the activity whose text is searched, and the words.
@@ -58,34 +49,28 @@ impl ProgramTexts {
         !texts.is_empty() && !texts.iter().any(lists)
     }
 
-    /// True if the rules that a builder read may match one of the names by a pattern.
-    pub fn may_match<'n>(
-        &self,
-        recording: &Recording,
-        at: usize,
-        names: impl Iterator<Item = &'n Vec<u8>>,
-    ) -> bool {
-        let Some(texts) = self.of(recording, at) else {
-            return true;
-        };
-        matches(&texts, names)
+    /// The names that the rules that a builder read may match by a pattern.
+    pub fn rules(&self, recording: &Recording, at: usize) -> NamePatterns {
+        match self.of(recording, at) {
+            Some(texts) => NamePatterns::of_rules(texts),
+            None => NamePatterns::all(),
+        }
     }
 
-    /// True if the rules in the files that a builder read certainly may match one of the names by a
-    /// pattern. `has_rules`: true for a file with rules.
-    pub fn matches<'n>(
+    /// The names that the rules in the files that a builder read certainly may match. `has_rules`:
+    /// true for a file with rules.
+    pub fn certain_rules(
         &self,
         recording: &Recording,
         at: usize,
-        names: impl Iterator<Item = &'n Vec<u8>>,
         has_rules: impl Fn(&Entity) -> bool,
-    ) -> bool {
+    ) -> NamePatterns {
         let files = recording.edges[at].iter().filter_map(|edge| {
             let entity = recording.entity(edge.entity);
             let is_text = edge.relation == Relation::Read && entity.kind == EntityKind::File;
             (is_text && has_rules(entity)).then(|| self.file(&entity.path))?
         });
-        matches(&files.collect::<Vec<_>>(), names)
+        NamePatterns::of_rules(files.collect())
     }
 
     /// True if one of the words is in the text that a shell interprets, or if that is not known.
@@ -229,54 +214,6 @@ impl ProgramTexts {
         self.files.borrow_mut().insert(path.clone(), text.clone());
         text
     }
-}
-
-/// True if a text has a word for matching names, and may match one of these.
-fn matches<'n>(texts: &[Rc<Vec<u8>>], names: impl Iterator<Item = &'n Vec<u8>>) -> bool {
-    let mut patterns: Vec<&[u8]> = Vec::new();
-    let matching = texts.iter().filter(|text| {
-        let mut words = MATCHING.iter();
-        let known = wildcards(text);
-        patterns.extend(known.iter().flatten());
-        known.is_none() || words.any(|word| contains(text, word))
-    });
-    let matching: Vec<_> = matching.collect();
-    let mut names = names;
-    names.any(|name| {
-        if patterns.iter().any(|pattern| fits(pattern, name)) {
-            return true;
-        }
-        let ending = name.iter().rposition(|&byte| byte == b'.');
-        let ending = ending.map_or(&name[..0], |dot| &name[dot..]);
-        // A pattern names the ending of a file, or matches any name.
-        matching.iter().any(|text| {
-            ending.is_empty()
-                || contains(text, ending)
-                || contains(text, b"*)")
-                || contains(text, b"**")
-        })
-    })
-}
-
-/// The patterns of names in calls of make's function `wildcard`, one for each directory level.
-/// `None`: one has a variable.
-fn wildcards(text: &[u8]) -> Option<Vec<&[u8]>> {
-    let mut found: Vec<&[u8]> = Vec::new();
-    for at in memchr::memmem::find_iter(text, b"wildcard") {
-        let call = text[at..]
-            .split(|byte| matches!(byte, b')' | b'}'))
-            .next()?;
-        if contains(call, b"$") || contains(call, b"[") {
-            return None;
-        }
-        let words = call.split(u8::is_ascii_whitespace).skip(1);
-        for word in words.filter(|word| !word.is_empty()) {
-            let parts = word.split(|byte| *byte == b'/');
-            found.extend(parts.filter(|part| part.iter().any(|byte| b"*?".contains(byte))));
-            found.push(base_name(word));
-        }
-    }
-    Some(found)
 }
 
 /// The activity and those that it was forked from, back to the one that executed its program. A

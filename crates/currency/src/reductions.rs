@@ -3,7 +3,7 @@
 //! | rule | what is left out |
 //! | --- | --- |
 //! | driver | what a builder looks at to choose which commands run; the statuses of commands that succeeded |
-//! | status | the status 0 of a program that ends with another one only after an error |
+//! | status | the status 0 of a program that ends with another one only after an error, and whose inputs are there |
 //! | script | statuses of a shell's children, if its text uses none |
 //! | passed on | a file that a shell opened as the standard input of a program only |
 //! | attribute | a look-up of a file whose bytes the same activity had begun to read |
@@ -15,15 +15,52 @@
 //!
 //! `docs/influence.md` has the justification of each rule. Without a rule, everything counts.
 
+use std::collections::HashSet;
+use std::rc::Rc;
+
 use backstory_eventlog::event::Time;
-use backstory_graph::model::{Certainty, Edge, EntityKind, Informed, Relation};
+use backstory_graph::model::{Certainty, Edge, EntityId, EntityKind, Informed, Relation};
+use backstory_workflow::paths::{base_name, is_system};
 use backstory_workflow::steps::{is_bookkeeping, is_one, is_shell};
 use backstory_workflow::tools::knowledge;
+use rustix::io::Errno;
 
-use crate::loaded_runs::{Heard, LoadedRun};
+use crate::loaded_runs::{CountedUse, Heard, LoadedRun};
+use crate::present_files::PresentFiles;
 
-/// True if what the activity made or started can depend on this use.
-pub fn takes_in(run: &LoadedRun, at: usize, edge: &Edge) -> bool {
+/// The uses on which what the activity made or started can depend.
+pub fn counted_uses(run: &LoadedRun, at: usize) -> Rc<Vec<CountedUse>> {
+    run.uses_once(at, || {
+        let replaced = run.replaced(at);
+        let edges = run.recording.edges[at].iter();
+        let edges = edges.filter(|edge| takes_in(run, at, edge, &replaced));
+        let uses = edges.map(|edge| CountedUse {
+            edge: *edge,
+            taking: run.taking(at, edge),
+            names: names(run, at, edge),
+        });
+        uses.collect()
+    })
+}
+
+/// The activities that gave or took a name that a listing may have taken, each with the moment.
+fn names(run: &LoadedRun, at: usize, edge: &Edge) -> Vec<(usize, Time)> {
+    if edge.relation != Relation::List {
+        return Vec::new();
+    }
+    let patterns = run.name_patterns(at, edge);
+    let worked = run
+        .worked_in(&run.recording.entity(edge.entity).path)
+        .iter();
+    let worked = worked.filter(|(_, _, file)| {
+        let path = &run.recording.entity(*file).path;
+        patterns.may_match(base_name(path))
+    });
+    worked.map(|&(at, time, _)| (at, time)).collect()
+}
+
+/// `replaced`: the files that the activity replaces.
+fn takes_in(run: &LoadedRun, at: usize, edge: &Edge, replaced: &HashSet<EntityId>) -> bool {
     let relation = edge.relation;
     if !relation.is_use() {
         return false;
@@ -36,7 +73,7 @@ pub fn takes_in(run: &LoadedRun, at: usize, edge: &Edge) -> bool {
     if is_pipe && edge.certainty == Certainty::Possible && !run.is_standard_input(at, edge.entity) {
         return false;
     }
-    if is_look(relation) && run.replaces(at, edge.entity) {
+    if is_look(relation) && replaced.contains(&edge.entity) {
         return false;
     }
     if relation == Relation::Read && run.passes_on(at, edge.entity) {
@@ -78,12 +115,20 @@ fn is_look(relation: Relation) -> bool {
 
 /// True if what the activity made or started until a moment can depend on what it heard.
 /// [`Time::MAX`]: its own exit status counts, too.
-pub fn hears(run: &LoadedRun, at: usize, heard: &Heard, until: Time) -> bool {
+pub fn hears(
+    run: &LoadedRun,
+    at: usize,
+    heard: &Heard,
+    until: Time,
+    present: &PresentFiles,
+) -> bool {
     match heard.why {
         Informed::Wait => {
             let child = &run.recording.activities[heard.from];
             let is_success = child.exit == Some(0);
-            if is_success && (run.is_driver(at) || fails_only_by_error(run, heard.from)) {
+            let never_fails =
+                || fails_only_by_error(run, heard.from) && !lacks_input(run, heard.from, present);
+            if is_success && (run.is_driver(at) || never_fails()) {
                 return false;
             }
             let ends = until == Time::MAX;
@@ -104,6 +149,19 @@ fn is_program(run: &LoadedRun, at: usize, known: &[String]) -> bool {
 fn fails_only_by_error(run: &LoadedRun, at: usize) -> bool {
     let is_executed = run.recording.activities[at].epoch > 0;
     is_executed && is_program(run, at, &knowledge().programs.fails_by_error)
+}
+
+/// True if a file that the program read is gone: it would fail now.
+fn lacks_input(run: &LoadedRun, at: usize, present: &PresentFiles) -> bool {
+    let mut edges = run.recording.edges[at].iter();
+    edges.any(|edge| {
+        let read = run.recording.entity(edge.entity);
+        edge.relation == Relation::Read
+            && (read.kind, read.version) == (EntityKind::File, 0)
+            && !is_system(&read.path)
+            && run.left(&read.path).is_none()
+            && matches!(present.link(&read.path), Err(Errno::NOENT | Errno::NOTDIR))
+    })
 }
 
 /// Other activities with which the activity shares memory, or the offset of its standard input.

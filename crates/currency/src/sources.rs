@@ -116,16 +116,18 @@ fn taken<'r>(
     behind: &'r Influences,
 ) -> impl Iterator<Item = (Taking, Relation)> {
     let at = key.local().0 as usize;
-    let edges = run.recording.edges[at].iter();
-    let used = edges.filter(move |edge| reductions::takes_in(run, at, edge));
-    let used = used.map(move |edge| (run.taking(at, edge), edge.relation));
+    let uses = reductions::counted_uses(run, at);
+    let used: Vec<_> = uses
+        .iter()
+        .map(|one| (one.taking, one.edge.relation))
+        .collect();
     let linked = run.linked(at);
     let linked = linked.map(|derived| {
         let (entity, start) = (derived.from, derived.time);
         let by = None;
         (Taking { entity, start, by }, Relation::Read)
     });
-    let all = used.chain(linked);
+    let all = used.into_iter().chain(linked);
     all.filter(move |(taking, _)| behind.counts(key, taking))
 }
 

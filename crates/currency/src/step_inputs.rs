@@ -194,15 +194,13 @@ impl InputJudge<'_> {
         if *then == now.names {
             return None;
         }
+        let patterns = run.name_patterns(at, edge);
         let mut others = now.names.symmetric_difference(then);
-        if !others.any(|name| run.may_take(at, edge, name)) {
+        if !others.any(|name| patterns.may_match(name)) {
             return None;
         }
         let appeared: BTreeSet<&Vec<u8>> = now.names.difference(then).into_tree();
         if self.views.is_module_search(run, at, path, &appeared) {
-            return None;
-        }
-        if run.is_driver(at) && !self.views.matches_pattern(run, at, then, &now.names) {
             return None;
         }
         Some(match appeared.first() {

@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 use crate::Result;
 use crate::file_state::FileState;
 use crate::influence::Influences;
-use crate::loaded_runs::{LoadedRun, LoadedRuns, Taking};
+use crate::loaded_runs::{CountedUse, LoadedRun, LoadedRuns, Taking};
 use crate::reason::Reason;
 use crate::reductions;
 use crate::step_inputs::InputJudge;
@@ -111,10 +111,7 @@ impl<'j> TakingsJudge<'j> {
         let run = self.runs.get(key.run())?;
         let at = key.local().0 as usize;
         let mut stale = Vec::new();
-        for edge in &run.recording.edges[at] {
-            if !reductions::takes_in(&run, at, edge) {
-                continue;
-            }
+        for CountedUse { edge, taking, .. } in reductions::counted_uses(&run, at).iter() {
             let entity = run.recording.entity(edge.entity);
             // The activity makes it anew before it reads it.
             let is_own = run
@@ -131,7 +128,7 @@ impl<'j> TakingsJudge<'j> {
                 continue;
             }
             stale.push(StaleUse {
-                taking: run.taking(at, edge),
+                taking: *taking,
                 end: reductions::end_of_look(&run, at, edge),
                 path: entity.path.clone(),
                 is_read: is_read(edge.relation, entity),

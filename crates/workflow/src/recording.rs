@@ -247,6 +247,16 @@ impl Recording {
         &self.derived[first..after]
     }
 
+    /// The program that a forked process executed.
+    pub fn became(&self, at: usize) -> Option<usize> {
+        let activity = &self.activities[at];
+        let same = |child: &&usize| {
+            self.activities[**child].pid == activity.pid && !self.marked.contains(**child)
+        };
+        let next = self.children[at].iter().find(same);
+        next.copied().filter(|_| activity.execed)
+    }
+
     /// The entity with this id.
     pub fn entity(&self, id: EntityId) -> &Entity {
         &self.entities[id.0 as usize]

@@ -120,8 +120,7 @@ fn words_of(recording: &Recording, child: usize) -> Option<&[Bytes]> {
     if all[child].epoch > 0 {
         return Some(&all[child].argv);
     }
-    let mut programs = recording.children[child].iter().copied();
-    let program = programs.find(|&next| all[child].execed && all[next].pid == all[child].pid)?;
+    let program = recording.became(child)?;
     Some(&all[program].argv)
 }
 

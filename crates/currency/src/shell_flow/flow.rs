@@ -67,7 +67,7 @@ impl Flow {
         };
         let mut flow = Flow::default();
         for (at, one) in all.iter().enumerate() {
-            let ends = one.sets.all || one.ends || one.expands_unset();
+            let ends = one.may_end();
             let fails = text.is_errexit && one.tests;
             flow.values.push(search.from(at, ends || fails));
             flow.statuses.push(search.from(at, ends || text.is_errexit));
@@ -90,6 +90,11 @@ impl Flow {
 }
 
 impl Statement {
+    /// True if it may end the shell, or has effects that are not known.
+    fn may_end(&self) -> bool {
+        self.sets.all || self.ends || self.expands_unset()
+    }
+
     /// `${x?message}` ends the shell if a variable is not set.
     fn expands_unset(&self) -> bool {
         let braces = self.text.split("${").skip(1);
@@ -154,7 +159,7 @@ impl Search<'_> {
             }
             reached.insert(at);
             let one = &all[at];
-            let ends = one.sets.all || one.ends || one.expands_unset() || self.text.is_nounset;
+            let ends = one.may_end() || self.text.is_nounset;
             // Its own commands have other words now. Their statuses may end the shell.
             if ends || self.text.is_errexit || self.adds(one, &mut set) {
                 return Reach::Some(reached.into_iter().chain(at..all.len()).collect());
@@ -174,6 +179,6 @@ impl Search<'_> {
                 || *name == DIRECTORY
         };
         set.extend(statement.sets.names.iter().map(String::as_str));
-        statement.sets.all || statement.sets.names.iter().any(|name| is_everywhere(&name))
+        statement.sets.names.iter().any(|name| is_everywhere(&name))
     }
 }

@@ -28,12 +28,12 @@ use std::rc::Rc;
 
 use backstory_eventlog::event::Time;
 use backstory_graph::model::{Edge, Entity, EntityId, EntityKind, Interval, Relation};
-use backstory_wildcards::matches;
 use backstory_workflow::paths::{base_name, contains, is_system};
 use backstory_workflow::recording::{Recording, split};
 use backstory_workflow::steps::{is_interpreted, names_shell, program, script};
 use rustc_hash::FxHashSet;
 
+use crate::name_patterns::NamePatterns;
 use crate::program_texts::ProgramTexts;
 use events::Children;
 pub use events::Range;
@@ -168,18 +168,17 @@ impl ShellFlow {
         self.children.child(self.child_above(recording, from)?)
     }
 
-    /// True if a shell that listed a directory may have taken a name from there.
-    pub fn may_match(&self, by: Option<Range>, name: &[u8]) -> bool {
-        let Some((first, last)) = by else {
-            return true;
-        };
-        let texts = self.statements[first..=last].iter();
-        let patterns: Option<Vec<Vec<&str>>> = texts.map(|one| patterns(&one.text)).collect();
-        let Some(patterns) = patterns.map(|all| all.concat()) else {
-            return true;
-        };
-        let matches = |pattern: &&str| matches(pattern.as_bytes(), name);
-        patterns.is_empty() || patterns.iter().any(matches)
+    /// The names that the shell may have taken from a directory for some of its statements.
+    pub fn patterns(&self, by: Option<Range>) -> NamePatterns {
+        let texts = by.map(|(first, last)| self.statements[first..=last].iter());
+        let patterns = texts.and_then(|texts| {
+            let all: Option<Vec<Vec<&str>>> = texts.map(|one| patterns(&one.text)).collect();
+            all.map(|all| all.concat())
+        });
+        match patterns {
+            Some(patterns) if !patterns.is_empty() => NamePatterns::of(patterns),
+            _ => NamePatterns::all(),
+        }
     }
 
     /// True if what one of the statements `to` gave out can depend on what one of `from` took in.

@@ -563,10 +563,7 @@ impl<'t, 'f> Reader<'t, 'f> {
     }
 
     fn set_everything(&mut self) {
-        if self.copies == 0 {
-            self.statement.sets.all = true;
-            self.statement.ends = true;
-        }
+        self.statement.sets.all |= self.copies == 0;
     }
 }
 

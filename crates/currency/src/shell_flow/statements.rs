@@ -117,7 +117,7 @@ impl ShellText {
             match letter {
                 'e' => self.is_errexit = true,
                 'u' => self.is_nounset = true,
-                'x' | 'v' | 'f' | 'C' | 'c' => {}
+                'x' | 'v' | 'f' | 'C' => {}
                 _ => return None,
             }
         }
