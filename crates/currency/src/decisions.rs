@@ -312,7 +312,7 @@ impl<'r> RunFacts<'r> {
             return false;
         }
         let names = self.run.listings.get(&**directory);
-        let mut names = names.into_iter().flatten();
+        let mut names = names.into_iter().flat_map(|listing| &listing.names);
         let has_rules = |file: &Entity| self.is_rules_file(at, file);
         !self.run.is_driver(at) || {
             let texts = &self.run.texts;

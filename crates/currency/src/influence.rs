@@ -309,7 +309,10 @@ impl<'s> InfluenceSearch<'s> {
         for derived in run.sources_of(entity.id) {
             if derived.time <= until {
                 let origin = run.recording.entity(derived.from);
-                let is_result = is_result && run.is_made(origin);
+                // A file that was moved is the result. One that was copied is still at its place.
+                let left = run.left(&origin.path);
+                let is_gone = left.is_none_or(|left| left.id != origin.id);
+                let is_result = is_result && run.is_made(origin) && is_gone;
                 let from = EntityKey::new(key.run(), derived.from);
                 queue
                     .versions

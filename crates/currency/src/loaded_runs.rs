@@ -11,10 +11,10 @@ use backstory_graph::model::{
 };
 use backstory_query::{self as query, Globs};
 use backstory_store::{RunKey, Store};
-use backstory_workflow::paths::{base_name, is_cache, parent};
+use backstory_workflow::paths::{base_name, is_cache, is_record, parent};
 use backstory_workflow::recording::Recording;
 use backstory_workflow::steps::{
-    RunCommands, is_builder, is_one, is_shell, is_unbuffered, program,
+    RunCommands, is_builder, is_one, is_read_by_builder, is_shell, is_unbuffered, program,
 };
 use backstory_workflow::tools::knowledge;
 use rustc_hash::FxHashMap;
@@ -74,8 +74,8 @@ pub struct LoadedRun {
     pub recording: Recording,
     /// The end of the run and [`CLOCK_LAG`]: the file system's clock may lag behind.
     pub ended: Time,
-    /// The names in the directories that the run listed, at its end.
-    pub listings: HashMap<Vec<u8>, BTreeSet<Vec<u8>>>,
+    /// The directories that the run listed, as they were after its end.
+    pub listings: HashMap<Vec<u8>, RecordedListing>,
     /// Paths of the command's standard output and errors, if they led to files that were empty when
     /// the command began: the caller wrote `> FILE`. The descriptor's number comes with each.
     pub redirected: Vec<(u32, Bytes)>,
@@ -88,6 +88,8 @@ pub struct LoadedRun {
     before: OnceCell<HashMap<Bytes, EntityId>>,
     heard: OnceCell<HashMap<usize, Vec<Heard>>>,
     drivers: OnceCell<Vec<bool>>,
+    shells: OnceCell<Vec<bool>>,
+    records: OnceCell<Vec<bool>>,
     input_readers: OnceCell<HashMap<EntityId, Vec<usize>>>,
     memory_sharers: OnceCell<HashMap<usize, Vec<usize>>>,
     worked_in: OnceCell<WorkByDirectory>,
@@ -124,6 +126,15 @@ pub struct Taking {
     pub start: Time,
     /// The statements of a shell's text to which the use can belong. `None`: it counts for all.
     pub by: Option<Range>,
+}
+
+/// A directory that a run listed, as it was when the run's contents were stored.
+#[derive(Debug, Clone)]
+pub struct RecordedListing {
+    /// The names in it.
+    pub names: BTreeSet<Vec<u8>>,
+    /// The last change of its names. 0 if it is not known.
+    pub changed: Time,
 }
 
 /// A use of a file or channel that counts, by the rules of [`crate::reductions`].
@@ -191,6 +202,8 @@ impl LoadedRun {
             before: OnceCell::new(),
             heard: OnceCell::new(),
             drivers: OnceCell::new(),
+            shells: OnceCell::new(),
+            records: OnceCell::new(),
             input_readers: OnceCell::new(),
             memory_sharers: OnceCell::new(),
             worked_in: OnceCell::new(),
@@ -339,9 +352,24 @@ impl LoadedRun {
     /// True if a shell opened the file only as the standard input of a program that it started, and
     /// that program read it.
     pub fn passes_on(&self, at: usize, entity: EntityId) -> bool {
-        is_shell(&self.recording, at)
+        self.is_shell(at)
             && self.inputs_of_children(at).contains(&entity)
             && !self.texts.may_contain(&self.recording, at, &READING)
+    }
+
+    /// True if the activity is a shell.
+    pub fn is_shell(&self, at: usize) -> bool {
+        let all = || 0..self.recording.activities.len();
+        let found = || all().map(|at| is_shell(&self.recording, at)).collect();
+        self.shells.get_or_init(found)[at]
+    }
+
+    /// True if the activity used the file only to find out which commands must run.
+    pub fn is_bookkeeping(&self, at: usize, file: EntityId) -> bool {
+        let all = self.recording.entities.iter();
+        let found = || all.map(|file| is_record(&file.path)).collect();
+        self.records.get_or_init(found)[file.0 as usize]
+            || is_read_by_builder(&self.recording, at, &self.recording.entity(file).path)
     }
 
     fn inputs_of_children(&self, at: usize) -> Rc<HashSet<EntityId>> {
@@ -402,8 +430,8 @@ impl LoadedRun {
     }
 
     /// True if the activity's program is a shell, or a builder: its status is that of others.
-    pub fn is_shell(&self, at: usize) -> bool {
-        is_shell(&self.recording, at) || is_builder(&self.recording, at)
+    pub fn is_shell_or_builder(&self, at: usize) -> bool {
+        self.is_shell(at) || is_builder(&self.recording, at)
     }
 
     /// True if the program of an activity keeps a cache where the file lies: one of its activities
@@ -626,14 +654,18 @@ fn left(entities: &[Entity]) -> HashMap<Bytes, EntityId> {
     ids.collect()
 }
 
-fn listings(store: &dyn Store, run: &str) -> Result<HashMap<Vec<u8>, BTreeSet<Vec<u8>>>> {
+fn listings(store: &dyn Store, run: &str) -> Result<HashMap<Vec<u8>, RecordedListing>> {
     let snapshot = store.directory_snapshot(run)?;
     let entries = snapshot
         .map(|snapshot| snapshot.entries)
         .unwrap_or_default();
     let known = entries.into_iter().filter_map(|entry| {
         let names = entry.listing?.into_iter().map(|entry| entry.name.to_vec());
-        Some((entry.path.to_vec(), names.collect()))
+        let listing = RecordedListing {
+            names: names.collect(),
+            changed: entry.mtime,
+        };
+        Some((entry.path.to_vec(), listing))
     });
     Ok(known.collect())
 }

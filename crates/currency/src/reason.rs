@@ -27,8 +27,8 @@ pub enum Reason {
     LookChanged(Bytes),
     /// It can have read the file, which has changed. Whether it did is not known.
     MayHaveRead(Bytes),
-    /// The file changed after its use and before the end of the run. Its content at its use is
-    /// not known.
+    /// The file changed after its use and before the end of the run, or the directory after it was
+    /// listed. The content, or the names, at the use are not known.
     MayHaveChanged(Bytes),
     /// The program that made the file failed. The file that it left is no result.
     MakerFailed(Bytes),
@@ -89,7 +89,7 @@ impl Reason {
             }
             Reason::MayHaveRead(_) => "it may have read this file, which has changed",
             Reason::MayHaveChanged(_) => {
-                "this file changed during the run, perhaps after the command had used it"
+                "it changed during the run or soon after, perhaps after the command had used it"
             }
             Reason::MakerFailed(_) => "the program that made it failed",
             Reason::Environment(_) => "a variable of its environment is to be different",

@@ -21,7 +21,7 @@ use std::rc::Rc;
 use backstory_eventlog::event::Time;
 use backstory_graph::model::{Certainty, Edge, EntityId, EntityKind, Informed, Relation};
 use backstory_workflow::paths::{base_name, is_system};
-use backstory_workflow::steps::{is_bookkeeping, is_one, is_shell};
+use backstory_workflow::steps::is_one;
 use backstory_workflow::tools::knowledge;
 use rustix::io::Errno;
 
@@ -66,7 +66,7 @@ fn takes_in(run: &LoadedRun, at: usize, edge: &Edge, replaced: &HashSet<EntityId
         return false;
     }
     let entity = run.recording.entity(edge.entity);
-    if is_bookkeeping(&run.recording, at, &entity.path) {
+    if run.is_bookkeeping(at, edge.entity) {
         return false;
     }
     let is_pipe = entity.kind == EntityKind::Pipe;
@@ -132,7 +132,7 @@ pub fn hears(
                 return false;
             }
             let ends = until == Time::MAX;
-            ends || !is_shell(&run.recording, at) || !run.texts.ignores_statuses(&run.recording, at)
+            ends || !run.is_shell(at) || !run.texts.ignores_statuses(&run.recording, at)
         }
         Informed::Signal => true,
         // The search follows the parent.

@@ -5,7 +5,7 @@
 //! result. A source was *read* if its content can be in the result. It *decided* if it reached the
 //! result through words, the environment, conditions or look-ups only.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -72,7 +72,7 @@ pub fn sources(store: &dyn Store, versions: &[EntityKey]) -> Result<Vec<Influenc
     })
 }
 
-/// The files that runs left and that depend on the file at a path.
+/// The files that runs left last at their paths and that depend on the file at a path.
 ///
 /// # Errors
 ///
@@ -83,30 +83,95 @@ pub fn influenced(store: &dyn Store, path: &Path) -> Result<Vec<InfluencingFile>
     let names: HashSet<Bytes> = asked.names().into_iter().map(Bytes::from).collect();
     let file = path.metadata().ok().map(|found| (found.dev(), found.ino()));
     let asked = AskedFile { names, file };
-    let names = &asked.names;
     Judge::new(store).judging(|judging| {
+        let made = MadeFiles::of(store, judging)?;
         let mut found: BTreeMap<Bytes, InfluencingFile> = BTreeMap::new();
-        for run in runs_after(judging, store, names)? {
+        // The uses behind results, by the activities that made them.
+        let mut known: HashMap<_, Option<(Vec<Bytes>, bool)>> = HashMap::new();
+        for run in made.runs_after(store, &asked.names)? {
             let run = judging.runs.get(run)?;
             for version in run.results() {
-                let key = EntityKey::new(run.recording.key, version.id);
-                if names.contains(&version.path) || judging.runs.is_undone(key.run())? {
+                if asked.names.contains(&version.path) || !made.is_newest(&run, version) {
                     continue;
                 }
-                let Some(by) = use_of(judging, key, Extent::All, &asked)? else {
-                    continue;
+                let key = EntityKey::new(run.recording.key, version.id);
+                let givers = judging.search.givers(key)?;
+                let before = known.get(&givers).filter(|_| !givers.is_empty());
+                let using = match before {
+                    Some(before) => before.clone(),
+                    None => using(judging, key, &asked)?,
                 };
-                let is_read = use_of(judging, key, Extent::Content, &asked)?.is_some();
-                let result = InfluencingFile {
-                    path: version.path.clone(),
-                    is_read,
-                    by,
-                };
-                found.insert(version.path.clone(), result);
+                known.insert(givers, using.clone());
+                let Some((by, is_read)) = using else { continue };
+                let path = version.path.clone();
+                found.insert(path.clone(), InfluencingFile { path, is_read, by });
             }
         }
         Ok(found.into_values().collect())
     })
+}
+
+/// The files that the runs of a store made, without those that were undone. No run is loaded for
+/// them.
+struct MadeFiles {
+    by_run: HashMap<RunKey, Vec<Bytes>>,
+    newest: HashMap<Bytes, RunKey>,
+}
+
+impl MadeFiles {
+    fn of(store: &dyn Store, judging: &Judging<'_>) -> Result<MadeFiles> {
+        let mut by_run: HashMap<RunKey, Vec<Bytes>> = HashMap::new();
+        for directory in store.directories_below(b"/")? {
+            for (name, version) in store.made_in(&directory)? {
+                let path = Bytes::from([&*directory, &*name].concat());
+                by_run.entry(version.run()).or_default().push(path);
+            }
+        }
+        let mut newest: HashMap<Bytes, RunKey> = HashMap::new();
+        for (&run, paths) in &by_run {
+            if judging.runs.is_undone(run)? {
+                continue;
+            }
+            for path in paths {
+                let known = newest.entry(path.clone()).or_insert(run);
+                *known = run.max(*known);
+            }
+        }
+        Ok(MadeFiles { by_run, newest })
+    }
+
+    /// True if no later run made the file at the path of a result.
+    fn is_newest(&self, run: &LoadedRun, result: &Entity) -> bool {
+        self.newest.get(&result.path) == Some(&run.recording.key)
+    }
+
+    /// Of the runs that used a file, and those that used what these made, and so on, those that
+    /// were the last to make some file.
+    fn runs_after(&self, store: &dyn Store, names: &HashSet<Bytes>) -> Result<BTreeSet<RunKey>> {
+        let last: HashSet<RunKey> = self.newest.values().copied().collect();
+        let mut runs = BTreeSet::new();
+        let mut paths: Vec<&Bytes> = names.iter().collect();
+        let mut seen: HashSet<&Bytes> = names.iter().collect();
+        while !paths.is_empty() {
+            // To look up one path takes as long as to look up all of its directory.
+            let mut in_directory: BTreeMap<&[u8], HashSet<&[u8]>> = BTreeMap::new();
+            for path in paths.drain(..) {
+                let slash = path.iter().rposition(|&byte| byte == b'/');
+                let directory = &path[..slash.map_or(0, |slash| slash + 1)];
+                in_directory.entry(directory).or_default().insert(path);
+            }
+            for (directory, wanted) in in_directory {
+                for key in store.below(directory, &|name| wanted.contains(name))? {
+                    if runs.insert(key.run()) {
+                        let made = self.by_run.get(&key.run()).into_iter().flatten();
+                        paths.extend(made.filter(|path| seen.insert(path)));
+                    }
+                }
+            }
+        }
+        runs.retain(|run| last.contains(run));
+        Ok(runs)
+    }
 }
 
 /// The takings of an activity on which results depend, each with the relation.
@@ -155,6 +220,20 @@ impl AskedFile {
     }
 }
 
+/// The words of a program that used the file, and whether content reached the version, if it
+/// depends on the use.
+fn using(
+    judging: &Judging<'_>,
+    version: EntityKey,
+    asked: &AskedFile,
+) -> Result<Option<(Vec<Bytes>, bool)>> {
+    let Some(by) = use_of(judging, version, Extent::All, asked)? else {
+        return Ok(None);
+    };
+    let is_read = use_of(judging, version, Extent::Content, asked)?.is_some();
+    Ok(Some((by, is_read)))
+}
+
 /// The words of a program that used the file, if a version depends on the use.
 fn use_of(
     judging: &Judging<'_>,
@@ -175,25 +254,4 @@ fn use_of(
         }
     }
     Ok(None)
-}
-
-/// The runs that used a file, and those that used what these left, and so on.
-fn runs_after(
-    judging: &Judging<'_>,
-    store: &dyn Store,
-    names: &HashSet<Bytes>,
-) -> Result<BTreeSet<RunKey>> {
-    let mut runs = BTreeSet::new();
-    let mut paths: Vec<Bytes> = names.iter().cloned().collect();
-    let mut seen: HashSet<Bytes> = names.clone();
-    while let Some(path) = paths.pop() {
-        for key in store.at_path(&path)? {
-            if runs.insert(key.run()) {
-                let run = judging.runs.get(key.run())?;
-                let left = run.results().map(|version| version.path.clone());
-                paths.extend(left.filter(|path| seen.insert(path.clone())));
-            }
-        }
-    }
-    Ok(runs)
 }

@@ -191,6 +191,7 @@ impl InputJudge<'_> {
             let nothing = self.views.is_module_search(run, at, path, &BTreeSet::new());
             return (!nothing).then_some(Reason::DirectoryChanged(other));
         };
+        let then = &then.names;
         if *then == now.names {
             return None;
         }

@@ -9,9 +9,10 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use backstory_eventlog::event::{Bytes, Time};
+use backstory_files::CLOCK_GRANULARITY;
 use backstory_graph::model::{Edge, Entity, EntityId, EntityKind, Relation};
-use backstory_store::{ActivityKey, EntityKey, Store};
-use backstory_workflow::paths::{absolute, is_system};
+use backstory_store::{ActivityKey, EntityKey, RunKey, Store};
+use backstory_workflow::paths::{absolute, base_name, is_system};
 use backstory_workflow::steps::is_one;
 use backstory_workflow::tools::knowledge;
 use rustc_hash::FxHashMap;
@@ -122,7 +123,10 @@ impl<'j> TakingsJudge<'j> {
                 continue;
             }
             let worked = |directory: &[u8]| self.worked(&run, directory);
-            let reason = self.inputs.reason(&run, at, edge, &worked)?;
+            let mut reason = self.inputs.reason(&run, at, edge, &worked)?;
+            if reason.is_none() && edge.relation == Relation::List {
+                reason = self.changed_behind(&run, at, edge)?;
+            }
             let Some(reason) = reason else { continue };
             if run.is_driver(at) && self.decided_since(&run, at, &entity.path)? {
                 continue;
@@ -205,14 +209,58 @@ impl<'j> TakingsJudge<'j> {
         })
     }
 
+    /// The directory of a listing, if its names may have changed between the use and the moment at
+    /// which they were stored. Changes by the run itself are known. A change by a later run matters
+    /// only if it concerns a name that the activity can have taken.
+    fn changed_behind(&self, run: &LoadedRun, at: usize, edge: &Edge) -> Result<Option<Reason>> {
+        let path = &run.recording.entity(edge.entity).path;
+        let now = self.inputs.files.present.listing(path);
+        let Some((real, stored)) = now.and_then(|now| {
+            let stored = run.listings.get(&*now.real)?;
+            Some((now.real, stored))
+        }) else {
+            return Ok(None);
+        };
+        let own = [path, &real].map(|path| run.worked_in(path)).concat();
+        let own = own.iter().map(|&(_, time, _)| time).max();
+        let known = edge.interval.start.max(own.unwrap_or(Time::MIN));
+        let is_search = || {
+            let views = self.inputs.views;
+            views.is_module_search(run, at, path, &BTreeSet::new())
+        };
+        if stored.changed <= known + CLOCK_GRANULARITY || is_search() {
+            return Ok(None);
+        }
+        let patterns = run.name_patterns(at, edge);
+        let mut last = Time::MIN;
+        let workers = self.workers(&real)?.into_iter();
+        for key in workers.filter(|key| *key != run.recording.key) {
+            let other = self.runs.get(key)?;
+            let worked = other.worked_in(&real).iter();
+            for &(_, time, file) in worked.filter(|(_, time, _)| *time > known) {
+                if patterns.may_match(base_name(&other.recording.entity(file).path)) {
+                    return Ok(Some(Reason::MayHaveChanged(path.clone())));
+                }
+                last = last.max(time);
+            }
+        }
+        let is_known = stored.changed <= last.saturating_add(CLOCK_GRANULARITY);
+        Ok((!is_known).then(|| Reason::MayHaveChanged(path.clone())))
+    }
+
+    /// The runs that made files in a directory.
+    fn workers(&self, directory: &[u8]) -> Result<BTreeSet<RunKey>> {
+        let inside = [directory.strip_suffix(b"/").unwrap_or(directory), b"/"].concat();
+        let made = self.store.made_in(&inside)?;
+        Ok(made.iter().map(|(_, key)| key.run()).collect())
+    }
+
     /// The last time at which recorded runs worked in a directory.
     fn worked(&self, run: &LoadedRun, directory: &[u8]) -> Time {
         if let Some(known) = self.worked.borrow().get(directory) {
             return run.ended.max(*known);
         }
-        let inside = [directory.strip_suffix(b"/").unwrap_or(directory), b"/"].concat();
-        let made = self.store.made_in(&inside).unwrap_or_default();
-        let runs: BTreeSet<_> = made.iter().map(|(_, key)| key.run()).collect();
+        let runs = self.workers(directory).unwrap_or_default();
         let ended = runs.into_iter().filter_map(|run| self.runs.get(run).ok());
         let worked = ended.map(|run| run.ended).max().unwrap_or(Time::MIN);
         self.worked.borrow_mut().insert(directory.to_vec(), worked);
@@ -287,7 +335,7 @@ pub fn failed(run: &LoadedRun, at: usize) -> Reason {
 /// The activity whose failure [`failure`] reports.
 pub fn failed_maker(run: &LoadedRun, version: EntityId) -> Option<usize> {
     let all = run.makers(version);
-    let Some(&(shell, held)) = all.iter().find(|(at, _)| run.is_shell(*at)) else {
+    let Some(&(shell, held)) = all.iter().find(|(at, _)| run.is_shell_or_builder(*at)) else {
         let mut makers = run.givers(version).into_iter().map(|(at, _)| at);
         return makers.find(|&at| has_failed(run, at));
     };

@@ -63,7 +63,10 @@ pub fn around(used: &UsedPaths<'_>) -> Vec<SnapshotEntry> {
         if let Some(place) = found.get_mut(real.as_os_str().as_bytes())
             && let Some(entries) = entries(&real)
         {
-            let device = fs::metadata(&real).map_or(0, |meta| meta.dev());
+            // The time after the names: a change in between makes the listing one of unknown age.
+            let meta = fs::metadata(&real).ok();
+            place.mtime = meta.as_ref().map_or(0, modified);
+            let device = meta.map_or(0, |meta| meta.dev());
             listings.push((device, place.path.clone(), entries));
         }
     }
@@ -74,6 +77,11 @@ pub fn around(used: &UsedPaths<'_>) -> Vec<SnapshotEntry> {
         }
     }
     found.into_values().collect()
+}
+
+/// The modification time in ns since 1970.
+fn modified(meta: &fs::Metadata) -> i64 {
+    meta.mtime() * 1_000_000_000 + meta.mtime_nsec()
 }
 
 /// The directory of an absolute path; empty for the root directory.

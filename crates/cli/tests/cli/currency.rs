@@ -89,6 +89,42 @@ fn the_same_content_under_another_time_is_no_change() {
     assert_eq!(place.file_state("mid"), "current");
 }
 
+#[test]
+fn a_copy_by_the_kernel_stays_current_if_its_original_comes_out_the_same() {
+    let place = Place::new();
+    place.write_aged("in", "b\na\n");
+    place.write_aged("do.sh", "sort in > mid\ncat mid > out\n");
+    place.sh("record sh do.sh");
+    place.write_aged("in", "a\nb\n");
+    let again = place.run(&["rerun", "--yes", "mid"]);
+    assert_eq!(again.status, 0, "{again:?}");
+    assert_eq!(place.file_states(&["mid", "out"]), ["current"; 2]);
+    place.write_aged("in", "c\n");
+    assert_eq!(place.file_states(&["mid", "out"]), ["outdated"; 2]);
+}
+
+/// The directory gets a name after a program listed it, while the run goes on. A fresh execution
+/// would find the name.
+#[test]
+fn a_directory_that_changed_after_it_was_listed_makes_the_result_uncertain() {
+    let place = Place::with_files(&[("d/a", "1\n"), ("e/a", "1\n")]);
+    place.write_aged(
+        "do.sh",
+        "cat d/* > out\n: > listed\nwhile [ ! -e d/b ]; do sleep 0.01; done\n",
+    );
+    let editor = "while [ ! -e listed ]; do sleep 0.01; done; sleep 0.05; echo 2 > d/b";
+    let mut editor = std::process::Command::new("sh")
+        .args(["-c", editor])
+        .current_dir(place.path("."))
+        .spawn()
+        .unwrap();
+    place.sh("record sh do.sh");
+    assert!(editor.wait().unwrap().success());
+    place.sh("record sh -c 'cat e/* > other'");
+    let states = place.file_states(&["out", "other"]);
+    assert_eq!(states, ["uncertain", "current"]);
+}
+
 /// The script removes a temporary file, makes a file anew that it has read, and keeps the records
 /// of a builder.
 const BUILD: &str = "sort in > tmp1\n\

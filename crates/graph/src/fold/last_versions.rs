@@ -131,13 +131,15 @@ impl<S: Sink> Fold<'_, S> {
             Some(None) => return (object.doubtful, None),
             None => return (object.versioned(), None),
         };
+        // Somebody changed or replaced the file after the run, before its path was looked up.
+        let is_later = now.ident.is_some() && ident.ctime > ended + NEAR;
         if object
             .key
             .is_some_and(|key| key != crate::version::key(&ident))
         {
             // Another file is at the path now. But if this object's identity was only a guess, the
             // version may still be there.
-            return (object.guessed || object.doubtful, None);
+            return (is_later || object.guessed || object.doubtful, None);
         }
         let same = now
             .ident
@@ -146,6 +148,7 @@ impl<S: Sink> Fold<'_, S> {
         // afterwards.
         let changed = object.ctime_without_names(&ident, NEAR);
         let own = now.number > 0 || changed < now.began - SLACK || self.made_before(&ident);
-        (same, Some(ident).filter(|i| own && i.ctime <= ended + NEAR))
+        let until_end = Some(ident).filter(|ident| own && ident.ctime <= ended + NEAR);
+        (same || is_later, until_end)
     }
 }

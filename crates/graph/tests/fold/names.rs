@@ -72,6 +72,33 @@ fn a_file_that_was_moved_right_after_the_run_is_what_the_run_left() {
     assert!(!left(false, true).0, "removed by the run");
 }
 
+#[test]
+fn a_file_that_was_replaced_or_changed_right_after_the_run_is_what_the_run_left() {
+    let left = |inode: u64, changed: fn(&Scene) -> i64| {
+        let mut s = Scene::new(&["sh"]);
+        s.open(2, "made", OUT, 3);
+        s.write(2, 3);
+        let closed = ident(7, s.time, s.time);
+        s.close(2, 3).ident = Some(closed);
+        let now = Ident {
+            size: closed.size + 1,
+            ..ident(inode, closed.birth, changed(&s))
+        };
+        let mut after = After::default();
+        after.files.insert(b"/w/made".to_vec(), now);
+        s.after = Some(after);
+        let graph = s.graph();
+        let made = graph.newest(b"/w/made").unwrap();
+        assert_eq!(made.ident.map(|ident| ident.ino), Some(7));
+        made.last
+    };
+    let later = |s: &Scene| s.end().ended + 1_000_000_000;
+    assert!(left(8, later), "replaced by another file");
+    assert!(left(7, later), "changed in place");
+    let before = |s: &Scene| s.end().ended;
+    assert!(!left(8, before), "replaced during the run");
+}
+
 /// The files of a program that makes a file, removes a file there, and makes it again. `birth`: the
 /// file system has times of birth. `removed` gives the removed file, from the one that was made. Of
 /// each, its version, its inode, and whether it is there at the end.

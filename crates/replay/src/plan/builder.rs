@@ -72,7 +72,12 @@ impl<'s> PlanBuilder<'s> {
                 Some(target) => EntrySource::Link(target.to_vec()),
                 None => EntrySource::Directory,
             };
-            self.put(&place.path, what, place.mode & 0o7777, place.mtime);
+            let mtime = if place.target.is_some() {
+                place.mtime
+            } else {
+                0
+            };
+            self.put(&place.path, what, place.mode & 0o7777, mtime);
         }
         let cwd = self.cwd.clone();
         self.directories_to(&cwd);

@@ -99,8 +99,8 @@ pub struct SnapshotEntry {
     pub mode: u32,
     /// The text of a symbolic link.
     pub target: Option<Bytes>,
-    /// Modification time of a link itself, in ns since 1970. 0 if it is not known, and for
-    /// directories.
+    /// Modification time of a link itself, or of a directory with a listing, in ns since 1970. 0 if
+    /// it is not known.
     pub mtime: i64,
     /// The entries of a directory of the user's that the run listed, in the order of the listing.
     pub listing: Option<Vec<Listed>>,

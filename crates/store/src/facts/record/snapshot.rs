@@ -31,6 +31,10 @@ impl SnapshotEntry {
             out.push(5);
             put_looked(out, &self.looked);
         }
+        if self.target.is_none() && self.mtime != 0 {
+            out.push(6);
+            out.signed(self.mtime);
+        }
         match (&self.target, &self.listing) {
             (Some(target), _) => {
                 out.push(if self.mtime == 0 { 1 } else { 3 });
@@ -56,6 +60,10 @@ impl SnapshotEntry {
         let mut what = reader.byte()?;
         if what == 5 {
             entry.looked = take_looked(reader)?;
+            what = reader.byte()?;
+        }
+        if what == 6 {
+            entry.mtime = reader.signed()?;
             what = reader.byte()?;
         }
         match what {

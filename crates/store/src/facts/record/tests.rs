@@ -36,7 +36,7 @@ proptest! {
         let listing = names.into_iter().map(|(name, kind, shared)| Listed { name: name.into(), kind, shared }).collect();
         let file = |name: &[u8], mtime| Looked { name: name.into(), mode, size, mtime };
         let looked = vec![file(&path, mtime), file(&path[path.len() / 2..], i64::MIN), file(&path, i64::MAX)];
-        let listed = SnapshotEntry { path: path.clone().into(), mode, target: None, mtime: 0, listing: Some(listing), looked };
+        let listed = SnapshotEntry { path: path.clone().into(), mode, target: None, mtime, listing: Some(listing), looked };
         let mtime = if target.is_some() { mtime } else { 0 };
         let entry = SnapshotEntry { path: path.into(), mode, target: target.map(Into::into), mtime, listing: None, looked: Vec::new() };
         for record in [
