@@ -6,7 +6,7 @@ DESTDIR ?=
 CARGO ?= cargo
 PYTHON ?= python3
 RELEASE = target/release/backstory
-WORKERS = backstory-inspect backstory-inspect-wasm
+WORKER = backstory-inspect
 # Where rustup puts Rust: before a distribution's, which is often too old.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 # Continuous integration compiles once, in a fresh clone. The incremental data of rustc would not be
@@ -38,11 +38,11 @@ setup-test:
 setup-all:
 	@scripts/setup all
 
-# The program, and its workers: the reader of file formats, and the runner of inspectors in
-# WebAssembly. All three are selected for both targets, although `build` makes only the program.
+# The program, and its worker, which reads file formats. Both are selected for both targets, although
+# `build` makes only the program.
 # Cargo compiles the crates that they share with the features of all selected packages. So `make
 # install` after `make demo` compiles no crate twice.
-SELECTED = --release --locked -p backstory $(addprefix -p ,$(WORKERS))
+SELECTED = --release --locked -p backstory -p $(WORKER)
 
 build: setup
 	scripts/with-page $(CARGO) build $(SELECTED) --bin backstory
@@ -100,10 +100,10 @@ install:
 	umask 022 && cd $(dir $(SYMBOLS)) && \
 		objcopy --strip-all --add-gnu-debuglink=backstory.debug $(abspath $(RELEASE)) $(abspath $(DESTDIR)$(PREFIX)/bin/backstory)
 	chmod 755 $(DESTDIR)$(PREFIX)/bin/backstory
-	@# The workers are programs of their own: `backstory` works without them, too.
-	umask 022 && mkdir -p $(DESTDIR)$(PREFIX)/libexec/backstory && for worker in $(WORKERS); do \
-		test ! -x $(dir $(RELEASE))$$worker || objcopy --strip-all $(dir $(RELEASE))$$worker \
-			$(DESTDIR)$(PREFIX)/libexec/backstory/$$worker || exit; done
+	@# The worker is a program of its own: `backstory` works without it, too.
+	umask 022 && mkdir -p $(DESTDIR)$(PREFIX)/libexec/backstory && \
+		if test -x $(dir $(RELEASE))$(WORKER); then objcopy --strip-all $(dir $(RELEASE))$(WORKER) \
+			$(DESTDIR)$(PREFIX)/libexec/backstory/$(WORKER); fi
 	@# What programs use to say what they do.
 	umask 022 && scripts/libbackstory $(DESTDIR)$(PREFIX)
 	umask 022 && $(RELEASE) man $(DESTDIR)$(PREFIX)/share/man/man1
@@ -114,7 +114,7 @@ install:
 		../bin/backstory completions fish > fish/vendor_completions.d/backstory.fish
 
 uninstall:
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/libexec/backstory/,$(WORKERS))
+	rm -f $(DESTDIR)$(PREFIX)/libexec/backstory/$(WORKER)
 	rm -f $(DESTDIR)$(PREFIX)/include/backstory.h $(addprefix $(DESTDIR)$(PREFIX)/lib/,libbackstory.a \
 		libbackstory.so libbackstory.so.0 backstory/backstory_sqlite.so)
 	rm -f $(DESTDIR)$(PREFIX)/bin/backstory $(SYMBOLS) $(DESTDIR)$(PREFIX)/share/man/man1/backstory.1 \

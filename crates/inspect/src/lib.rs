@@ -14,6 +14,7 @@
 //! | `text_encoding` | decodes texts |
 //! | [`sandbox`] | takes this process's rights away |
 //! | [`plugin`] | starts a user's inspector in place of this process |
+//! | [`components`] | runs a user's inspector that is a WebAssembly component |
 //! | [`worker`] | the start of a worker, and how its answer leaves it |
 //!
 //! Invariant: an inspector reads nothing but the bytes that it is given. It may crash or run
@@ -24,6 +25,7 @@
 
 mod assignment;
 pub mod changes;
+pub mod components;
 mod expression_types;
 pub mod expressions;
 pub mod facts;

@@ -3,16 +3,17 @@
 //! In: a question on standard input (crate `inspection`, `question.rs`). Out: an answer on standard
 //! output, as one JSON object. The program `backstory` starts it; people use `backstory inspect`.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::process::ExitCode;
 
 use backstory_inspect::{
-    answer, answer_format, expressions, plugin, refusal, sandbox, schemas, unreadable, worker,
+    answer, answer_format, components, expressions, plugin, refusal, sandbox, schemas, unreadable,
+    worker,
 };
 use backstory_inspection::question::{self, ReadJudge, ReadRequest, Request};
 
 fn main() -> ExitCode {
-    worker::main("backstory-inspect", run)
+    worker::main(run)
 }
 
 fn run() -> io::Result<()> {
@@ -35,7 +36,10 @@ fn run() -> io::Result<()> {
         ReadRequest::Inspect(question) => {
             let head = question.head.clone();
             worker::answer_panics(move |why| refusal(&head, why));
-            worker::write(&answer(&question))
+            worker::write(&match question.component {
+                Some(_) => components::answer(&question),
+                None => answer(&question),
+            })
         }
         ReadRequest::Read(question) => {
             worker::answer_panics(unreadable);
@@ -48,6 +52,12 @@ fn run() -> io::Result<()> {
 /// Evaluates a user's filter of graphs, or becomes it.
 fn judge(asked: &ReadJudge<'_>) -> io::Result<()> {
     let head = &asked.head;
+    if head.component {
+        let lines = String::from_utf8_lossy(asked.lines);
+        let verdicts = components::filter::judge(asked.component, &lines);
+        let verdicts = verdicts.map_err(|error| io::Error::other(error.0))?;
+        return io::stdout().lock().write_all(verdicts.as_bytes());
+    }
     match &head.expression {
         None if head.schemas => schemas::write_verdicts(asked.lines),
         None => Err(plugin::become_judge(&head.command, asked.lines)),

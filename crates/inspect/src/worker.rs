@@ -5,11 +5,11 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-/// Runs a worker of this name, unless a person started it.
-pub fn main(name: &str, run: impl FnOnce() -> io::Result<()>) -> ExitCode {
+/// Runs the worker, unless a person started it.
+pub fn main(run: impl FnOnce() -> io::Result<()>) -> ExitCode {
     if std::env::args_os().len() > 1 || io::IsTerminal::is_terminal(&io::stdin()) {
         let text =
-            format!("{name} reads hostile files for `backstory inspect`, which starts it.\n");
+            "backstory-inspect reads hostile files for `backstory inspect`, which starts it.\n";
         let _ = io::stderr().write_all(text.as_bytes());
         return ExitCode::from(2);
     }

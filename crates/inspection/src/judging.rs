@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use crate::asking::{self, AnswerLimits, NoAnswer};
 use crate::question::{JudgeHead, Request};
-use crate::{COMPONENT_WORKER, InspectionWorker, component};
+use crate::{InspectionWorker, component};
 
 /// The most bytes that a filter may answer about one batch of nodes.
 pub const LONGEST_ANSWER: usize = 16 << 20;
@@ -39,9 +39,6 @@ pub enum JudgeTrouble {
         crate::WORKER
     )]
     NoWorker,
-    /// The worker that runs WebAssembly components is not installed.
-    #[error("{} is not installed in {}: it runs WebAssembly components", COMPONENT_WORKER, .0.display())]
-    NoComponentWorker(PathBuf),
     /// A component could not be read.
     #[error("cannot read the component {}: {cause}", .path.display())]
     NoComponent {
@@ -87,7 +84,7 @@ pub fn judge_by(
     program: &JudgeProgram,
     lines: &[u8],
 ) -> Result<Vec<u8>, JudgeTrouble> {
-    let mut worker = worker.program().to_owned();
+    let worker = worker.program();
     let mut head = JudgeHead::default();
     let mut module = None;
     match program {
@@ -95,11 +92,6 @@ pub fn judge_by(
         JudgeProgram::Schemas => head.schemas = true,
         JudgeProgram::Command(command) => head.command.clone_from(command),
         JudgeProgram::Component(path) => {
-            worker.set_file_name(COMPONENT_WORKER);
-            if !worker.is_file() {
-                let directory = worker.parent().unwrap_or(&worker).to_owned();
-                return Err(JudgeTrouble::NoComponentWorker(directory));
-            }
             let cause = |cause| JudgeTrouble::NoComponent {
                 path: path.clone(),
                 cause,
@@ -113,9 +105,9 @@ pub fn judge_by(
         longest: LONGEST_ANSWER,
         patience: None,
     };
-    asking::ask(&worker, &Request::Judge(head), &parts, limits).map_err(|why| match why {
+    asking::ask(worker, &Request::Judge(head), &parts, limits).map_err(|why| match why {
         NoAnswer::NotStarted(cause) => JudgeTrouble::NotStarted {
-            program: worker.clone(),
+            program: worker.to_owned(),
             cause,
         },
         NoAnswer::TooSlow(seconds) => JudgeTrouble::TooSlow(seconds),

@@ -61,9 +61,6 @@ pub use worker_process::end_workers;
 /// The name of the worker's executable.
 pub const WORKER: &str = "backstory-inspect";
 
-/// The name of the executable that runs inspectors in WebAssembly. It lies beside the worker.
-pub const COMPONENT_WORKER: &str = "backstory-inspect-wasm";
-
 /// The most bytes of a WebAssembly component.
 pub const LARGEST_COMPONENT: u64 = 8 << 20;
 

@@ -26,14 +26,6 @@ pub enum Trouble {
         /// The time that all files may take.
         seconds: u64,
     },
-    /// The worker that runs WebAssembly components is not installed.
-    #[error("inspector {inspector} is a WebAssembly component: install {} in {} to run it", crate::COMPONENT_WORKER, .directory.display())]
-    NoComponentWorker {
-        /// The inspector.
-        inspector: String,
-        /// The directory of the other worker.
-        directory: PathBuf,
-    },
     /// A component could not be read.
     #[error("cannot read the component {} of inspector {inspector}: {cause}", .path.display())]
     NoComponent {

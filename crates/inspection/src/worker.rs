@@ -10,9 +10,7 @@ use crate::answer::{self, Answer};
 use crate::asking::{self, AnswerLimits, NoAnswer};
 use crate::format_answer::{self, FormatAnswer};
 use crate::question::{FormatHead, FormatQuestion, Question, QuestionHead, Request};
-use crate::{
-    COMPONENT_WORKER, InspectorEntry, LARGEST_CONTENT, Trouble, WORKER, component, name_pattern,
-};
+use crate::{InspectorEntry, LARGEST_CONTENT, Trouble, WORKER, component, name_pattern};
 
 pub use crate::worker_process::{MOST_SECONDS, PROCESSOR_SECONDS, SECONDS, printable};
 
@@ -94,8 +92,12 @@ impl InspectionWorker {
         let contents: Vec<&[u8]> = question.contents().collect();
         asked.check_sizes(&contents)?;
         let parts: Vec<&[u8]> = component.into_iter().chain(contents).collect();
-        let program = self.program_for(entry)?;
-        let wrote = asked.answered(&program, &request, &parts, self.limits(answer::LONGEST))?;
+        let wrote = asked.answered(
+            &self.program,
+            &request,
+            &parts,
+            self.limits(answer::LONGEST),
+        )?;
         let answer = Answer::read(&wrote, &entry.name, entry.version)
             .map_err(|because| asked.refused(printable(&because)))?;
         match answer.error {
@@ -142,21 +144,6 @@ impl InspectionWorker {
         AnswerLimits {
             longest,
             patience: self.patience,
-        }
-    }
-
-    /// The program that answers for an inspector.
-    fn program_for(&self, entry: &InspectorEntry) -> Result<PathBuf, Trouble> {
-        if entry.component.is_none() {
-            return Ok(self.program.clone());
-        }
-        let program = self.program.with_file_name(COMPONENT_WORKER);
-        match program.is_file() {
-            true => Ok(program),
-            false => Err(Trouble::NoComponentWorker {
-                inspector: entry.name.clone(),
-                directory: program.parent().unwrap_or(&program).to_owned(),
-            }),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Counts the vertices and faces of a Wavefront mesh, and tells which vertices moved.
 
 wit_bindgen::generate!({
-    path: "../../crates/inspect-wasm/wit",
+    path: "../../crates/inspect/wit",
     world: "inspector",
 });
 

@@ -256,9 +256,6 @@ fn a_plug_in_of_a_background_process_that_hands_its_work_over_is_ended_with_its_
 #[test]
 fn a_component_that_pipeline_add_named_judges_the_files_of_a_run() {
     let Some(place) = configured("") else { return };
-    if !place.has_worker("backstory-inspect-wasm") {
-        return;
-    }
     let component = wat::parse_str(include_str!("drops_all.wat")).unwrap();
     let path = place.path("filter.wasm");
     fs::write(&path, component).unwrap();

@@ -10,10 +10,7 @@ use super::inspect::{list_inspectors, stored_change_line};
 
 /// An inspector whose facts are the first byte of a content. Its only change is that a content
 /// became longer. It refuses a content that begins with `?`.
-const FIRST_BYTE: &str = include_str!("../../../inspect-wasm/tests/first_byte.wat");
-
-/// The worker that executes components.
-const COMPONENT_WORKER: &str = "backstory-inspect-wasm";
+const FIRST_BYTE: &str = include_str!("../../../inspect/tests/inspectors/first_byte.wat");
 
 /// A place whose user has that component for files `*.mesh`. The component is `mesh.wasm` in the
 /// working directory. `None`, with a notice, if the worker that reads formats is not built.
@@ -33,14 +30,9 @@ fn place_with_component() -> Option<Place> {
     Some(place)
 }
 
-/// The same with the worker that executes the component. `None`, with a notice, if it is not built.
-fn place_that_runs_component() -> Option<Place> {
-    place_with_component().filter(|place| place.has_worker(COMPONENT_WORKER))
-}
-
 #[test]
 fn inspect_prints_what_the_users_component_says_of_a_file() {
-    let Some(place) = place_that_runs_component() else {
+    let Some(place) = place_with_component() else {
         return;
     };
     for (name, content) in [
@@ -76,7 +68,7 @@ fn inspect_prints_what_the_users_component_says_of_a_file() {
 
 #[test]
 fn diff_and_of_tell_what_the_users_component_says_of_two_versions() {
-    let Some(place) = place_that_runs_component() else {
+    let Some(place) = place_with_component() else {
         return;
     };
     for content in ["x", "xyz"] {
@@ -97,7 +89,7 @@ fn diff_and_of_tell_what_the_users_component_says_of_two_versions() {
 
 #[test]
 fn a_component_that_is_damaged_or_missing_is_an_error_that_names_its_inspector() {
-    let Some(place) = place_that_runs_component() else {
+    let Some(place) = place_with_component() else {
         return;
     };
     place.write("short.mesh", "x");
@@ -109,15 +101,4 @@ fn a_component_that_is_damaged_or_missing_is_an_error_that_names_its_inspector()
     let missing = place.run(&["inspect", "short.mesh"]);
     let said = format!("cannot read the component {component} of inspector mesh");
     missing.is_error(1, &[&said]);
-}
-
-#[test]
-fn a_component_without_its_worker_is_an_error_that_says_where_the_worker_belongs() {
-    let Some(place) = place_with_component() else {
-        return;
-    };
-    place.write("short.mesh", "x");
-    let answer = place.run(&["inspect", "short.mesh"]);
-    let said = format!("inspector mesh is a WebAssembly component: install {COMPONENT_WORKER} in ");
-    answer.is_error(1, &[&said]);
 }

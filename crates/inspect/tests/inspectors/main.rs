@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod component_filters;
+mod components;
 mod damaged_databases;
 mod format_questions;
 mod formats;

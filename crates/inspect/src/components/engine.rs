@@ -1,8 +1,9 @@
 //! The engine that runs components, its limits, and its errors.
 
-use backstory_inspect::{Read, UnreadableContent};
 use wasmtime::component::{Component, Linker};
 use wasmtime::{Config, Engine, Store, StoreLimits, StoreLimitsBuilder, Trap};
+
+use crate::{Read, UnreadableContent};
 
 /// Instructions that a component may execute.
 pub const FUEL: u64 = 400_000_000;

@@ -1,19 +1,16 @@
 //! Users' filters of graphs in WebAssembly, each in a real worker.
 
-#![allow(clippy::unwrap_used)]
-
-use std::path::PathBuf;
-
-use backstory_inspection::InspectionWorker;
 use backstory_inspection::judging::{JudgeProgram, JudgeTrouble, judge_by};
 
 fn judged(component: &[u8], lines: &str) -> Result<String, JudgeTrouble> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("filter.wasm");
     std::fs::write(&path, component).unwrap();
-    let worker = PathBuf::from(env!("CARGO_BIN_EXE_backstory-inspect-wasm"));
-    let worker = InspectionWorker::at(worker.with_file_name("backstory-inspect"));
-    let answer = judge_by(&worker, &JudgeProgram::Component(path), lines.as_bytes())?;
+    let answer = judge_by(
+        &super::worker(),
+        &JudgeProgram::Component(path),
+        lines.as_bytes(),
+    )?;
     Ok(String::from_utf8(answer).unwrap())
 }
 

@@ -3,9 +3,8 @@
 //! In: a component of the world `filter` (`wit/filter.wit`), and lines about nodes. Out: the lines
 //! that it returned. The limits are those of an inspector.
 
-use backstory_inspect::{Read, UnreadableContent};
-
-use crate::component_engine::{PreparedComponent, because, stopped};
+use super::engine::{PreparedComponent, because, stopped};
+use crate::{Read, UnreadableContent};
 
 mod world {
     // The macro writes the functions, which have the documentation of the file.

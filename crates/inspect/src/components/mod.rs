@@ -4,24 +4,21 @@
 //! of a component is `wit/inspector.wit`: two functions of the file's name and contents.
 //!
 //! The component is compiled for Pulley, wasmtime's interpreter. No memory becomes executable, so
-//! the worker stays in the same sandbox as the built-in inspectors. A filter of graphs is another
-//! world (`filter.rs`).
+//! the sandbox is that of the built-in inspectors. A filter of graphs is another world
+//! (`filter.rs`).
 //!
 //! Invariant: a component costs at most [`FUEL`] instructions and [`MEMORY`] bytes, and calls
-//! nothing outside of itself. Absent: the limits of the whole process (crate `inspect`,
-//! `sandbox.rs`).
+//! nothing outside of itself. Absent: the limits of the whole process (`sandbox.rs`).
 
-#![cfg_attr(test, allow(clippy::unwrap_used))]
-
-use backstory_inspect::{Read, UnreadableContent, refusal};
 use backstory_inspection::Answer;
 use backstory_inspection::question::ReadQuestion;
 use serde_json::{Map, Value};
 
-pub use component_engine::{FUEL, MEMORY};
-use component_engine::{PreparedComponent, because, stopped};
+use crate::{Read, UnreadableContent, refusal};
+pub use engine::{FUEL, MEMORY};
+use engine::{PreparedComponent, because, stopped};
 
-mod component_engine;
+mod engine;
 pub mod filter;
 
 mod world {

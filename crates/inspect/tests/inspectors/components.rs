@@ -1,12 +1,10 @@
 //! Users' inspectors in WebAssembly, each in a real worker.
 
-#![allow(clippy::unwrap_used)]
-
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use backstory_inspection::question::{QuestionHead, ReadQuestion};
-use backstory_inspection::{Answer, Catalogue, InspectionWorker, Question, Trouble};
+use backstory_inspection::{Answer, Catalogue, Question, Trouble};
 use backstory_testkit::need::skipped;
 
 /// The component of `first_byte.wat`.
@@ -23,17 +21,6 @@ fn ask(component: &[u8], first: &[u8], second: Option<&[u8]>) -> Result<Answer, 
 }
 
 fn ask_file(path: &Path, first: &[u8], second: Option<&[u8]>) -> Result<Answer, Trouble> {
-    let worker = PathBuf::from(env!("CARGO_BIN_EXE_backstory-inspect-wasm"));
-    let worker = InspectionWorker::at(worker.with_file_name("backstory-inspect"));
-    ask_worker(&worker, path, first, second)
-}
-
-fn ask_worker(
-    worker: &InspectionWorker,
-    path: &Path,
-    first: &[u8],
-    second: Option<&[u8]>,
-) -> Result<Answer, Trouble> {
     let path = path.display();
     let text = format!(
         "[[inspector]]\nname = 'mesh'\nversion = 4\nglobs = ['*.mesh']\ncomponent = '{path}'\n"
@@ -46,7 +33,7 @@ fn ask_worker(
         second,
         key: &[],
     };
-    worker.ask(all.choose(name, first).unwrap(), &question)
+    super::worker().ask(all.choose(name, first).unwrap(), &question)
 }
 
 /// The reason of a failure, which names the inspector and the file.
@@ -111,7 +98,9 @@ fn a_component_that_loops_is_ended_by_the_number_of_its_instructions() {
             component: Some(&component),
             contents: vec![&b"!"[..]],
         };
-        backstory_inspect_wasm::answer(&question).error.unwrap()
+        backstory_inspect::components::answer(&question)
+            .error
+            .unwrap()
     };
     let thread = std::thread::Builder::new().stack_size(8 << 20);
     let said = thread.spawn(loops).unwrap().join().unwrap();
@@ -147,19 +136,11 @@ fn a_file_that_is_no_such_component_is_an_error() {
 }
 
 #[test]
-fn a_missing_component_or_worker_is_an_error_that_names_it() {
+fn a_missing_component_is_an_error_that_names_it() {
     let absent = ask_file(Path::new("/nonexistent/mesh.wasm"), b"x", None);
     let said = absent.unwrap_err().to_string();
     let wanted = "cannot read the component /nonexistent/mesh.wasm of inspector mesh";
     assert!(said.starts_with(wanted), "{said}");
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("mesh.wasm");
-    std::fs::write(&path, first_byte()).unwrap();
-    let worker = InspectionWorker::at(directory.path().join("backstory-inspect"));
-    let said = ask_worker(&worker, &path, b"x", None)
-        .unwrap_err()
-        .to_string();
-    assert!(said.contains("install backstory-inspect-wasm in"), "{said}");
 }
 
 /// Builds `examples/inspector-wasm` as its first lines tell users to.

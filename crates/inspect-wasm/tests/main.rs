@@ -1,5 +1,0 @@
-//! The tests of this crate: one program.
-#![allow(clippy::unwrap_used)]
-
-mod components;
-mod filters;
