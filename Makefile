@@ -38,8 +38,8 @@ setup-test:
 setup-all:
 	@scripts/setup all
 
-# The program, and its worker, which reads file formats. Both are selected for both targets, although
-# `build` makes only the program.
+# The program, and its worker, which reads file formats. Both are selected for both targets,
+# although `build` makes only the program.
 # Cargo compiles the crates that they share with the features of all selected packages. So `make
 # install` after `make demo` compiles no crate twice.
 SELECTED = --release --locked -p backstory -p $(WORKER)

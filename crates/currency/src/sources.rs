@@ -145,8 +145,8 @@ impl MadeFiles {
         self.newest.get(&result.path) == Some(&run.recording.key)
     }
 
-    /// Of the runs that used a file, and those that used what these made, and so on, those that
-    /// were the last to make some file.
+    /// The runs that used a file, those that used what these made, and so on. Only those count
+    /// that were the last to make some file.
     fn runs_after(&self, store: &dyn Store, names: &HashSet<Bytes>) -> Result<BTreeSet<RunKey>> {
         let last: HashSet<RunKey> = self.newest.values().copied().collect();
         let mut runs = BTreeSet::new();

@@ -336,7 +336,9 @@ impl Place {
 
     /// The same with these variables in the environment.
     fn record_with(&self, line: &str, variables: &[(&str, &str)]) -> String {
-        let summary = self.path("..summary.json");
+        // Not where the line works: the program may list the directory.
+        let summary = self.stage.path().join("summary.json");
+        let summary = summary.to_str().unwrap().to_owned();
         let args = ["record", "--json-summary", &summary, "--", "sh", "-c", line];
         let mut command = self.command(&args);
         command.envs(variables.iter().copied());
