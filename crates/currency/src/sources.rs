@@ -142,7 +142,9 @@ impl MadeFiles {
 
     /// True if no later run made the file at the path of a result.
     fn is_newest(&self, run: &LoadedRun, result: &Entity) -> bool {
-        self.newest.get(&result.path) == Some(&run.recording.key)
+        let newest = self.newest.get(&result.path);
+        // A hard link is no version of its own.
+        newest.is_none_or(|newest| *newest == run.recording.key)
     }
 
     /// The runs that used a file, those that used what these made, and so on. Only those count
