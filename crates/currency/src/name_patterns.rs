@@ -63,6 +63,11 @@ impl NamePatterns {
         }
     }
 
+    /// True if no name can be one of these.
+    pub fn match_nothing(&self) -> bool {
+        !self.all && self.patterns.is_empty() && self.texts.is_empty()
+    }
+
     /// True if a name may be one of these.
     pub fn may_match(&self, name: &[u8]) -> bool {
         if self.all || self.patterns.iter().any(|pattern| matches(pattern, name)) {

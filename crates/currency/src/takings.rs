@@ -228,10 +228,13 @@ impl<'j> TakingsJudge<'j> {
             let views = self.inputs.views;
             views.is_module_search(run, at, path, &BTreeSet::new())
         };
-        if stored.changed <= known + CLOCK_GRANULARITY || is_search() {
+        let patterns = run.name_patterns(at, edge);
+        let is_known = || stored.changed <= known + CLOCK_GRANULARITY;
+        // `rerun` itself puts files back when a repetition has ended.
+        let is_repetition = run.recording.details.summary.repeats.is_some();
+        if is_repetition || is_known() || patterns.match_nothing() || is_search() {
             return Ok(None);
         }
-        let patterns = run.name_patterns(at, edge);
         let mut last = Time::MIN;
         let workers = self.workers(&real)?.into_iter();
         for key in workers.filter(|key| *key != run.recording.key) {
