@@ -148,7 +148,7 @@ impl MadeFiles {
     }
 
     /// The runs that used a file, those that used what these made, and so on. Only those count
-    /// that were the last to make some file.
+    /// that can have left a file that no later run made.
     fn runs_after(&self, store: &dyn Store, names: &HashSet<Bytes>) -> Result<BTreeSet<RunKey>> {
         let last: HashSet<RunKey> = self.newest.values().copied().collect();
         let mut runs = BTreeSet::new();
@@ -171,7 +171,8 @@ impl MadeFiles {
                 }
             }
         }
-        runs.retain(|run| last.contains(run));
+        // A run without a version of its own can have made a hard link.
+        runs.retain(|run| last.contains(run) || !self.by_run.contains_key(run));
         Ok(runs)
     }
 }
