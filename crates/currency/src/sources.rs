@@ -152,8 +152,17 @@ impl MadeFiles {
     fn runs_after(&self, store: &dyn Store, names: &HashSet<Bytes>) -> Result<BTreeSet<RunKey>> {
         let last: HashSet<RunKey> = self.newest.values().copied().collect();
         let mut runs = BTreeSet::new();
-        let mut paths: Vec<&Bytes> = names.iter().collect();
+        let mut paths: Vec<&Bytes> = Vec::new();
         let mut seen: HashSet<&Bytes> = names.iter().collect();
+        let made_by = |run: RunKey| self.by_run.get(&run).into_iter().flatten();
+        // A run may have looked for the file in vain.
+        for name in names {
+            for key in store.at_path(name)? {
+                if runs.insert(key.run()) {
+                    paths.extend(made_by(key.run()).filter(|path| seen.insert(path)));
+                }
+            }
+        }
         while !paths.is_empty() {
             // To look up one path takes as long as to look up all of its directory.
             let mut in_directory: BTreeMap<&[u8], HashSet<&[u8]>> = BTreeMap::new();
@@ -165,8 +174,7 @@ impl MadeFiles {
             for (directory, wanted) in in_directory {
                 for key in store.below(directory, &|name| wanted.contains(name))? {
                     if runs.insert(key.run()) {
-                        let made = self.by_run.get(&key.run()).into_iter().flatten();
-                        paths.extend(made.filter(|path| seen.insert(path)));
+                        paths.extend(made_by(key.run()).filter(|path| seen.insert(path)));
                     }
                 }
             }
